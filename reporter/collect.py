@@ -27,6 +27,7 @@ from comborun.reporter.records.collected import AttemptRecord, Canary, Collected
 from comborun.reporter.records.collector import RecordCollector, walk
 from comborun.reporter.records.combos import settle
 from comborun.reporter.records.reading import UNNAMED, Context, Defect
+from comborun.reporter.records.rows import settle_rows
 from comborun.rules import counting, globs, names
 from comborun.rules.facts import Fact
 from comborun.rules.names import RUN, RunLayout
@@ -150,6 +151,7 @@ def collect_folder(directory: Path) -> Collected:
             name = path.relative_to(directory)
             collector.read_file(path, Context(name.as_posix(), attempt=attempt_number(name)), expected=False)
     collector.read_names(found, Context(path=""))
+    settle_rows(collector.files)
     settle(collector.files)
     collector.link_videos(videos.index(directory, (path.relative_to(directory).as_posix() for path in found)))
     if not any(reading.entries for reading in collector.files):

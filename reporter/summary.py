@@ -8,9 +8,18 @@ from itertools import chain
 
 from comborun.model.attempt import EpisodeRecord
 from comborun.model.work import Combo, Spans, grouped, size
+from comborun.reporter.comparing.absent import with_absent
 from comborun.reporter.comparing.claims import Claims, claims, prevented
 from comborun.reporter.comparing.family import MOST, Comparisons, compare, how_many
-from comborun.reporter.comparing.graded import Graded, KindComparison, Scores, compare_graded, compare_kinds, scores
+from comborun.reporter.comparing.graded import (
+    Graded,
+    KindComparison,
+    Scores,
+    compare_graded,
+    compare_kinds,
+    scores,
+    unlike_kinds,
+)
 from comborun.reporter.comparing.orders import Strength, Trend, steps_of, strengths, trend_of
 from comborun.reporter.comparing.pairing import Arm, Results, Side, results_of
 from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
@@ -18,13 +27,14 @@ from comborun.reporter.counting.combo import ComboData, ComboSummary, MacroMean,
 from comborun.reporter.counting.ending import RunTiming, timing
 from comborun.reporter.counting.measures import EpisodeEnds, ends_of, time_field
 from comborun.reporter.counting.quality import DataFinding, Quality, differences, quality
+from comborun.reporter.evidence import words as evidence_words
 from comborun.reporter.evidence.context import alike, varying
 from comborun.reporter.evidence.runs import joined
-from comborun.reporter.evidence.words import say
 from comborun.reporter.records.collected import Canary, Collected
 from comborun.reporter.text import combo_name
 from comborun.rules.facts import Fact
 from comborun.text import natural
+from comborun.words import say
 
 
 @dataclass(frozen=True)
@@ -118,6 +128,7 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
     """All numbers of the report from what was collected; `ranked`: with Bradley-Terry strengths."""
     spare = _spared(collected)
     results = results_of(collected, spare)
+    results, fewer = (results, {}) if collected.plan else with_absent(results)
     if collected.plan:
         policies, environments = collected.plan.policies, collected.plan.environments
     else:
@@ -140,6 +151,11 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
     seeds = {combo: side.starts.seeds for combo, side in results.sides.items() if isinstance(side, Arm)}
     axes = (("policies", policies), ("environments", environments))
     names_alike = [fact for kind, names in axes for fact in alike(names, kind)]
+    causes = {**{combo.key: combo.ending.cause for combo in combos}, **{key: say(one) for key, one in fewer.items()}}
+    lacking = [
+        *(DataFinding(combo_name(*combo), say(fact)) for combo, fact in fewer.items()),
+        *(DataFinding(fact.text("environment"), say(fact)) for fact in unlike_kinds(ends)),
+    ]
     summary = Summary(
         run=collected.name,
         grid=collected.plan.grid if collected.plan else None,
@@ -149,12 +165,17 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
         environments=environments,
         combos=combos,
         comparisons=comparisons,
-        claims=claims(comparisons, {combo.key: combo.ending.cause for combo in combos}, kinds, names_alike),
+        claims=claims(comparisons, causes, kinds, names_alike),
         macro_means=tuple(replace(mean, rank=comparisons.rank(mean.policy)) for mean in means),
         quality=quality(
             collected,
             counted,
-            (*_warnings(combos, results.counts), *_evidence(results, names_alike), *prevented(comparisons)),
+            (
+                *_warnings(combos, results.counts),
+                *_evidence(results, names_alike),
+                *prevented(comparisons),
+                *lacking,
+            ),
         ),
         provenance=dict(sorted(collected.origin.items())),
         canary=collected.canary,
@@ -235,14 +256,14 @@ def _spared(collected: Collected) -> dict[Combo, Spans]:
 
 def _evidence(results: Results, names_alike: Iterable[Fact]) -> Iterator[DataFinding]:
     """What limits the evidence of single combos, and names that may mean the same."""
-    yield from (DataFinding("names", say(fact)) for fact in names_alike)
+    yield from (DataFinding("names", evidence_words.say(fact)) for fact in names_alike)
     arms = {combo: side for combo, side in results.sides.items() if isinstance(side, Arm)}
     for combo, arm in arms.items():
         beside = [other.context for (_, environment), other in arms.items() if environment == combo[1]]
         if len(arm.run_rates) > 1:
-            yield DataFinding(combo_name(*combo), say(joined(combo[0], arm.run_rates)))
+            yield DataFinding(combo_name(*combo), evidence_words.say(joined(combo[0], arm.run_rates)))
         for fact in (*arm.starts.facts, *varying(arm.context, beside)):
-            yield DataFinding(combo_name(*combo), say(fact))
+            yield DataFinding(combo_name(*combo), evidence_words.say(fact))
 
 
 def _warnings(combos: Iterable[ComboSummary], tallied: Collection[Combo]) -> Iterator[DataFinding]:

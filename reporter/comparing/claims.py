@@ -30,7 +30,7 @@ PAIRS_NAMED = 24
 FACTS_TOLD = 4
 """facts in a sentence about undecided pairs; final_benchmark_report.json has all"""
 DIFFERS = 0.05
-"""p of equal differences below which a sentence says that they differ"""
+"""p of equal differences, over all overall comparisons, below which a sentence says that they differ"""
 
 
 @dataclass(frozen=True)
@@ -62,16 +62,26 @@ def claims(
 ) -> Claims:
     groups, graded = comparisons.environments, comparisons.graded
     causes = causes or {}
+    alpha = DIFFERS / max(1, len(comparisons.overall))  # Bonferroni
     overall = [one for one in comparisons.overall if not one.decided]
     return Claims(
         decided=(
-            *(_overall(one) for one in _ordered(comparisons.overall) if one.decided),
-            *(_claim(one) for group in groups for one in _ordered(group.comparisons) if one.decided),
+            *(_overall(one, alpha) for one in _ordered(comparisons.overall) if one.decided),
+            *(
+                f"{_claim(one)}{_unknown(one, causes)}"
+                for group in groups
+                for one in _ordered(group.comparisons)
+                if one.decided
+            ),
             *(_graded(one) for one in graded if one.decided),
             *(_kind(one) for one in kinds if one.found.decided),
         ),
         undecided=(
-            *(f"Only among completed episodes: {_overall(one)}" for one in comparisons.overall if one.only_completed),
+            *(
+                f"Only among completed episodes: {_overall(one, alpha)}"
+                for one in comparisons.overall
+                if one.only_completed
+            ),
             *([f"Not decided overall: {_pairs(overall)}.{_limits(overall)}"] if overall else ()),
             *(
                 f"Only among completed episodes: {_claim(one)}{_unknown(one, causes)}"
@@ -142,13 +152,22 @@ def _basis(comparison: Comparison) -> str:
 
 
 def _unknown(comparison: Comparison, causes: Causes) -> str:
-    """The number of episodes that the claim leaves out, and why they are missing."""
+    """The number of episodes that the claim leaves out, why they are missing, and what they change if they count."""
     reasons = [
         f"{count} of {policy}" + (f" ({cause})" if (cause := causes.get((policy, comparison.environment))) else "")
         for policy, count in zip((comparison.a, comparison.b), comparison.unknown, strict=True)
         if count
     ]
-    return f" Errored, missing or contradictory: {' and '.join(reasons)}; counted against it, nothing is decided."
+    if not reasons or comparison.bounded:
+        return ""
+    return f" Errored, missing or contradictory: {' and '.join(reasons)}; {_against(comparison)}."
+
+
+def _against(found: Tested) -> str:
+    if not found.decided or found.worst_difference is None:
+        return "counted against it, nothing is decided"
+    sign = -1 if found.difference < 0 else 1
+    return f"counted against it, the difference is {points(sign * found.worst_difference)} points"
 
 
 def _pairs(found: Sequence[Comparison | Overall]) -> str:
@@ -181,34 +200,43 @@ def _limit(group: EnvironmentComparisons) -> str:
         given_up = any(test and test.stopped_early for test in undecided)
         ended = ", and given up where `stop_early` says so (futility, width)" if given_up and not group.so_far else ""
         return f"Tested after every pair, up to {max(planned)} of them{ended}; not decided does not mean equal."
-    gap, n = group.gap_in_family, group.n
-    if gap is None:
-        return f"With {several(n, 'episode')} and this many comparisons, no difference at all could have been found."
-    size = f"{100 * gap:.0f}" if gap > 0.01 else fraction(gap)
-    return f"With {several(n, 'episode')}, a true gap of {size} points would be found 4 times in 5."
+    none = [n for n, gap in group.gaps if gap is None]
+    some = [(n, gap) for n, gap in group.gaps if gap is not None]
+    said = []
+    if none:
+        many = f"{none[0]} to {none[-1]} episodes" if len(none) > 1 else several(none[0], "episode")
+        said.append(f"With {many} and this many comparisons, no difference at all could have been found.")
+    if some:
+        gaps = [f"{100 * gap:.0f}" if gap > 0.01 else fraction(gap) for _, gap in (some[0], some[-1])]
+        many, size = several(some[0][0], "episode"), f"a true gap of {gaps[0]} points"
+        if len(some) > 1:
+            many = f"{some[0][0]} to {some[-1][0]} episodes"
+            size = size if gaps[0] == gaps[1] else f"true gaps of {gaps[0]} to {gaps[1]} points"
+        said.append(f"With {many}, {size} at rates near one half would be found 4 times in 5.")
+    return " ".join(said)
 
 
 # -- over all environments --------------------------------------------------------------------------------------------
 
 
-def _overall(overall: Overall) -> str:
+def _overall(overall: Overall, alpha: float) -> str:
     first, second = (overall.mean_b, overall.mean_a) if overall.difference < 0 else (overall.mean_a, overall.mean_b)
     paired = f"paired in {overall.paired}" if overall.paired else "unpaired"
     if overall.paired == overall.environments:
         paired = "paired"
     unknown = several(sum(overall.unknown), "errored, missing or contradictory episode")
-    without = f" Without {unknown}." if overall.only_completed else ""
+    without = f" Without {unknown}; {_against(overall)}." if any(overall.unknown) else ""
     return (
         f"Overall {_beats(overall)}: mean rate {fraction(first)} % against {fraction(second)} % over"
         f" {several(overall.environments, 'environment')}, {_size(overall)}, {paired},"
-        f" Holm p {p_value(overall.p_holm)}; {_spread(overall)}.{without}{limits(overall.facts)}"
+        f" Holm p {p_value(overall.p_holm)}; {_spread(overall, alpha)}.{without}{limits(overall.facts)}"
     )
 
 
-def _spread(overall: Overall) -> str:
+def _spread(overall: Overall, alpha: float) -> str:
     sign = -1 if overall.difference < 0 else 1
     low, high = sorted(sign * end for end in overall.range)
-    words = "not the same everywhere," if overall.heterogeneity < DIFFERS else "by environment"
+    words = "not the same everywhere," if overall.heterogeneity < alpha else "by environment"
     return f"{words} {points(low)} to {points(high)} (Cochran's Q, p {p_value(overall.heterogeneity)})"
 
 

@@ -61,6 +61,8 @@ class Tested:
     """worst_p, corrected over the family"""
     facts: Facts = field(default=(), kw_only=True)
     """what limits the evidence"""
+    worst_difference: Rounded | None = field(default=None, kw_only=True)
+    """a's rate minus b's if every other planned episode counts against the better policy; None without such"""
 
     @property
     def level(self) -> float:
@@ -182,6 +184,7 @@ def comparison_of(met: Meeting) -> Comparison:
         interval=interval,
         p=p,
         worst_p=_worst([met], seen.difference, p, lambda strata: p_of(strata[0])),
+        worst_difference=_worst_difference([met], seen.difference),
         unknown=(len(a.unknown), len(b.unknown)),
         facts=met.facts,
     )
@@ -205,11 +208,23 @@ def _with_runs(meetings: Sequence[Meeting], interval: Interval, p: float) -> tup
 
 def _worst(meetings: Sequence[Meeting], difference: float, p: float, test: Callable[[list[Stratum]], float]) -> float:
     """p if every episode without a verdict counts against the better policy; 1 if it is then not better."""
-    if not any(meeting.a.unknown or meeting.b.unknown for meeting in meetings):
+    against = _against(meetings, difference)
+    if not against:
         return p
     sign = 1 if difference > 0 else -1
-    against = [meeting.against(sign) for meeting in meetings]
     return max(p, test(against)) if sum(meeting.difference for meeting in against) * sign > 0 else 1.0
+
+
+def _worst_difference(meetings: Sequence[Meeting], difference: float) -> float | None:
+    against = _against(meetings, difference)
+    return sum(one.difference for one in against) / len(against) if against else None
+
+
+def _against(meetings: Sequence[Meeting], difference: float) -> list[Stratum]:
+    """With every episode without a verdict counted against the better policy; empty without such episodes."""
+    if not any(meeting.a.unknown or meeting.b.unknown for meeting in meetings):
+        return []
+    return [meeting.against(1 if difference > 0 else -1) for meeting in meetings]
 
 
 def rates(a: Side, b: Side, pairs: PairCounts | None) -> tuple[Proportion, Proportion]:
@@ -240,6 +255,7 @@ def overall_of(meetings: Sequence[Meeting]) -> Overall:
         interval=interval,
         p=p,
         worst_p=_worst(meetings, difference, p, lambda strata: pooled_p(strata, sign)),
+        worst_difference=_worst_difference(meetings, difference),
         environments=len(meetings),
         mean_a=sum(one.a[0] / one.a[1] for one in seen) / len(seen),
         mean_b=sum(one.b[0] / one.b[1] for one in seen) / len(seen),

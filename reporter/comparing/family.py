@@ -42,6 +42,8 @@ class EnvironmentComparisons:
     100 %"""
     gap_in_family: FourDecimals | None
     """the same at its share of 5 % over all comparisons of the report"""
+    gaps: tuple[tuple[int, float | None], ...] = ()
+    """the same for each number of episodes that an undecided comparison has"""
 
     @property
     def so_far(self) -> bool:
@@ -148,8 +150,7 @@ def _environment(comparisons: Sequence[Comparison], sides: Sequence[Side], level
     ranked = sorted(_usable(sides), key=lambda side: -side.counts[0] / side.counts[1])
     all_pairs = 2 * len(comparisons) == len(ranked) * (len(ranked) - 1)
     different = [(comparison.a, comparison.b) for comparison in comparisons if comparison.decided]
-    rates = (rate for comparison in comparisons for rate in (comparison.rate_a, comparison.rate_b))
-    n = min(rate.starts or rate.n for rate in rates)
+    n = min(map(_fewest, comparisons))
     return EnvironmentComparisons(
         environment=comparisons[0].environment,
         comparisons=tuple(comparisons),
@@ -157,4 +158,12 @@ def _environment(comparisons: Sequence[Comparison], sides: Sequence[Side], level
         n=n,
         gap=detectable_gap(n, ALPHA),
         gap_in_family=detectable_gap(n, level),
+        gaps=tuple(
+            (n, detectable_gap(n, level)) for n in sorted({_fewest(one) for one in comparisons if not one.decided})
+        ),
     )
+
+
+def _fewest(comparison: Comparison) -> int:
+    """Episodes of the policy with fewer of them; of starts, if these repeat."""
+    return min(rate.starts or rate.n for rate in (comparison.rate_a, comparison.rate_b))

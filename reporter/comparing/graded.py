@@ -7,14 +7,14 @@ are. An episode without a value is lost by the policy that is ahead.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import inf, sqrt
 from statistics import fmean
 
 from comborun.model.attempt import Verdict
-from comborun.model.work import Combo
+from comborun.model.work import Combo, grouped
 from comborun.reporter.comparing.comparison import (
     Comparison,
     Overall,
@@ -39,6 +39,7 @@ from comborun.reporter.statistics.difference import (
 )
 from comborun.reporter.statistics.pooled import Stratum, pooled_p
 from comborun.reporter.statistics.proportion import Interval, t_probability, t_quantile
+from comborun.rules.facts import Fact
 
 
 @dataclass(frozen=True)
@@ -212,9 +213,45 @@ def compare_kinds(ends: Mapping[Combo, EpisodeEnds], sides: Mapping[Combo, Side]
     compared = []
     for kind in kinds:
         of_kind = {combo: replace(arm, successes=ends[combo].by(kind)) for combo, arm in arms.items()}
-        compared += [KindComparison(kind, _compared(meetings, of_kind)) for meetings in met]
+        alike = ([one for one in meetings if not _unlike(kind, *_both(one, ends))] for meetings in met)
+        compared += [KindComparison(kind, _compared(meetings, of_kind)) for meetings in alike if meetings]
     adjusted = zip(compared, corrected([one.found for one in compared]), strict=True)
     return tuple(sorted((replace(one, found=found) for one, found in adjusted), key=lambda one: one.found.p_holm))
+
+
+UNLIKE_KINDS = "unlike_kinds"
+
+
+def unlike_kinds(ends: Mapping[Combo, EpisodeEnds]) -> Iterator[Fact]:
+    """For each environment and two policies, why some kinds of failure are not compared."""
+    for environment, combos in grouped(ends, lambda combo: combo[1]).items():
+        failed = [combo for combo in combos if ends[combo].failed]
+        spellings = {word for combo in failed for word in {*ends[combo].words}}
+        if len({ends[combo].field for combo in failed}) < 2 and len({*map(_plain, spellings)}) == len(spellings):
+            continue
+        for a, b in combinations(failed, 2):
+            both = {combo: ends[combo] for combo in (a, b)}
+            if kinds := [kind for kind in _frequent_kinds(both.values()) if _unlike(kind, *both.values())]:
+                fields = {"policies": [a[0], b[0]], "fields": [one.field or "" for one in both.values()]}
+                yield Fact(UNLIKE_KINDS, environment=environment, kinds=kinds, **fields)
+                break
+
+
+def _both(met: Meeting, ends: Mapping[Combo, EpisodeEnds]) -> tuple[EpisodeEnds, EpisodeEnds]:
+    return ends[met.a.policy, met.environment], ends[met.b.policy, met.environment]
+
+
+def _unlike(kind: str, a: EpisodeEnds, b: EpisodeEnds) -> bool:
+    """Whether two policies don't say it alike: in other fields, in none, or in another spelling."""
+    if kind == ERRORED or not (a.failed and b.failed):  # who never failed never failed in this way
+        return False
+    return a.field != b.field or any(
+        kind not in one.words and _plain(kind) in {_plain(word) for word in {*one.words}} for one in (a, b)
+    )
+
+
+def _plain(kind: str) -> str:
+    return "".join(filter(str.isalnum, kind.casefold()))
 
 
 def _ended(arm: Arm) -> Arm:

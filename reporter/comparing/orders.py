@@ -99,6 +99,10 @@ FOLDS = 5
 _STEP = re.compile(
     r"(?:steps?|ckpt|checkpoint|iter(?:ation)?|epoch|model(?=_\d\d))[-_]?(\d+)([km]?)(?![a-z0-9])", re.IGNORECASE
 )
+_SMALL = {"step": 1000, "iter": 100}
+"""names with such a word and smaller numbers alone are no steps of a training: horizons, steps of a sampler"""
+FEWEST_EACH = 20
+"""episodes of each checkpoint from which the best one is measured again"""
 _THOUSANDS = {"": 1, "k": 1000, "m": 1000000}
 
 
@@ -131,14 +135,20 @@ def steps_of(policies: Sequence[str], attributes: Mapping[str, float]) -> list[d
     """Policies that are checkpoints of one training, with their steps: by the attribute `step`, or the number in their
     names."""
     series: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    least: dict[str, int] = {}
     for policy in policies:
         match = _STEP.search(policy)
         step = float(match[1]) * _THOUSANDS[match[2].lower()] if match else None
         step = attributes.get(policy, step)
         if step is not None:
-            series[policy[: match.start(1)] + policy[match.end() :] if match else ""][policy] = step
+            name = policy[: match.start(1)] + policy[match.end() :] if match else ""
+            series[name][policy] = step
+            if match and policy not in attributes:
+                least[name] = _SMALL.get(match[0][:4].lower(), 0)
     return [
-        dict(sorted(one.items(), key=lambda item: item[1])) for one in series.values() if len({*one.values()}) >= FEWEST
+        dict(sorted(one.items(), key=lambda item: item[1]))
+        for name, one in series.items()
+        if len({*one.values()}) >= FEWEST and max(one.values()) >= least.get(name, 0)
     ]
 
 
@@ -177,6 +187,8 @@ def _band(counts: Sequence[tuple[float, int]], confidence: float) -> Interval:
 
 def _measured_again(rows: Sequence[Sequence[Arm]], environments: int) -> float | None:
     arms = [arm for row in rows for arm in row]
+    if any(len(arm.completed) < FEWEST_EACH for arm in arms):
+        return None
     if len(arms) < len(rows) * environments or any(arm.starts.groups(arm.completed) for arm in arms):
         return None
     found = []

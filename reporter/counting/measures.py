@@ -140,6 +140,11 @@ class EpisodeEnds:
     """of each of them; empty if its record does not say so"""
     errored: Sequence[int]
 
+    @property
+    def failed(self) -> int:
+        """failed episodes"""
+        return len(self.words)
+
     def by(self, kind: str) -> frozenset[int]:
         return frozenset(self.errored if kind == ERRORED else compress(self.episodes, map(kind.__eq__, self.words)))
 

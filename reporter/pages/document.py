@@ -57,11 +57,11 @@ KEYS: Mapping[type, str] = {
     TimeToSuccess: "field unit median=curve.median untimed",
     Comparison: f"""
         environment a b successes_a=rate_a.successes n_a=rate_a.n successes_b=rate_b.successes n_b=rate_b.n
-        difference interval interval_method test {_P} better {_LEFT_OPEN} paired pairing so_far
+        difference interval interval_method test {_P} better {_LEFT_OPEN} worst_difference? paired pairing so_far
         starts_a?=rate_a.starts starts_b?=rate_b.starts sequential? prevented? facts?""",
     Overall: f"""
         a b environments mean_a mean_b difference interval {_P} better {_LEFT_OPEN}
-        paired_environments=paired range heterogeneity facts?""",
+        worst_difference? paired_environments=paired range heterogeneity facts?""",
     Graded: f"""
         metric environments a b n paired test interquartile_means=middle chance interval=chance_interval
         {_P} {_LEFT_OPEN} more=better facts?""",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from comborun.reporter.comparing.comparison import ALPHA, Comparison, Sequential
+from comborun.reporter.comparing.comparison import ALPHA, Comparison, Sequential, Tested
 from comborun.reporter.comparing.orders import Trend
+from comborun.reporter.counting.quality import NAMED
 from comborun.reporter.summary import Summary
 from comborun.reporter.text import duration, fraction
 from comborun.rules.vocabulary import Completeness, Outcome
@@ -23,7 +24,7 @@ def sentences(summary: Summary) -> tuple[str, ...]:
         *(() if summary.timing.over else ("Not all sessions had ended when this report was made.",)),
         *_episodes(summary),
         *_early(summary),
-        *map(_trend, summary.trends),
+        *(_trend(one, summary) for one in summary.trends),
         *_sessions(summary),
         *summary.differences,
         *_times(summary),
@@ -82,17 +83,34 @@ def _early(summary: Summary) -> Iterator[str]:
         )
 
 
-def _trend(found: Trend) -> str:
+def _trend(found: Trend, summary: Summary) -> str:
     """The best checkpoint, with a caution about choosing it."""
     best, environments = found.best, len(found.environments)
     low, high = map(fraction, best.interval)
     over = f", the mean of {environments} environments" if environments > 1 else ""
     again = "" if found.measured_again is None else fraction(found.measured_again)
+    alike = _not_told_apart(found, summary)
+    undecided = f", not decided from {_named(alike)}" if alike else ""
     return (
-        f"The best of {several(len(found.checkpoints), 'checkpoint')} is {best.policy}: {fraction(best.rate)} %"
-        f" [{low}, {high}]{over}. It was chosen for its rate, which therefore leans upwards"
-        f"{again and f'; measured on episodes that did not choose it: {again} %'}."
+        f"The {'highest observed' if alike else 'best'} of {several(len(found.checkpoints), 'checkpoint')} is"
+        f" {best.policy}: {fraction(best.rate)} % [{low}, {high}]{over}{undecided}. It was chosen for its rate, which"
+        f" therefore leans upwards{again and f'; measured on episodes that did not choose it: {again} %'}."
     )
+
+
+def _not_told_apart(found: Trend, summary: Summary) -> list[str]:
+    """The checkpoints that the best one does not beat by a decided comparison."""
+    best, compared = found.best.policy, summary.comparisons
+    within = (one for one in compared.all if one.environment == found.environments[0])
+    pairs: Iterable[Tested] = compared.overall if len(found.environments) > 1 else within
+    beaten = {one.behind for one in pairs if one.better == best}
+    return [one.policy for one in found.checkpoints if one.policy not in {best, *beaten}]
+
+
+def _named(policies: Sequence[str]) -> str:
+    """`a, b and c`; of many only the first ones."""
+    shown = [*policies[:NAMED], *([f"{len(policies) - NAMED} more"] if len(policies) > NAMED else ())]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
 def _sessions(summary: Summary) -> Iterator[str]:

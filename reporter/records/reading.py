@@ -117,6 +117,12 @@ class Reading:
     """by session, combo and attempt: how the verdicts of rows are written, if not as true and false"""
     runs: dict[Combo, tuple[str, range]] = field(default_factory=dict, compare=False)
     """of a combo with several runs side by side: the run that this file is of, and its episodes"""
+    numeric: int = 0
+    """records whose verdict is a number"""
+    judged_by: str = ""
+    """the field of the verdict"""
+    numbered_by: str = ""
+    """the field of the index"""
 
     plain: PlainRows | None = field(default=None, compare=False, repr=False)
 
@@ -220,6 +226,8 @@ class Reading:
             known.add(identity.seed.name)
         if not isinstance(row.get(identity.episode.name), str):
             known.add(identity.episode.name)
+        self.judged_by, self.numbered_by = identity.success.name, identity.episode.name
+        self.numeric += type(identity.success.find(row)) in (int, float)
         if record.complaint:
             self.defect(line, f"{say(record.complaint)}: errored")
         elif not identity.success.tests:

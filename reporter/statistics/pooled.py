@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Counts = NDArray[np.int64]
 
 SMALLEST = 1e-12
 """smallest p: the sum of many probabilities is not more exact"""
@@ -29,6 +30,11 @@ FINE = 8
 """steps of the smallest weight, if weights differ"""
 LONGEST = 2**16
 """most different sums; beyond, the normal distribution is used"""
+
+
+SEEN_OFTEN = 0.2
+"""above this p of chi-square nothing is said of different differences"""
+SIMULATED = 4000
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,36 @@ def heterogeneity(strata: Sequence[Stratum]) -> float:
     weights = [1 / stratum.variance for stratum in strata]
     mean = sum(weight * stratum.difference for weight, stratum in zip(weights, strata, strict=True)) / sum(weights)
     spread = sum(weight * (stratum.difference - mean) ** 2 for weight, stratum in zip(weights, strata, strict=True))
-    return float(chdtrc(len(strata) - 1, spread))
+    p = float(chdtrc(len(strata) - 1, spread))
+    unpaired = not any(stratum.pairs for stratum in strata)
+    return max(p, _simulated(strata, mean, spread)) if unpaired and p < SEEN_OFTEN else p
+
+
+def _simulated(strata: Sequence[Stratum], mean: float, spread: float) -> float:
+    """How often the spread is as large if the difference is `mean` in every environment: of few episodes per cell,
+    chi-square says too small a p. The larger one of two ways: episodes of an environment swap their policies, or are
+    drawn from its rate and the common difference."""
+    import numpy as np
+
+    rng = np.random.default_rng(len(strata))
+    n, m = np.array([one.a[1] for one in strata]), np.array([one.b[1] for one in strata])
+    total = np.array([round(one.a[0] + one.b[0]) for one in strata])
+    size, rates = (SIMULATED, len(strata)), (total + 1) / (n + m + 2)
+    swapped = rng.hypergeometric(total, n + m - total, n, size=size)
+    a = rng.binomial(n, np.clip(rates + mean * m / (n + m), 0, 1), size=size)
+    b = rng.binomial(m, np.clip(rates - mean * n / (n + m), 0, 1), size=size)
+    return max(_share_above(spread, (swapped, n), (total - swapped, m)), _share_above(spread, (a, n), (b, m)))
+
+
+def _share_above(spread: float, a: tuple[Counts, Counts], b: tuple[Counts, Counts]) -> float:
+    """The share of simulated runs, a row each, whose spread is as large. `a`, `b`: successes and episodes."""
+    rates = [((k + 1) / (n + 2), n) for k, n in (a, b)]
+    (first, n), (second, m) = rates
+    weights = 1 / (first * (1 - first) / n + second * (1 - second) / m)
+    differences = a[0] / a[1] - b[0] / b[1]
+    means = (weights * differences).sum(axis=1) / weights.sum(axis=1)
+    spreads = (weights * (differences - means[:, None]) ** 2).sum(axis=1)
+    return float((1 + (spreads >= spread - 1e-9).sum()) / (1 + len(spreads)))
 
 
 def pooled_p(strata: Sequence[Stratum], sign: int) -> float:

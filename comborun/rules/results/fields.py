@@ -36,7 +36,8 @@ TRAINING = "train-step"
 """the format of lines that count steps of a training, and no episodes"""
 MISSING = object()
 """stands for a field that a row doesn't have"""
-_LAST_DIGITS = re.compile(r"[0-9]{1,18}$")
+_LAST_DIGITS = re.compile(r"([0-9]{1,18})(?:[ _-]*of[ _-]*[0-9]{1,18})?$")
+"""the index in a text: `trial_7`, `trial_7_of_10`"""
 _TRUTHS = {"true": True, "false": False}
 
 
@@ -344,7 +345,7 @@ def episode_of(row: Mapping[str, Any], field: Field) -> int:
     index = integer(value)
     if isinstance(value, str):
         digits = _LAST_DIGITS.search(value)
-        index = int(digits.group()) if digits else None
+        index = int(digits.group(1)) if digits else None
     if index is None or index < 0:
         raise RefusedError(INDEX, "no_index", field=field.name)
     if index < field.origin:

@@ -186,15 +186,15 @@ def trend(rates: dict[str, list[bool]]) -> Trend:
 
 
 def test_the_band_holds_for_all_checkpoints_at_once() -> None:
-    found = trend({f"step_{step}": [index < 5 * step for index in range(20)] for step in (1, 2, 3, 4)})
+    found = trend({f"ckpt_{step}": [index < 5 * step for index in range(20)] for step in (1, 2, 3, 4)})
     assert [one.rate for one in found.checkpoints] == [0.25, 0.5, 0.75, 1.0]
     assert found.checkpoints[1].interval == clopper_pearson(10, 20, 1 - 0.05 / 4)
-    assert found.best.policy == "step_4"
+    assert found.best.policy == "ckpt_4"
 
 
 def test_the_best_of_equal_checkpoints_is_measured_again_without_having_been_chosen_for_it() -> None:
     rng = random.Random(3)
-    runs = [trend({f"step_{step}": [rng.random() < 0.5 for _ in range(50)] for step in range(8)}) for _ in range(60)]
+    runs = [trend({f"ckpt_{step}": [rng.random() < 0.5 for _ in range(50)] for step in range(8)}) for _ in range(60)]
     naive = sum(one.best.rate for one in runs) / 60
     again = sum(one.measured_again or 0 for one in runs) / 60
     assert naive > 0.57

@@ -162,7 +162,7 @@ def test_a_folder_has_no_plan_and_the_report_says_so(tmp_path: Path) -> None:
         "3 completed episodes and 1 errored one of 2 combos; no plan says how many there should be.",
     )
     assert [(combo.policy, combo.planned) for combo in summary.combos] == [("a", 1), ("b", 3)]
-    assert summary.quality.findings[0].what == (
+    assert summary.quality.findings[-1].what == (
         "no record of 3 episodes (2-4), between the first and the last that there are"
     )
 

@@ -69,3 +69,10 @@ def test_shares_of_the_error_pass_on_what_is_decided() -> None:
     assert holm([0.02, 0.04, 0.04], [1.0, 0.5, 0.5]) == pytest.approx((0.04, 0.08, 0.08))
     for order in product((0.01, 0.2, 0.03), repeat=2):
         assert max(holm(order, [1.0, 2.0])) >= max(order)
+
+
+def test_heterogeneity_of_few_unpaired_episodes_is_seen_no_more_often_than_promised() -> None:
+    rng = np.random.default_rng(5)
+    drawn = rng.binomial(5, 0.5, size=(200, 2, 10)).tolist()
+    found = [heterogeneity([Stratum((a, 5), (b, 5)) for a, b in zip(*one, strict=True)]) for one in drawn]
+    assert sum(p < 0.05 for p in found) / 200 < 0.09  # .05 and two and a half standard errors; chi-square: .14

@@ -238,6 +238,12 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     "new_session": [{"session": "a_b", "policy": "b", "environment": "a", "count": 2, "episodes": "4-5"}],
     "sessions_coming": [{"count": 2}, {"count": 1, "stopped": True}],
     "no_longer_held": [{"hold": "paused", "reason": WHY}],
+    "several_rows_per_episode": [
+        {"least": 5, "most": 5, "contested": 74, "by": "step", "keys": [{"key": "episode", "value": "line"}]},
+        {"least": 1, "most": 3, "contested": 1, "keys": [{"key": "episode", "value": "line"}]},
+    ],
+    "unlike_kinds": [{"policies": ["a", "b"], "fields": ["failure", ""], "kinds": ["fall", "stuck"]}],
+    "means_of_trials": [{"least": 50, "most": 50, "trials": "n", "field": "success_rate"}],
     "futile_to_repeat": [
         {"session": "a_b", "count": 1, "episodes": "5", "reason": {"code": "complete_without_records"}}
     ],

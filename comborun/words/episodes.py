@@ -1,0 +1,55 @@
+"""Words for what the rows of a folder are, if they are not the episodes of one evaluation."""
+
+from __future__ import annotations
+
+from comborun.rules.facts import Fact
+from comborun.rules.vocabulary import several
+from comborun.words.rows import flow, proposed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from comborun.words import Words
+
+
+def _several_rows(fact: Fact) -> str:
+    by = f", which differ by {fact.text('by')!r}" if fact.text("by") else ""
+    line = f"`results: {flow(proposed(fact))}`"
+    return (
+        f"{_range(fact, 'row')} per episode{by}, and in {several(fact.count('contested'), 'episode')} their verdicts"
+        f" differ: no verdict counts. If the last row of an episode decides, keep only that one; if each row is an"
+        f" episode, {line} numbers them"
+    )
+
+
+def _means(fact: Fact) -> str:
+    return (
+        f"each row is the mean of {_range(fact, 'trial')} ({fact.text('trials')!r}), no episode: {fact.text('field')!r}"
+        " is a rate, and no verdict counts. A row for each trial, with true or false, would"
+    )
+
+
+def _unlike_kinds(fact: Fact) -> str:
+    fields = (
+        f"{policy} in {field!r}" if field else f"{policy} in no field"
+        for policy, field in zip(fact.texts("policies"), fact.texts("fields"))
+    )
+    return (
+        f"failures are told by {' and by '.join(fields)}: not compared as {', '.join(map(repr, fact.texts('kinds')))}"
+    )
+
+
+def _range(fact: Fact, what: str) -> str:
+    least, most = fact.count("least"), fact.count("most")
+    return several(most, what) if least == most else f"{least} to {several(most, what)}"
+
+
+WORDS: Words = {
+    "copy_of_file": "{episodes:episode} of {policy} in {environment} with the verdicts of those in {file}: the same"
+    " evaluation, counted once",
+    "summary_of_file": "{successes} of {episodes:episode}, like those in {file}: the same evaluation, counted once",
+    "fewer_records": "{policy} has {records:record} in {environment} and {other} has {of}; no plan says how many there"
+    " should be",
+    "unlike_kinds": _unlike_kinds,
+    "several_rows_per_episode": _several_rows,
+    "means_of_trials": _means,
+}

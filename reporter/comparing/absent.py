@@ -1,0 +1,51 @@
+"""Episodes that a folder without a plan may lack: another policy in the same environment has more of them. Pure.
+
+Failures may leave no record. So what is not there counts against the better policy, as planned episodes without a
+verdict do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from comborun.model.work import Combo, grouped
+from comborun.reporter.comparing.pairing import UNPLANNED, Arm, Results, Side
+from comborun.rules.facts import Fact
+
+FEWER = "fewer_records"
+
+
+def with_absent(results: Results) -> tuple[Results, Mapping[Combo, Fact]]:
+    """The results with these episodes as missing ones, and a fact for each combo that has fewer records."""
+    sides, facts = dict(results.sides), {}
+    for environment, combos in grouped(results.sides, lambda combo: combo[1]).items():
+        most = max((results.sides[combo] for combo in combos), key=_recorded)
+        for combo in combos:
+            own = results.sides[combo]
+            lacking = _recorded(most) - (len(_known(own)) if isinstance(own, Arm) else own.counts[1])
+            if lacking > 0:
+                fields = {"policy": combo[0], "environment": environment, "records": _recorded(own)}
+                facts[combo] = Fact(FEWER, **fields, other=most.policy, of=_recorded(most))
+                sides[combo] = _lacking(own, most, lacking)
+    return replace(results, sides=sides), facts
+
+
+def _recorded(side: Side) -> int:
+    return len(side.completed | side.errored) if isinstance(side, Arm) else side.counts[1]
+
+
+def _known(arm: Arm) -> frozenset[int]:
+    return arm.completed | arm.errored | arm.missing
+
+
+def _lacking(own: Side, most: Side, count: int) -> Side:
+    if not isinstance(own, Arm):
+        return replace(own, absent=own.absent + count)
+    if count > UNPLANNED:
+        return own
+    # New indexes if the other one's are not known: then nothing is paired, and only their number matters.
+    others = sorted(_known(most) - _known(own)) if isinstance(most, Arm) else ()
+    last = max(_known(own), default=0)
+    indices = others[-count:] if len(others) >= count else range(last + 1, last + 1 + count)
+    return replace(own, missing=own.missing | {*indices})

@@ -1,0 +1,199 @@
+"""Settles what the rows of a folder are before they are counted: episodes, copies of another file, or neither. Pure.
+
+Rows that are no episodes have no verdict. Nothing says which of several rows is the episode's, and a mean of 50 trials
+is no success.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from math import comb
+from pathlib import PurePosixPath
+from typing import Any
+
+from comborun.model.attempt import EpisodeRecord, Verdict
+from comborun.model.work import Combo, grouped
+from comborun.reporter.records.reading import Reading
+from comborun.rules.facts import Fact
+from comborun.words import say
+
+COPY, SUMMARY, SEVERAL_ROWS, MEANS = "copy_of_file", "summary_of_file", "several_rows_per_episode", "means_of_trials"
+
+TRIALS = (
+    "n_trials",
+    "num_trials",
+    "trials",
+    "n_rollouts",
+    "num_rollouts",
+    "rollouts",
+    "n_episodes",
+    "num_episodes",
+    "n",
+)
+"""fields with the number of trials that a row is the mean of"""
+RATES = ("success_rate", "sr", "success_ratio", "mean_success", "avg_success", "success_mean")
+CHANCE = 1000
+"""two runs have the same sequence of verdicts by chance in fewer than one of so many cases"""
+_OF_TOTAL = re.compile(r".*?(\d{1,9})\s*/\s*(\d{1,9})")
+
+_VERDICTS = {Verdict.SUCCESS, Verdict.FAILURE}
+
+
+def settle_rows(files: Sequence[Reading]) -> None:
+    for file in files:
+        _number(file)
+    _drop_copies(files)
+    _drop_summaries(files)
+    for file in files:
+        if found := _means(file):
+            file.records = [*map(_without_verdict, file.records)]
+            file.defect(0, say(found))
+        else:
+            _hold_back_repeated(file)
+
+
+def _without_verdict(record: EpisodeRecord) -> EpisodeRecord:
+    return replace(record, verdict=Verdict.ERRORED) if record.verdict in _VERDICTS else record
+
+
+def _number(file: Reading) -> None:
+    """Number episodes that are called `1/10` to `10/10`: the second number is that of all of them."""
+    if not any(file.numbered_by in names for _, names in {one.names for one in file.records}):
+        return
+    for combo, records in grouped(file.records, lambda one: one.combo).items():
+        found = [_OF_TOTAL.fullmatch(str(one.field(file.numbered_by))) for one in records]
+        pairs = [(int(match[1]), int(match[2])) for match in found if match]
+        if len(pairs) == len(records) and len({of for _, of in pairs}) == 1 and all(at <= of for at, of in pairs):
+            numbers = iter(pairs)
+            file.records = [
+                replace(one, episode=next(numbers)[0]) if one.combo == combo else one for one in file.records
+            ]
+
+
+# -- one evaluation in several files ----------------------------------------------------------------------------------
+
+
+class _Share:
+    """The episodes of a combo in one file."""
+
+    def __init__(self, file: Reading, combo: Combo, records: Sequence[EpisodeRecord]) -> None:
+        self.file, self.combo, self.records = file, combo, sorted(records, key=lambda one: (one.attempt, one.episode))
+        self.folder = PurePosixPath(file.path).parent
+        self.verdicts = [one.verdict for one in self.records]
+        self.seeds = [one.seed for one in self.records]
+        self.successes = self.verdicts.count(Verdict.SUCCESS)
+        self.judged = self.successes + self.verdicts.count(Verdict.FAILURE)
+
+    @property
+    def rank(self) -> tuple[int, bool, int]:
+        """The one with the most episodes counts, then the one that tells most of them."""
+        first = self.records[0]
+        return len(self.records), first.seed is not None, sum(map(len, first.names))
+
+    def copies(self, other: _Share) -> bool:
+        """Whether this is the same evaluation as the other, or its beginning."""
+        n = len(self.verdicts)
+        if self.verdicts != other.verdicts[:n]:
+            return False
+        if any(a != b for a, b in zip(self.seeds, other.seeds, strict=False) if None not in (a, b)):
+            return False
+        unlikely = self.judged == n and comb(n, self.successes) >= CHANCE
+        formats = self.file.format != other.file.format and self.folder == other.folder and n == len(other.verdicts) > 1
+        return unlikely or (formats and self.judged == n)
+
+
+def _drop_copies(files: Iterable[Reading]) -> None:
+    shares: defaultdict[Combo, list[_Share]] = defaultdict(list)
+    for file in files:
+        for combo, records in grouped(file.records, lambda one: one.combo).items():
+            shares[combo].append(_Share(file, combo, records))
+    for combo, found in shares.items():
+        kept: list[_Share] = []
+        for share in sorted(found, key=lambda one: one.rank, reverse=True):
+            own = next((one for one in kept if share.copies(one)), None)
+            if own is None:
+                kept.append(share)
+                continue
+            share.file.records = [one for one in share.file.records if one.combo != combo]
+            fact = Fact(COPY, file=own.file.path, episodes=len(share.records), policy=combo[0], environment=combo[1])
+            share.file.defect(0, say(fact))
+
+
+def _drop_summaries(files: Sequence[Reading]) -> None:
+    """Counts beside the episodes that they count."""
+    listed: defaultdict[PurePosixPath, list[Reading]] = defaultdict(list)
+    for file in files:
+        if file.records:
+            listed[PurePosixPath(file.path).parent].append(file)
+    for file in files:
+        if len(file.aggregates) != 1:
+            continue
+        counted = file.aggregates[0]
+        for other in listed[PurePosixPath(file.path).parent]:
+            verdicts = Counter(one.verdict for one in other.records)
+            if (verdicts[Verdict.SUCCESS], len(other.records)) == (counted.successes, counted.episodes):
+                file.aggregates, file.unpaired = [], ""
+                file.defect(
+                    0, say(Fact(SUMMARY, file=other.path, successes=counted.successes, episodes=counted.episodes))
+                )
+                break
+
+
+# -- rows that are no episodes ----------------------------------------------------------------------------------------
+
+
+def _means(file: Reading) -> Fact | None:
+    """Each row is the mean of several trials."""
+    records = file.records
+    held = set.intersection(*({*names[0]} for names in {one.names for one in records})) if records else set()
+    trials = next((name for name in TRIALS if name in held), None)
+    if trials is None or min(counts := [int(one.metric(trials) or 0) for one in records]) < 2:
+        return None
+    rate = next((name for name in RATES if name in held), "")
+    unjudged = all(one.verdict is Verdict.ERRORED for one in records)
+    fractions = any(0 < (one.metric(file.judged_by) or 0) < 1 for one in records)
+    whole = file.numeric == len(records) and not any(
+        counts[0] == size for size in Counter(one.combo for one in records).values()
+    )
+    if not (fractions or whole or (unjudged and rate)):
+        return None
+    field = rate if unjudged and rate else file.judged_by
+    return Fact(MEANS, field=field, rows=len(records), trials=trials, least=min(counts), most=max(counts))
+
+
+def _hold_back_repeated(file: Reading) -> None:
+    """If most episodes of a combo have several rows, and verdicts differ, nothing says which row counts."""
+    combos = grouped(file.records, lambda one: one.combo)
+    if len(combos) == len(file.records):
+        return
+    held: dict[Combo, list[list[EpisodeRecord]]] = {}
+    for combo, records in combos.items():
+        episodes = [*grouped(records, lambda one: (one.session, one.attempt, one.episode)).values()]
+        if 2 * sum(len(rows) > 1 for rows in episodes) > len(episodes):
+            held[combo] = episodes
+    several = [rows for episodes in held.values() for rows in episodes]
+    contested = sum({one.verdict for one in rows} >= _VERDICTS for rows in several)
+    if not contested:
+        return
+    sizes = [*map(len, several)]
+    fields = {"episodes": len(several), "least": min(sizes), "most": max(sizes), "contested": contested}
+    by = next(_counting([rows for rows in several if len(rows) > 1]), "")
+    fact = Fact(SEVERAL_ROWS, **fields, by=by, keys=[{"key": "episode", "value": "line"}])
+    others = [one for one in file.records if one.combo not in held]
+    file.records = others + [_without_verdict(rows[0]) for rows in several]
+    file.defect(0, say(fact))
+
+
+def _counting(several: Sequence[Sequence[EpisodeRecord]]) -> Iterator[str]:
+    """Fields that grow from row to row of an episode: its steps."""
+    for name in several[0][0].names[0]:
+        values = [[one.metric(name) for one in rows] for rows in several]
+        if all(None not in row and row == sorted({*row}, key=_value) for row in values):
+            yield name
+
+
+def _value(value: Any) -> float:
+    return float(value or 0)

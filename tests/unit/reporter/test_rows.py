@@ -1,0 +1,144 @@
+"""What the rows of a folder are: episodes, copies of another file, or neither."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from comborun.reporter.collect import collect_folder
+from comborun.reporter.summary import Summary, summarize
+
+Rows = Iterable[Mapping[str, Any]]
+
+
+def told(folder: Path, files: Mapping[str, Rows | str]) -> Summary:
+    for name, rows in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(rows if isinstance(rows, str) else "".join(json.dumps(row) + "\n" for row in rows))
+    return summarize(collect_folder(folder)).summary
+
+
+def counts(summary: Summary) -> dict[tuple[str, str], tuple[int, int]]:
+    return {one.key: (one.counts.successes, one.counts.completed) for one in summary.combos if one.counts}
+
+
+def findings(summary: Summary) -> str:
+    return "\n".join(f"{one.where}: {one.what}" for one in summary.quality.findings)
+
+
+def row(policy: str, episode: object, success: object, **more: object) -> dict[str, object]:
+    return {"policy": policy, "environment": "s", "episode": episode, "success": success, **more}
+
+
+def good(episode: int, policy: str = "A") -> bool:
+    return episode * 7 % 10 < (7 if policy == "A" else 4)
+
+
+def steps(rows_each: Callable[[int], int], name: str = "step") -> list[dict[str, object]]:
+    return [
+        row(policy, episode, step + 1 == rows_each(episode) and good(episode, policy), **{name: step})
+        for policy in "AB"
+        for episode in range(30)
+        for step in range(rows_each(episode))
+    ]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        steps(lambda _: 5),
+        steps(lambda episode: 3 + episode % 4, "t"),
+        [*steps(lambda _: 2, "frame"), *(row("C", episode, True) for episode in range(30))],
+        [row(policy, n % 30, good(n + n // 30, policy)) for policy in "AB" for n in range(90)],
+        [row(policy, n, good(n + turn, policy), wall=n / 3) for policy in "AB" for turn in (0, 1) for n in range(30)],
+    ],
+    ids=["steps", "uneven steps", "steps of two policies of three", "repeats", "two runs in one file"],
+)
+def test_rows_of_which_several_are_an_episode_give_no_rate(rows: Rows, tmp_path: Path) -> None:
+    summary = told(tmp_path, {"rows.jsonl": rows})
+    assert {counts(summary)[policy, "s"] for policy in "AB"} == {(0, 0)}
+    assert counts(summary).get(("C", "s"), (30, 30)) == (30, 30)
+    assert not summary.claims.decided
+    assert "rows per episode" in findings(summary)
+    assert "results: {episode: line}" in findings(summary)
+    assert "recorded more than once" not in findings(summary)
+
+
+def test_the_field_that_counts_steps_is_named(tmp_path: Path) -> None:
+    assert "'step'" in findings(told(tmp_path, {"rows.jsonl": steps(lambda _: 5)}))
+
+
+def test_a_few_episodes_that_a_restart_repeated_count_as_before(tmp_path: Path) -> None:
+    again = [row("A", episode, not good(episode)) for episode in range(3)]
+    summary = told(tmp_path, {"rows.jsonl": [*(row("A", episode, good(episode)) for episode in range(30)), *again]})
+    assert counts(summary) == {("A", "s"): (21, 30)}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [row(policy, n, 1 if n == 1 else n / 4, n_trials=50) for policy in "AB" for n in range(5)],
+        [row(policy, n, int(good(n, policy)), num_rollouts=20) for policy in "AB" for n in range(6)],
+        [row(policy, n, None, success_rate=n / 9, n=25 + n) for policy in "AB" for n in range(9)],
+    ],
+    ids=["fractions", "only zero and one", "a rate beside no verdict"],
+)
+def test_means_of_trials_are_no_episodes(rows: Rows, tmp_path: Path) -> None:
+    summary = told(tmp_path, {"rows.jsonl": rows})
+    assert {completed for _, completed in counts(summary).values()} == {0}
+    assert "is the mean of" in findings(summary)
+
+
+def test_the_number_of_all_episodes_in_each_row_makes_no_mean_of_it(tmp_path: Path) -> None:
+    rows = [row(policy, n, int(good(n, policy)), n_episodes=20) for policy in "AB" for n in range(20)]
+    assert counts(told(tmp_path, {"rows.jsonl": rows})) == {("A", "s"): (14, 20), ("B", "s"): (8, 20)}
+
+
+A, B = ([row(policy, n, good(n, policy), seed=n) for n in range(30)] for policy in "AB")
+TABLE = "policy,environment,episode,success\n" + "".join(f"A,s,{n},{good(n)}\n" for n in range(30))
+INFO = json.dumps({"Success_Rate": 0.7, "Num_Episode": 30, "Num_Success": 21})
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        {"old/rows.jsonl": [{**one, "wall": n / 7} for n, one in enumerate(A)]},
+        {"all.jsonl": [*A, *B]},
+        {"partial/rows.jsonl": [{**one, "copied": True} for one in A[:20]]},
+        {"a/rows.csv": TABLE},
+        {"a/shifted.jsonl": [{**one, "episode": n + 1} for n, one in enumerate(A)]},
+        {"a/stats.json": INFO},
+    ],
+    ids=["backup", "merged", "a part of it", "table", "counted from one", "summary"],
+)
+def test_one_evaluation_in_several_files_counts_once(copy: Mapping[str, Rows | str], tmp_path: Path) -> None:
+    summary = told(tmp_path, {"a/rows.jsonl": A, "b/rows.jsonl": B, **copy})
+    assert counts(summary) == {("A", "s"): (21, 30), ("B", "s"): (12, 30)}
+    assert len(summary.comparisons.all) == 1
+    assert "the same evaluation, counted once" in findings(summary)
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        [{**one, "success": not one["success"]} if n == 5 else one for n, one in enumerate(A)],
+        [{**one, "seed": 1000 + n} for n, one in enumerate(A)],
+        [row("A", n, True) for n in range(30)],
+    ],
+    ids=["another verdict", "other seeds", "all succeed"],
+)
+def test_two_runs_are_no_copies(second: Rows, tmp_path: Path) -> None:
+    summary = told(tmp_path, {"one/rows.jsonl": A, "two/rows.jsonl": second})
+    assert sum(completed for _, completed in counts(summary).values()) == 60
+
+
+@pytest.mark.parametrize("name", ["{}/10", "trial{}_of_10", "episode {} of 10", "ep {} / 10"])
+def test_an_episode_of_ten_is_not_episode_ten(name: str, tmp_path: Path) -> None:
+    rows = [row("A", name.format(n + 1), good(n)) for n in range(10)]
+    summary = told(tmp_path, {"rows.jsonl": rows})
+    assert counts(summary) == {("A", "s"): (7, 10)}
