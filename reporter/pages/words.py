@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from comborun.reporter.comparing.comparison import ALPHA, Sequential
 from comborun.reporter.comparing.orders import Trend
+from comborun.reporter.pages.answer import answer
 from comborun.reporter.summary import Summary
 from comborun.reporter.text import duration, fraction
 from comborun.rules.vocabulary import Completeness, Outcome
@@ -14,8 +15,9 @@ from comborun.text import several
 
 
 def sentences(summary: Summary) -> tuple[str, ...]:
-    """The state of the whole run, the most serious first."""
+    """The answer, then the state of the whole run, the most serious first."""
     return (
+        *filter(None, (answer(summary),)),
         *_canary(summary),
         *(() if summary.timing.over else ("Not all sessions had ended when this report was made.",)),
         *_episodes(summary),
