@@ -190,16 +190,22 @@ def fit(name: str, width: float, size: float, *, bold: bool = False) -> str:
 
 
 def fit_apart(names: Sequence[str], width: float, size: float, *, bold: bool = False) -> list[str]:
-    """As `fit`; if two would look the same, without the words that all have in common."""
+    """As `fit`; if one doesn't fit, without the words that all have in common."""
     shown = [fit(name, width, size, bold=bold) for name in names]
-    if len({*shown}) == len({*names}):
+    if shown == [*map(printable, names)]:
         return shown
+    start, middles, end = in_common(names)
+    marks = ("…" if start else "", "…" if end else "")
+    return [fit(middle.strip().join(marks), width, size, bold=bold) for middle in middles]
+
+
+def in_common(names: Sequence[str]) -> tuple[str, tuple[str, ...], str]:
+    """The words that all names begin with, what is left of each, and the words that all end with."""
     parts = [_SEAM.split(name) for name in names]
     start = _alike(parts)
     end = _alike([one[:start:-1] for one in parts])
-    marks = ("…" if start else "", "…" if end else "")
-    middles = ("".join(one[start : len(one) - end]).strip() for one in parts)
-    return [fit(middle.join(marks), width, size, bold=bold) for middle in middles]
+    middles = tuple("".join(one[start : len(one) - end]) for one in parts)
+    return "".join(parts[0][:start]), middles, "".join(parts[0][len(parts[0]) - end :])
 
 
 def _alike(parts: Sequence[Sequence[str]]) -> int:

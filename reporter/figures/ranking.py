@@ -43,9 +43,9 @@ def ranking(standing: Standing | None) -> Figure | None:
         return None
     names = fit_apart([place.policy for place in places], POLICY, NORMAL, bold=True)
     values = [_value(place) for place in places]
-    marks = [fit(standing.letters.get(place.policy, ""), 0.6, NORMAL) for place in places]
+    marks = [fit(standing.letters.get(place.policy, ""), 0.7, NORMAL, bold=True) for place in places]
     left, right = room(names, POLICY, bold=True) + 0.14, room(values, 1.4, SMALL) + 0.12
-    far = room(marks, 0.6) + (0.12 if any(marks) else 0.0)
+    far = room(marks, 0.7, bold=True) + (0.12 if any(marks) else 0.0)
     panel = Panel("Policies in their order", WIDTH, HEAD + ROW * len(places) + FOOT)
     mean = "success rate" if standing.environment else "mean success rate"
     axes = along(zoomed(limits), (left, HEAD), (WIDTH - left - right - far - 0.1, ROW * len(places)), panel, mean)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from comborun.reporter.figures.figure import in_common
 from comborun.reporter.standing import Standing, standing_of
 from comborun.reporter.summary import Summary
 from comborun.reporter.text import claim, fraction, number, per_cent
 from comborun.text import several
 
 NAMED = 5
+LONG = 15
+"""characters that all names share, from which on they are told once"""
 
 
 def answer(summary: Summary) -> str:
@@ -17,6 +20,17 @@ def answer(summary: Summary) -> str:
     found = standing_of(summary)
     if found is None:
         return ""
+    told = _answer(summary, found)
+    start, middles, end = in_common(found.names) if len(found.names) > 1 else ("", (), "")
+    if len(start) + len(end) < LONG or not all(middles) or len({*middles}) < len(middles):
+        return told
+    for name, middle in zip(found.names, middles, strict=True):
+        told = told.replace(name, middle)
+    ends = [f"{word} with {part}" for word, part in (("begin", start), ("end", end)) if part]
+    return f"{told} All names {' and '.join(ends)}."
+
+
+def _answer(summary: Summary, found: Standing) -> str:
     if len(found.places) == 1:
         return _alone(summary, found)
     if not found.comparisons:

@@ -104,6 +104,13 @@ def test_if_one_lacks_an_environment_all_means_are_over_those_that_every_policy_
     assert found.last == ("a",)
 
 
+def test_what_all_names_share_is_told_once(tmp_path: Path) -> None:
+    long = "openvla-oft-libero-spatial-finetuned-step-"
+    told = answer(summary_of(write(tmp_path, {f"{long}1k": 3, f"{long}2k": 30, f"{long}3k": 31})))
+    assert told.startswith("3k and 2k lead and are not told apart; 1k is last")
+    assert told.count(long) == 1
+
+
 def test_a_filled_cell_is_a_decided_pair(tmp_path: Path) -> None:
     found = standing(write(tmp_path, {"act": 4, "pi0": 35, "pi05": 36}))
     figure = pairs(found)
