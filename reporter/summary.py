@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from comborun.model.attempt import EpisodeRecord
+from comborun.model.attempt import EpisodeRecord, Verdict
 from comborun.model.work import Combo, Spans, grouped, size
 from comborun.reporter.comparing.claims import Claims, claims, prevented
 from comborun.reporter.comparing.family import MOST, Comparisons, compare, how_many
@@ -201,6 +201,8 @@ def _graded(collected: Collected, merged: Mapping[Combo, MergedCombo], order: Se
         for combo, histories in collected.by_combo.items()
         for name in histories[0].session.results.compare
     }
+    if not named and (name := _only_metric(merged.values())):
+        named = {(name, environment) for _, environment in merged}
     found: dict[str, dict[str, list[Scores]]] = {}
     for combo in order:
         for metric in sorted(name for name, environment in named if environment == combo[1] and combo in merged):
@@ -208,6 +210,15 @@ def _graded(collected: Collected, merged: Mapping[Combo, MergedCombo], order: Se
             if one.values:
                 found.setdefault(metric, {}).setdefault(combo[1], []).append(one)
     return tuple(one for metric, environments in found.items() for one in compare_graded(metric, environments))
+
+
+def _only_metric(merged: Iterable[MergedCombo]) -> str | None:
+    """The metric of a run that has nothing else: no verdict, and no other metric."""
+    kept = [record for one in merged for record in one.accepted if record.verdict is not Verdict.ERRORED]
+    if any(record.verdict is not Verdict.MEASURED for record in kept):
+        return None
+    names = {name for metrics in {record.names[0] for record in kept} for name in metrics}
+    return names.pop() if len(names) == 1 else None
 
 
 def _spared(collected: Collected) -> dict[Combo, Spans]:

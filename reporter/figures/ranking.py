@@ -67,8 +67,9 @@ def ranking(standing: Standing | None) -> Figure | None:
 
 def _value(place: Place) -> str:
     early = "†" if place.early else ""
-    value = "" if place.value is None or "/" in place.counts else f"{fraction(place.value)}{early}"
-    return f"{place.counts}{' ' * 3 * bool(place.counts and value)}{value}"
+    if place.value is None or "/" in place.counts:
+        return place.counts
+    return f"{fraction(place.value)}{early}"
 
 
 def pairs(standing: Standing | None) -> Figure | None:

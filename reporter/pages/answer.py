@@ -14,20 +14,22 @@ NAMED = 5
 LONG = 15
 """characters that all names share, from which on they are told once"""
 
+SEAMS = "_-/. "
+
 
 def answer(summary: Summary) -> str:
     """One sentence, or empty if no episode counts."""
     found = standing_of(summary)
     if found is None:
-        return ""
+        return _no_verdict(summary)
     told = _answer(summary, found)
     start, middles, end = in_common(found.names) if len(found.names) > 1 else ("", (), "")
     if len(start) + len(end) < LONG or not all(middles) or len({*middles}) < len(middles):
         return told
-    for name, middle in zip(found.names, middles, strict=True):
-        told = told.replace(name, middle)
-    ends = [f"{word} with {part}" for word, part in (("begin", start), ("end", end)) if part]
-    return f"{told} All names {' and '.join(ends)}."
+    for name, middle in sorted(zip(found.names, middles, strict=True), reverse=True):  # the longer of two alike first
+        told = told.replace(name, middle.strip(SEAMS) or middle)
+    ends = [f"{part} {word}" for part, word in ((start, "before"), (end, "after")) if part]
+    return f"{told} Left out of each name: {', '.join(ends)} it."
 
 
 def _answer(summary: Summary, found: Standing) -> str:
@@ -38,6 +40,17 @@ def _answer(summary: Summary, found: Standing) -> str:
     words = _order(found) if found.won else _nothing_decided(found)
     so_far = "So far " if any(one.so_far for one in summary.comparisons.all) else ""
     return f"{so_far}{words}{_lacking(summary)}."
+
+
+def _no_verdict(summary: Summary) -> str:
+    counts = summary.totals
+    if not counts.planned or counts.measured:
+        return ""
+    how = f"{counts.errored} errored" + (f", {counts.missing} missing" if counts.missing else "")
+    return (
+        f"No episode has a verdict ({how}), so there is no success rate; `results: {{success: none}}` in the grid counts"
+        " episodes that have numbers alone."
+    )
 
 
 def _where(found: Standing) -> str:

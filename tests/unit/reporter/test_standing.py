@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from report_runs import row
+from matplotlib.image import imread
+from report_runs import RunDirectory, row
 
 from comborun.reporter.collect import collect_folder
-from comborun.reporter.figures.figure import Area, Dot
+from comborun.reporter.figures.figure import Area, Dot, Figure, Panel
+from comborun.reporter.figures.files import files
 from comborun.reporter.figures.ranking import BETTER, WORSE, pairs, ranking
 from comborun.reporter.pages.answer import answer
 from comborun.reporter.pages.tables import forest
 from comborun.reporter.report import report_folder
 from comborun.reporter.standing import Place, Standing, standing_of
 from comborun.reporter.summary import Summary, summarize
+from comborun.rules.results.fields import NO_VERDICTS, ResultRules
 
 ENVIRONMENTS = ("grass", "ice", "stairs")
 
@@ -109,6 +114,39 @@ def test_what_all_names_share_is_told_once(tmp_path: Path) -> None:
     told = answer(summary_of(write(tmp_path, {f"{long}1k": 3, f"{long}2k": 30, f"{long}3k": 31})))
     assert told.startswith("3k and 2k lead and are not told apart; 1k is last")
     assert told.count(long) == 1
+
+
+def test_returns_alone_are_compared_and_answer(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    rules = ResultRules(success=NO_VERDICTS)
+    for policy, above in (("a", 0.0), ("b", 5.0)):
+        for environment in ("grass", "ice"):
+            rows = "".join(
+                json.dumps({"episode": i, "seed": i, "return": i % 7 + above + i / 50}) + "\n" for i in range(30)
+            )
+            run.attempt(run.session(policy, environment, 30, results=rules), rows)
+    summary = run.report().summary
+    found = standing_of(summary)
+    assert found
+    assert (found.measure, found.leaders, found.last) == ("return", ("b",), ("a",))
+    assert "b beats a by mean return" in answer(summary)
+
+
+def test_without_any_verdict_the_first_line_says_so(tmp_path: Path) -> None:
+    rows = [json.dumps({"policy": "a", "environment": "x", "episode": i, "score": i}) + "\n" for i in range(5)]
+    (tmp_path / "rows.jsonl").write_text("".join(rows))
+    assert answer(summary_of(tmp_path)).startswith("No episode has a verdict (5 errored)")
+
+
+def test_dots_are_drawn_in_files_of_pixels() -> None:
+    def dark(panel: Panel) -> int:
+        (content,) = files([Figure("x", "", "", (panel,))], ("png",)).values()
+        return int((imread(io.BytesIO(content), format="png")[..., 0] < 0.5).sum())
+
+    panel = Panel("", 1.0, 1.0)
+    assert dark(panel) == 0
+    panel.dot((0.5, 0.5))
+    assert dark(panel) > 50
 
 
 def test_a_filled_cell_is_a_decided_pair(tmp_path: Path) -> None:
