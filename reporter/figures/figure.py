@@ -196,7 +196,7 @@ def fit_apart(names: Sequence[str], width: float, size: float, *, bold: bool = F
         return shown
     start, middles, end = in_common(names)
     marks = ("…" if start else "", "…" if end else "")
-    return [fit(middle.strip().join(marks), width, size, bold=bold) for middle in middles]
+    return [fit(middle.strip("_-/. ").join(marks), width, size, bold=bold) for middle in middles]
 
 
 def in_common(names: Sequence[str]) -> tuple[str, tuple[str, ...], str]:

@@ -48,8 +48,8 @@ def _no_verdict(summary: Summary) -> str:
         return ""
     how = f"{counts.errored} errored" + (f", {counts.missing} missing" if counts.missing else "")
     return (
-        f"No episode has a verdict ({how}), so there is no success rate; `results: {{success: none}}` in the grid counts"
-        " episodes that have numbers alone."
+        f"No episode has a verdict ({how}), so there is no success rate; `results: {{success: none}}` in the grid"
+        " counts episodes that have numbers alone."
     )
 
 
