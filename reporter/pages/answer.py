@@ -39,7 +39,7 @@ def _answer(summary: Summary, found: Standing) -> str:
         return _not_overall(summary, found)
     words = _order(found) if found.won else _nothing_decided(found)
     so_far = "So far " if any(one.so_far for one in summary.comparisons.all) else ""
-    return f"{so_far}{words}{_lacking(summary)}."
+    return f"{so_far}{words}{_otherwise(summary, found)}{_lacking(summary)}."
 
 
 def _no_verdict(summary: Summary) -> str:
@@ -103,6 +103,18 @@ def _order(found: Standing) -> str:
     unclear = [name for name in found.apart_from_none if name not in rivals]
     rest = f"; {listed(unclear)} {_is(unclear)} told apart from no other" if unclear else ""
     return f"{head}{tail}{rest} (by {where})"
+
+
+def _otherwise(summary: Summary, found: Standing) -> str:
+    """Environments in which a pair is decided against its order over all of them."""
+    if found.environment or found.measure != "success rate":
+        return ""
+    against = [one for one in summary.comparisons.all if one.decided and (one.behind, one.ahead) in found.won]
+    if not against:
+        return ""
+    if len(found.places) == 2:
+        return f"; {against[0].ahead} is better in {listed([one.environment for one in against])}"
+    return f"; in {listed(list(dict.fromkeys(one.environment for one in against)))} some pairs go the other way"
 
 
 def _not_apart(found: Standing, names: Sequence[str]) -> str:

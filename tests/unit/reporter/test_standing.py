@@ -109,6 +109,24 @@ def test_if_one_lacks_an_environment_all_means_are_over_those_that_every_policy_
     assert found.last == ("a",)
 
 
+def test_an_environment_that_goes_the_other_way_is_named(tmp_path: Path) -> None:
+    rates = {
+        ("a", "grass"): 2,
+        ("b", "grass"): 39,
+        ("a", "ice"): 2,
+        ("b", "ice"): 38,
+        ("a", "sand"): 39,
+        ("b", "sand"): 20,
+    }
+    rows = [
+        row(i, i < count, policy=policy, environment=environment, seed=1000 * number + i)
+        for number, ((policy, environment), count) in enumerate(rates.items())
+        for i in range(40)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(rows))
+    assert answer(summary_of(tmp_path)) == "b beats a by mean success rate over 3 environments; a is better in sand."
+
+
 def test_what_all_names_share_is_told_once(tmp_path: Path) -> None:
     long = "openvla-oft-libero-spatial-finetuned-step-"
     told = answer(summary_of(write(tmp_path, {f"{long}1k": 3, f"{long}2k": 30, f"{long}3k": 31})))
