@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from comborun.model.attempt import EpisodeRecord
+from comborun.model.attempt import EpisodeRecord, Verdict
 from comborun.model.work import Combo, Spans, grouped, size
 from comborun.reporter.comparing.absent import with_absent
 from comborun.reporter.comparing.claims import Claims, claims, prevented
@@ -30,6 +30,7 @@ from comborun.reporter.counting.quality import DataFinding, Quality, differences
 from comborun.reporter.evidence import words as evidence_words
 from comborun.reporter.evidence.context import alike, varying
 from comborun.reporter.evidence.runs import joined
+from comborun.reporter.merge import MergedCombo
 from comborun.reporter.records.collected import Canary, Collected
 from comborun.reporter.text import combo_name
 from comborun.rules.facts import Fact
@@ -234,6 +235,8 @@ def _graded(collected: Collected, results: Results, order: Sequence[Combo]) -> t
         for name in histories[0].session.results.compare
     }
     merged = results.merged
+    if not named and (name := _only_metric(merged.values())):
+        named = {(name, environment) for _, environment in merged}
     found: dict[str, dict[str, list[Scores]]] = {}
     for combo in order:
         for metric in sorted(name for name, environment in named if environment == combo[1] and combo in merged):
@@ -241,6 +244,15 @@ def _graded(collected: Collected, results: Results, order: Sequence[Combo]) -> t
             if one.values:
                 found.setdefault(metric, {}).setdefault(combo[1], []).append(one)
     return tuple(one for metric, environments in found.items() for one in compare_graded(metric, environments))
+
+
+def _only_metric(merged: Iterable[MergedCombo]) -> str | None:
+    """The metric of a run that has nothing else: no verdict, and no other metric."""
+    kept = [record for one in merged for record in one.accepted if record.verdict is not Verdict.ERRORED]
+    if any(record.verdict is not Verdict.MEASURED for record in kept):
+        return None
+    names = {name for metrics in {record.names[0] for record in kept} for name in metrics}
+    return names.pop() if len(names) == 1 else None
 
 
 def _spared(collected: Collected) -> dict[Combo, Spans]:

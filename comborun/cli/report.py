@@ -250,11 +250,11 @@ def _report_files(folder: Path) -> Iterator[str]:
 
 
 def _show_claims(summary: Summary) -> None:
-    """Print the report's first sentence, the most serious one, and as many claims as fit."""
+    """Print the answer, the most serious sentence about the run, and as many claims as fit."""
     from comborun.reporter.pages.words import sentences
 
     click.echo()
-    for sentence in sentences(summary)[:1]:
+    for sentence in sentences(summary)[:2]:
         click.echo(wrapped(printable(sentence)))
     claims, lines = summary.claims.sentences, 0
     for number, sentence in enumerate(claims):

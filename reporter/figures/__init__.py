@@ -7,15 +7,20 @@ from collections.abc import Callable, Mapping
 from comborun.reporter.counting.measures import running
 from comborun.reporter.figures.episodes import cumulative_success, failure_kinds, time_to_success, trends
 from comborun.reporter.figures.figure import Figure
+from comborun.reporter.figures.ranking import differences, pairs, ranking
 from comborun.reporter.figures.rates import heat_map, intervals
 from comborun.reporter.figures.sessions import sessions
+from comborun.reporter.standing import standing_of
 from comborun.reporter.summary import Report
 
 MOST_COMBOS = 1000
 """a page of more has no tables and no figures of single combos"""
 OF_COMBOS = ("intervals", "cumulative_success", "time_to_success", "failure_kinds")
 MAKERS: Mapping[str, Callable[[Report], Figure | None]] = {
+    "ranking": lambda report: ranking(standing_of(report.summary)),
     "success_rates": lambda report: heat_map(report.summary),
+    "pairs": lambda report: pairs(standing_of(report.summary)),
+    "differences": lambda report: differences(standing_of(report.summary)),
     "intervals": lambda report: intervals(report.summary),
     "trends": lambda report: trends(report.summary),
     "cumulative_success": lambda report: cumulative_success(report.summary, running(report.episodes)),

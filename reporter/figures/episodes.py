@@ -59,7 +59,7 @@ def _panel(figure: str, plot: _Plot, least: float) -> Panel:
     panel = titled(Panel(f"{figure}: {title}", COLUMN, HEIGHT), title)
     limit = max(point[0] for curve in curves for point in curve.points) or 1.0
     axes = Axes(0.5, 0.36, COLUMN - 0.62, HEIGHT - 0.86, x_limit=limit)
-    axes.y_ticks(panel, PERCENT)
+    axes.y_ticks(panel, PERCENT, "success rate (%)")
     axes.x_ticks(panel, [(value, number(value)) for value in ticks(limit, least=least)], axis)
     for curve in curves:
         style = series(curve.style)
@@ -157,13 +157,13 @@ def _stairs(points: Sequence[Point]) -> Iterator[Point]:
 
 # -- why episodes failed: a bar per policy, in the words of the records -----------------------------------------------
 
-ROW, HEAD, FOOT = 0.21, 0.34, 0.26
+ROW, HEAD, FOOT = 0.21, 0.34, 0.4
 POLICY = 1.1
 BARS = 100
 NUMBERED = 80
 """most combos whose bars carry numbers"""
 OTHER, UNTOLD, ERRORED = "other kinds", "not told", "errored"
-REST = {OTHER: "#666666", UNTOLD: "#b0b0b0", ERRORED: "#b58900"}
+REST = {OTHER: "#666666", UNTOLD: "#b0b0b0", ERRORED: "#e0b000"}
 
 
 def failure_kinds(summary: Summary) -> Figure | None:
@@ -226,5 +226,5 @@ def _bars(combos: Sequence[ComboSummary], colours: Mapping[str, str], *, numbere
             if numbered and width > measure(str(count), SMALL) + 0.05:
                 panel.text((left_edge + width / 2, middle), str(count), TextStyle(SMALL, colour=ink_on(colours[kind])))
             start += count
-    axes.x_ticks(panel, PERCENT)
+    axes.x_ticks(panel, PERCENT, "episodes (%)")
     return panel

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from html import escape
@@ -49,13 +49,11 @@ class LineStyle:
     width: float = 1.0
     dashes: tuple[float, ...] = ()
     opacity: float = 1.0
-    round: bool = False
 
     def svg(self) -> str:
         dashes = f' stroke-dasharray="{" ".join(f"{part * self.width:.3g}" for part in self.dashes)}"'
         faint = f' stroke-opacity="{self.opacity:g}"' if self.opacity < 1 else ""
-        cap = ' stroke-linecap="round"' if self.round else ""
-        return f'stroke="{self.colour}" stroke-width="{self.width:g}"{dashes if self.dashes else ""}{cap}{faint}'
+        return f'stroke="{self.colour}" stroke-width="{self.width:g}"{dashes if self.dashes else ""}{faint}'
 
 
 GRID = LineStyle("#808080", 0.7, opacity=0.35)
@@ -91,13 +89,25 @@ class Area:
         return f'<path d="{_path(self.corners)}z" fill="{self.colour}"{faint}/>'
 
 
+@dataclass(frozen=True)
+class Dot:
+    place: Point
+    colour: str
+    size: float
+    """its diameter in points"""
+
+    def svg(self) -> str:
+        across, down = map(_points, self.place)
+        return f'<circle cx="{across}" cy="{down}" r="{self.size / 2:g}" fill="{self.colour}"/>'
+
+
 @dataclass
 class Panel:
     title: str
     """for people who can't see it"""
     width: float
     height: float
-    marks: list[Text | Strokes | Area] = field(default_factory=list)
+    marks: list[Text | Strokes | Area | Dot] = field(default_factory=list)
     top: float = 0.0
     """inches that are cut off above"""
 
@@ -110,8 +120,7 @@ class Panel:
         self.marks.append(Strokes(lines, style))
 
     def dot(self, place: Point, colour: str = INK, size: float = 4.5) -> None:
-        ends = [(place[0], place[1] - 0.002), (place[0], place[1] + 0.002)]
-        self.lines([ends], LineStyle(colour, size, round=True))
+        self.marks.append(Dot(place, colour, size))
 
     def box(self, corner: Point, size: Point, colour: str, opacity: float = 1.0) -> None:
         (left, top), (width, height) = corner, size
@@ -181,16 +190,22 @@ def fit(name: str, width: float, size: float, *, bold: bool = False) -> str:
 
 
 def fit_apart(names: Sequence[str], width: float, size: float, *, bold: bool = False) -> list[str]:
-    """As `fit`; if two would look the same, without the words that all have in common."""
+    """As `fit`; if one doesn't fit, without the words that all have in common."""
     shown = [fit(name, width, size, bold=bold) for name in names]
-    if len({*shown}) == len({*names}):
+    if shown == [*map(printable, names)]:
         return shown
+    start, middles, end = in_common(names)
+    marks = ("…" if start else "", "…" if end else "")
+    return [fit(middle.strip("_-/. ").join(marks), width, size, bold=bold) for middle in middles]
+
+
+def in_common(names: Sequence[str]) -> tuple[str, tuple[str, ...], str]:
+    """The words that all names begin with, what is left of each, and the words that all end with."""
     parts = [_SEAM.split(name) for name in names]
     start = _alike(parts)
     end = _alike([one[:start:-1] for one in parts])
-    marks = ("…" if start else "", "…" if end else "")
-    middles = ("".join(one[start : len(one) - end]).strip() for one in parts)
-    return [fit(middle.join(marks), width, size, bold=bold) for middle in middles]
+    middles = tuple("".join(one[start : len(one) - end]) for one in parts)
+    return "".join(parts[0][:start]), middles, "".join(parts[0][len(parts[0]) - end :])
 
 
 def _alike(parts: Sequence[Sequence[str]]) -> int:
@@ -223,10 +238,10 @@ COLUMN, PAGE = 3.4, 7.0
 PANELS = 60
 
 BLACK, GREY = "#010101", "#808080"
-SERIES = ("#0072b2", "#b84a00", "#007a57", "#a8386f", "#8a6200", "#00737f", "#666666")
+SERIES = ("#0072b2", "#b84a00", "#007a57", "#a8386f", "#6f42c1", "#00737f", "#666666")
 """hues of M. Okabe and K. Ito, each at a contrast of 4.5 and more on white; report.css lightens lines on dark paper"""
 DASHES: tuple[tuple[float, ...], ...] = ((), (4, 1.6), (1.2, 1.4), (5, 1.5, 1.2, 1.5))
-"""for lines beyond the number of colours"""
+"""so that lines differ without their colours; 7 colours and 4 dashes meet once each"""
 STYLES = len(SERIES) * len(DASHES)
 CIVIDIS = (
     *((0x00, 0x22, 0x4E), (0x1A, 0x38, 0x6F), (0x43, 0x4E, 0x6C), (0x61, 0x65, 0x6F), (0x7D, 0x7C, 0x78)),
@@ -254,7 +269,7 @@ def left_out(panels: int) -> str:
 
 
 def series(index: int, width: float = 1.4) -> LineStyle:
-    return LineStyle(SERIES[index % len(SERIES)], width, DASHES[index // len(SERIES) % len(DASHES)])
+    return LineStyle(SERIES[index % len(SERIES)], width, DASHES[index % len(DASHES)])
 
 
 def shade(share: float) -> str:
@@ -288,13 +303,14 @@ class Axes:
     height: float
     x_limit: float = 1.0
     y_limit: float = 1.0
+    x_start: float = 0.0
 
     @property
     def bottom(self) -> float:
         return self.top + self.height
 
     def x(self, value: float) -> float:
-        return self.left + self.width * value / self.x_limit
+        return self.left + self.width * (value - self.x_start) / (self.x_limit - self.x_start)
 
     def at(self, across: float, up: float) -> Point:
         return (self.x(across), self.bottom - self.height * up / self.y_limit)
@@ -306,10 +322,12 @@ class Axes:
             panel.text((across, self.bottom + 0.1), words, TextStyle(SMALL))
         panel.text((self.left + self.width / 2, self.bottom + 0.28), title, TextStyle(SMALL))
 
-    def y_ticks(self, panel: Panel, ticks: Sequence[tuple[float, str]]) -> None:
-        panel.lines([(self.at(0, value), self.at(self.x_limit, value)) for value, _ in ticks], GRID)
+    def y_ticks(self, panel: Panel, ticks: Sequence[tuple[float, str]], title: str = "") -> None:
+        middle = self.top + (self.height + measure(title, SMALL)) / 2
+        panel.text((self.left - 0.3, middle), title, TextStyle(SMALL, "left", upwards=True))
+        panel.lines([(self.at(self.x_start, value), self.at(self.x_limit, value)) for value, _ in ticks], GRID)
         for value, words in ticks:
-            _, y = self.at(0, value)
+            _, y = self.at(self.x_start, value)
             panel.text((self.left - 0.06, y), words, TextStyle(SMALL, "right"))
 
 
@@ -321,6 +339,30 @@ def ticks(limit: float, wanted: int = 5, least: float = 0.0) -> tuple[float, ...
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
     return tuple(step * count for count in range(int(limit / step + 1e-9) + 1))
+
+
+STEPS = (0.02, 0.05, 0.1, 0.2, 0.5)
+MOST_TICKS, NARROWEST = 5, 0.2
+
+
+def zoomed(values: Iterable[float], low: float = 0.0, high: float = 1.0) -> tuple[tuple[float, str], ...]:
+    """Ticks in per cent around shares; the first and the last are the ends of the axis, at least 20 points apart."""
+    found = [*values]
+    least, most = min(found), max(found)
+    lacking = max(NARROWEST - (most - least), 0.0) / 2
+    least, most = max(low, least - lacking), min(high, most + lacking)
+    step = next((one for one in STEPS if (most - least) / one <= MOST_TICKS), STEPS[-1])
+    first, last = math.floor(least / step + 1e-9), math.ceil(most / step - 1e-9)
+    return tuple((count * step, f"{100 * count * step:.0f}".replace("-", "−")) for count in range(first, last + 1))
+
+
+def along(
+    shown: Sequence[tuple[float, str]], corner: Point, size: Point, panel: Panel, title: str = "", unit: str = " (%)"
+) -> Axes:
+    """Axes from the first tick to the last one, drawn."""
+    axes = Axes(*corner, *size, x_limit=shown[-1][0], x_start=shown[0][0])
+    axes.x_ticks(panel, shown, f"{title or 'success rate'}{unit}")
+    return axes
 
 
 def titled(panel: Panel, name: str) -> Panel:

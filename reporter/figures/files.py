@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from comborun.reporter.figures.figure import INK, PAGE, Area, Figure, Panel, Strokes, Text
+from comborun.reporter.figures.figure import INK, PAGE, Area, Dot, Figure, Panel, Strokes, Text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,9 +90,9 @@ def _drawn(placed: Placed, form: str) -> bytes:
         return buffer.getvalue()
 
 
-def _put(axes: Axes, mark: Text | Strokes | Area, order: int) -> None:
+def _put(axes: Axes, mark: Text | Strokes | Area | Dot, order: int) -> None:
     from matplotlib.lines import Line2D
-    from matplotlib.patches import Polygon
+    from matplotlib.patches import Circle, Polygon
 
     if isinstance(mark, Text):
         style = mark.style
@@ -108,8 +108,11 @@ def _put(axes: Axes, mark: Text | Strokes | Area, order: int) -> None:
         across, down = zip(*(point for one in mark.lines for point in (*one, gap)), strict=True)
         dashes: Any = (0, line.dashes) if line.dashes else "solid"
         drawn = Line2D(across, down, color=_colour(line.colour), lw=line.width, linestyle=dashes, alpha=line.opacity)
-        drawn.set(solid_capstyle="round" if line.round else "butt", dash_capstyle="butt", clip_on=False, zorder=order)
+        drawn.set(solid_capstyle="butt", dash_capstyle="butt", clip_on=False, zorder=order)
         axes.add_line(drawn)
+    elif isinstance(mark, Dot):
+        circle = Circle(mark.place, mark.size / 144, facecolor=_colour(mark.colour), lw=0)
+        axes.add_patch(circle).set(clip_on=False, zorder=order)
     else:
         shape = Polygon(list(mark.corners), closed=True, facecolor=_colour(mark.colour), alpha=mark.opacity, lw=0)
         axes.add_patch(shape).set(clip_on=False, zorder=order)

@@ -13,14 +13,13 @@ from comborun.reporter.figures.figure import (
     NORMAL,
     PAGE,
     PANELS,
-    PERCENT,
     SMALL,
-    Axes,
     Figure,
     LineStyle,
     Panel,
     Point,
     TextStyle,
+    along,
     fit,
     fit_apart,
     ink_on,
@@ -30,6 +29,7 @@ from comborun.reporter.figures.figure import (
     shade,
     titled,
     wrap,
+    zoomed,
 )
 from comborun.reporter.summary import Summary
 from comborun.reporter.text import interval, of, rate
@@ -160,13 +160,13 @@ def _colour_bar(panel: Panel, corner: Point) -> None:
     for step in range(24):  # each reaches to the end, under the next, so that no seams show
         panel.box((left + width * step / 24, top), (width * (1 - step / 24), 0.1), shade(step / 23))
     panel.text((left, top + 0.2), "0", TextStyle(SMALL, "left"))
-    panel.text((left + width / 2, top + 0.2), "success rate", TextStyle(SMALL))
-    panel.text((left + width, top + 0.2), "1", TextStyle(SMALL, "right"))
+    panel.text((left + width / 2, top + 0.2), "success rate (%)", TextStyle(SMALL))
+    panel.text((left + width, top + 0.2), "100", TextStyle(SMALL, "right"))
 
 
 # -- rates with their intervals ---------------------------------------------------------------------------------------
 
-ROW, HEAD, FOOT = 0.19, 0.34, 0.3
+ROW, HEAD, FOOT = 0.19, 0.34, 0.42
 POLICY = 1.2
 
 
@@ -182,7 +182,10 @@ def intervals(summary: Summary) -> Figure | None:
     groups = [[combo for combo in combos if combo.environment == name][:MOST] for name in summary.environments]
     shown = [group for group in groups if group]
     lettered = "; policies of an environment that share a letter are not told apart" if any(letters.values()) else ""
-    note = f"Success rates in per cent with their 95 % intervals (Clopper-Pearson), and k/n{lettered}."
+    note = (
+        f"Success rates in per cent with their 95 % intervals (Clopper-Pearson), and k/n{lettered}. Each axis is zoomed"
+        " to its intervals."
+    )
     panels = tuple(_intervals(group, letters, sides) for group in shown[:PANELS])
     return Figure("intervals", "Intervals", note + left_out(len(shown)), panels) if panels else None
 
@@ -194,8 +197,8 @@ def _intervals(
     environment = combos[0].environment
     names, counts, marks = sides
     panel = titled(Panel(f"Intervals: {environment}", COLUMN, HEAD + ROW * len(combos) + FOOT), environment)
-    axes = Axes(names, HEAD, COLUMN - names - counts - marks - 0.1, ROW * len(combos))
-    axes.x_ticks(panel, PERCENT)
+    limits = [limit for combo in combos if combo.rate and combo.rate.interval for limit in combo.rate.interval]
+    axes = along(zoomed(limits), (names, HEAD), (COLUMN - names - counts - marks - 0.1, ROW * len(combos)), panel)
     for row, combo in enumerate(combos):
         assert combo.rate
         assert combo.rate.interval

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from comborun import __version__
 from comborun.reporter.counting.combo import ComboSummary, MacroMean
 from comborun.reporter.pages import tables
-from comborun.reporter.pages.tables import Strong, TextTable
+from comborun.reporter.pages.answer import answer
+from comborun.reporter.pages.tables import Plot, Strong, TextTable
 from comborun.reporter.pages.words import methods
+from comborun.reporter.standing import standing_of
 from comborun.reporter.summary import GridAxes, Summary
 from comborun.reporter.text import NOTHING, of
 from comborun.text import printable
@@ -63,6 +65,10 @@ def _lines(summary: Summary) -> Iterator[str]:
     # A name could end a comment's line only with a newline, which printable() spells out.
     yield f"% {printable(summary.run)}: made by comborun {__version__}"
     yield r"% Needs \usepackage{booktabs,textcomp,graphicx}; for names outside of Latin scripts xelatex or lualatex."
+    if told := answer(summary):
+        yield escape(told)
+    if ranked := tables.ranking(standing_of(summary)):
+        yield from _ranking(ranked)
     axes = summary.axes
     if axes is None:
         yield "% No combo is counted in episodes: there is no table of success rates."
@@ -84,12 +90,37 @@ def _lines(summary: Summary) -> Iterator[str]:
     yield from ("", r"\paragraph{Evaluation.}", escape(methods(summary)))
 
 
+def _ranking(table: TextTable) -> Iterator[str]:
+    """Its last column, a plot in text, as rules."""
+    yield from ("", r"\begin{table}", r"\centering", r"\footnotesize\setlength{\tabcolsep}{4pt}")
+    rows = [
+        [_forest(cell) if isinstance(cell, Plot) else _bold(cell) for cell in row] for row in table.rows[:MOST_ROWS]
+    ]
+    yield from _tabular(
+        "".join(side[0] for _, side in table.columns), [escape(head) for head, _ in table.columns], rows
+    )
+    yield from (rf"\caption{{{escape(f'{table.title}. {table.note}')}}}", r"\end{table}", "")
+
+
+def _forest(plot: str) -> str:
+    """A thin rule for the interval and a thick one for its value, a millimetre for each sign of the plot."""
+    if not plot:
+        return ""
+    start, middle, end = len(plot) - len(plot.lstrip("·")), plot.index("●"), len(plot.rstrip("·"))
+    thin = r"\rule[.55ex]{%gmm}{.4pt}"
+    return (
+        rf"\makebox[{len(plot)}mm][l]{{\hspace*{{{start}mm}}{thin % (middle - start)}\rule[.3ex]{{1mm}}{{.6ex}}"
+        rf"{thin % (end - middle - 1)}}}"
+    )
+
+
+def _bold(cell: str) -> str:
+    return rf"\textbf{{{escape(cell)}}}" if isinstance(cell, Strong) else escape(cell)
+
+
 def _compared(table: TextTable) -> Iterator[str]:
     yield from ("", r"\begin{table*}", r"\centering", r"\footnotesize\setlength{\tabcolsep}{4pt}", FITTED)
-    rows = [
-        [rf"\textbf{{{escape(cell)}}}" if isinstance(cell, Strong) else escape(cell) for cell in row]
-        for row in table.rows
-    ]
+    rows = [[*map(_bold, row)] for row in table.rows]
     sides = "".join(side[0] for _, side in table.columns)
     yield from _tabular(sides, [escape(head) for head, _ in table.columns], rows, end="}")
     words = " ".join(filter(None, (f"{table.title}.", table.note, table.more)))

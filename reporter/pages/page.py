@@ -20,6 +20,7 @@ from comborun.reporter.figures import MOST_COMBOS, OF_COMBOS
 from comborun.reporter.figures.figure import Figure, shortened, untitled
 from comborun.reporter.pages import tables
 from comborun.reporter.pages.words import methods, sentences
+from comborun.reporter.standing import standing_of
 from comborun.reporter.summary import Summary
 from comborun.text import GIB, printable, several
 
@@ -48,6 +49,7 @@ def page(summary: Summary) -> dict[str, Any]:
         "tabled": tabled,
         "combos": tables.combos(summary, tabled),
         "too_many": f"{len(combos)} combos are too many for tables here; summary.csv has a row for each.",
+        "ranking": tables.ranking(standing_of(summary)),
         "means": tables.means(summary),
         "strengths": tables.strengths(summary),
         "environments": [
@@ -115,6 +117,7 @@ def _environment() -> Environment:
     environment.filters.update(md=escape, printable=printable, several=several)
     environment.filters["svg"] = lambda panel: Markup(panel.svg())  # noqa: S704 - its text is escaped
     environment.tests.update(strong=lambda cell: isinstance(cell, tables.Strong))
+    environment.tests.update(plot=lambda cell: isinstance(cell, tables.Plot))
     environment.tests.update(tagged=lambda cell: isinstance(cell, tables.Tagged))
     environment.globals.update(css=_own("report.css"), nothing_decided=NOTHING_DECIDED, version=__version__)
     return environment

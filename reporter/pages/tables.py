@@ -12,6 +12,8 @@ from comborun.reporter.comparing.comparison import Comparison, Tested
 from comborun.reporter.comparing.graded import Graded, KindComparison
 from comborun.reporter.counting.combo import ComboSummary, MacroMean
 from comborun.reporter.counting.measures import MetricMean
+from comborun.reporter.figures.figure import zoomed
+from comborun.reporter.standing import Place, Standing
 from comborun.reporter.summary import Summary
 from comborun.reporter.text import (
     NOTHING,
@@ -36,6 +38,8 @@ T = TypeVar("T")
 SHOWN = 40
 """comparisons of a table, the smallest p first"""
 KINDS_SHOWN = 8
+WIDTH = 30
+"""signs of an interval"""
 NAMED, NAMED_LENGTH = 3, 50
 """environments in a cell, and their characters together"""
 STRENGTHS = (
@@ -51,6 +55,12 @@ EARLY = "† Some of its environments stopped early, where the number of episode
 
 
 class Strong(str):
+    __slots__ = ()
+
+
+class Plot(str):
+    """The text of a cell in which every sign has the same width."""
+
     __slots__ = ()
 
 
@@ -106,8 +116,56 @@ def _smallest(found: Sequence[T]) -> Sequence[T]:
 # -- means over environments ------------------------------------------------------------------------------------------
 
 
+def ranking(standing: Standing | None) -> TextTable | None:
+    """The policies in their order, with a forest plot in text; None for one policy or by a metric."""
+    if standing is None or standing.measure != "success rate" or len(standing.places) < 2:
+        return None
+    limits = [end for place in standing.places for end in place.interval or ()]
+    if not limits:
+        return None
+    shown = zoomed(limits)
+    rows = [
+        [
+            place.policy,
+            Strong(NOTHING if place.value is None else f"{fraction(place.value)}{'†' if place.early else ''}"),
+            per_cent(place.interval),
+            place.counts,
+            standing.letters.get(place.policy, ""),
+            Plot(forest(place, shown)),
+        ]
+        for place in standing.places
+    ]
+    mean = "success rate" if standing.environment else "mean"
+    what = (
+        f"Success rates in per cent {standing.where}."
+        if standing.environment
+        else f"Mean success rates in per cent {standing.where}, each with the same weight."
+    )
+    lettered = " Policies that share a letter are not told apart." if standing.letters else ""
+    early = f" {EARLY}" if any(place.early for place in standing.places) else ""
+    counts = "k/n" if standing.environment else "environments"
+    heads = columns("policy", f"{mean}|95 % interval|{counts}", f"letters|{shown[0][1]} to {shown[-1][1]} %")
+    return _filled(TextTable("Ranking", heads, rows, f"{what}{lettered}{early}"))
+
+
+def forest(place: Place, axis: Sequence[tuple[float, str]]) -> str:
+    """`···├──●──┤····`: the interval and the value along an axis."""
+    if place.interval is None or place.value is None:
+        return ""
+    first, last = axis[0][0], axis[-1][0]
+    low, middle, high = (
+        round((WIDTH - 1) * (end - first) / (last - first))
+        for end in (place.interval[0], place.value, place.interval[1])
+    )
+    signs = ["·"] * low + ["├"] + ["─"] * (high - low - 1) + ["┤"] * (high > low) + ["·"] * (WIDTH - 1 - high)
+    if low == high:
+        signs[low : low + 1] = ["●"]
+    signs[min(max(middle, low + (high - low > 1)), high - (high - low > 1))] = "●"
+    return "".join(signs)
+
+
 def means(summary: Summary) -> TextTable | None:
-    found = summary.macro_means
+    found = sorted(summary.macro_means, key=lambda mean: (mean.mean is None, -(mean.mean or 0.0)))
     if not found:
         return None
     ranked = any(mean.rank and mean.rank != (1, len(found)) for mean in found)
@@ -124,7 +182,7 @@ def means(summary: Summary) -> TextTable | None:
 
 def _mean_row(mean: MacroMean, ranks: str) -> list[str]:
     value = NOTHING if mean.mean is None else f"{fraction(mean.mean)}{'†' if mean.early else ''}"
-    counts = (str(mean.environments), str(mean.episodes))
+    counts = (str(mean.environments - len(mean.missing)), str(mean.episodes))
     return [
         mean.policy,
         Strong(value),

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from comborun.reporter.comparing.comparison import ALPHA, Comparison, Sequential, Tested
 from comborun.reporter.comparing.orders import Trend
 from comborun.reporter.counting.quality import NAMED
+from comborun.reporter.pages.answer import answer
 from comborun.reporter.summary import Summary
 from comborun.reporter.text import duration, fraction
 from comborun.rules.vocabulary import Completeness, Outcome
@@ -18,8 +19,9 @@ REASONS = 3
 
 
 def sentences(summary: Summary) -> tuple[str, ...]:
-    """The state of the whole run, the most serious first."""
+    """The answer, then the state of the whole run, the most serious first."""
     return (
+        *filter(None, (answer(summary),)),
         *_canary(summary),
         *(() if summary.timing.over else ("Not all sessions had ended when this report was made.",)),
         *_episodes(summary),

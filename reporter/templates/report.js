@@ -51,4 +51,11 @@ const unfold = () => {
   if (details) details.open = true;
 };
 addEventListener("hashchange", unfold);
+// On paper nothing can be unfolded.
+let folded = [];
+addEventListener("beforeprint", () => {
+  folded = [...document.querySelectorAll("details:not([open])")];
+  folded.forEach((details) => (details.open = true));
+});
+addEventListener("afterprint", () => folded.forEach((details) => (details.open = false)));
 unfold();

@@ -13,6 +13,7 @@ from report_runs import RunDirectory, row
 from rich.cells import cell_len
 
 from comborun.cli.report import show_report
+from comborun.reporter.pages.answer import answer
 from comborun.reporter.pages.page import html, page
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def test_the_claims_stand_above_the_files_as_the_report_has_them(
     claims = re.findall("<li>(.* beats .*)</li>", written)
     assert head.splitlines() == [
         "",
+        answer(report.summary),
         "All 10 combos are complete: 100 of 100 planned episodes have a verdict.",
         *(f"- {sentence}" for sentence in claims),
     ]
@@ -73,7 +75,7 @@ def test_on_a_terminal_they_take_six_lines_and_the_rest_is_counted(
     look_on(monkeypatch, 80)
     head = claims_and_files(told(report, tmp_path, capsys))[0].splitlines()
     assert max(map(cell_len, head)) <= 80
-    _, _, *claims, more = head
+    _, _, _, *claims, more = head
     assert len(claims) <= 6
     shown = sum(line.startswith("- ") for line in claims)
     assert more == f"{len(report.summary.claims.sentences) - shown} more in the report"
@@ -101,8 +103,13 @@ def test_names_in_claims_are_shown_and_act_on_nothing(
 
 
 def test_where_nothing_was_compared_nothing_is_claimed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    head, _ = claims_and_files(told(report_of(tmp_path, ("blind",)), tmp_path, capsys))
-    assert head.splitlines() == ["", "All 5 combos are complete: 50 of 50 planned episodes have a verdict."]
+    report = report_of(tmp_path, ("blind",))
+    head, _ = claims_and_files(told(report, tmp_path, capsys))
+    assert head.splitlines() == [
+        "",
+        answer(report.summary),
+        "All 5 combos are complete: 50 of 50 planned episodes have a verdict.",
+    ]
 
 
 def test_for_programs_there_is_the_document_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

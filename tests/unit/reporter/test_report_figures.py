@@ -33,8 +33,8 @@ from comborun.reporter.figures.rates import heat_map
 from comborun.reporter.pages.page import TEMPLATES
 from comborun.reporter.summary import summarize
 
-DRAWN = tuple(name for name in MAKERS if name != "trends")
-"""the run has no checkpoints"""
+DRAWN = tuple(name for name in MAKERS if name not in {"trends", "pairs"})
+"""the run has no checkpoints, and one pair of policies"""
 
 
 def everything(run: Path) -> tuple[Figure, ...]:
@@ -72,7 +72,7 @@ def figures(whole: Path) -> dict[str, tuple[str, ...]]:
 def test_single_combos_of_a_huge_grid_are_drawn_for_files_only(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("comborun.reporter.figures.MOST_COMBOS", 3)
     report = summarize(collect_run(whole))
-    assert [figure.name for figure in figures_of(report)] == ["success_rates", "sessions"]
+    assert [figure.name for figure in figures_of(report)] == ["ranking", "success_rates", "differences", "sessions"]
     assert tuple(figure.name for figure in figures_of(report, files=True)) == DRAWN
 
 

@@ -33,13 +33,14 @@ def test_text_in_latex_is_text(text: str, shown: str) -> None:
 
 
 def table(path: Path, policies: tuple[str, ...], environments: tuple[str, ...]) -> list[str]:
-    """The lines of its table."""
+    """The lines of its table of success rates, which is the last one."""
     run = RunDirectory(path)
     for number, (policy, environment) in enumerate((p, e) for p in policies for e in environments):
         session = run.session(policy, environment, 2, name=f"s{number}", digest=str(number))
         run.attempt(session, row(0, number % 2 == 0) + row(1, number % 3 == 0))
     lines = latex(run.report().summary).splitlines()
-    return lines[lines.index(r"\toprule") : lines.index(r"\bottomrule") + 1]
+    first, last = (max(at for at, line in enumerate(lines) if line == rule) for rule in (r"\toprule", r"\bottomrule"))
+    return lines[first : last + 1]
 
 
 @pytest.mark.parametrize("names", [(NAMES, ("x",)), (("x",), NAMES), (NAMES, NAMES)], ids=["down", "across", "both"])

@@ -92,7 +92,7 @@ def test_without_an_end_record_a_session_may_still_run(run: RunDirectory) -> Non
     assert summary.combos[0].ending.words == "not ended"
     assert not summary.timing.over
     assert summary.timing.finished is summary.timing.makespan is None
-    assert sentences(summary)[0] == "Not all sessions had ended when this report was made."
+    assert sentences(summary)[1] == "Not all sessions had ended when this report was made."
 
 
 def test_a_combo_has_no_outcome_while_one_of_its_sessions_runs(run: RunDirectory) -> None:
@@ -158,7 +158,7 @@ def test_a_folder_has_no_plan_and_the_report_says_so(tmp_path: Path) -> None:
     lines += [row(0, None, policy="a", environment="x")]
     (tmp_path / "rows.jsonl").write_text("".join(lines))
     summary = summarize(collect_folder(tmp_path)).summary
-    assert sentences(summary) == (
+    assert sentences(summary)[1:] == (
         "3 completed episodes and 1 errored one of 2 combos; no plan says how many there should be.",
     )
     assert [(combo.policy, combo.planned) for combo in summary.combos] == [("a", 1), ("b", 3)]

@@ -1,0 +1,176 @@
+"""The first line of a report: who leads, and who is last. Names are not escaped. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from comborun.reporter.figures.figure import in_common
+from comborun.reporter.standing import Standing, standing_of
+from comborun.reporter.summary import Summary
+from comborun.reporter.text import claim, fraction, number, per_cent
+from comborun.text import several
+
+NAMED = 5
+LONG = 15
+"""characters that all names share, from which on they are told once"""
+
+SEAMS = "_-/. "
+
+
+def answer(summary: Summary) -> str:
+    """One sentence, or empty if no episode counts."""
+    found = standing_of(summary)
+    if found is None:
+        return _no_verdict(summary)
+    told = _answer(summary, found)
+    start, middles, end = in_common(found.names) if len(found.names) > 1 else ("", (), "")
+    if len(start) + len(end) < LONG or not all(middles) or len({*middles}) < len(middles):
+        return told
+    for name, middle in sorted(zip(found.names, middles, strict=True), reverse=True):  # the longer of two alike first
+        told = told.replace(name, middle.strip(SEAMS) or middle)
+    ends = [f"{part} {word}" for part, word in ((start, "before"), (end, "after")) if part]
+    return f"{told} Left out of each name: {', '.join(ends)} it."
+
+
+def _answer(summary: Summary, found: Standing) -> str:
+    if len(found.places) == 1:
+        return _alone(summary, found)
+    if not found.comparisons:
+        return _not_overall(summary, found)
+    words = _order(found) if found.won else _nothing_decided(found)
+    so_far = "So far " if any(one.so_far for one in summary.comparisons.all) else ""
+    return f"{so_far}{words}{_otherwise(summary, found)}{_lacking(summary)}."
+
+
+def _no_verdict(summary: Summary) -> str:
+    counts = summary.totals
+    if not counts.planned or counts.measured:
+        return ""
+    how = f"{counts.errored} errored" + (f", {counts.missing} missing" if counts.missing else "")
+    return (
+        f"No episode has a verdict ({how}), so there is no success rate; `results: {{success: none}}` in the grid"
+        " counts episodes that have numbers alone."
+    )
+
+
+def _where(found: Standing) -> str:
+    if found.environment:
+        return f"{found.measure} in {found.environment}"
+    meets = (
+        "environments that each two share"
+        if found.common < found.environments
+        else f"{found.environments} environments"
+    )
+    return f"mean {found.measure} over {'the ' * (found.common < found.environments)}{meets}"
+
+
+def _alone(summary: Summary, found: Standing) -> str:
+    place, judged = found.places[0], [combo for combo in summary.combos if combo.rate and combo.rate.n]
+    if not judged:
+        values = "" if place.value is None else f" of {number(place.value)}"
+        return f"{place.policy} has a {_where(found)}{values}; there is no other policy to compare it with."
+    if found.environment and judged[0].rate:
+        return f"{place.policy} succeeds in {found.environment} in {claim(judged[0].rate)} of episodes."
+    rated = sorted(((one.rate.rate or 0.0, one) for one in judged if one.rate), key=lambda pair: pair[0])
+    (low, worst), (high, best) = rated[0], rated[-1]
+    spread = f"the lowest rate is in {worst.environment}, the highest in {best.environment}" if low < high else ""
+    value = (
+        f"has a mean success rate of {fraction(place.value)} % {per_cent(place.interval)} over"
+        f" {found.environments} environments"
+        if place.value is not None
+        else f"has no mean success rate: {place.counts}"
+    )
+    return f"{place.policy} {value}{spread and '; '}{spread}."
+
+
+def _order(found: Standing) -> str:
+    """`pi05, gr00t and pi0 lead and are not told apart; act is last`."""
+    leaders, last, others, rivals = found.leaders, found.last, len(found.places) - 1, list[str]()
+    where = _where(found)
+    if len(found.places) == 2:
+        return f"{leaders[0]} beats {last[0]} by {where}"
+    if len(leaders) > 1:
+        head = f"{listed(leaders)} lead and {_not_apart(found, leaders)}"
+    elif sum(winner == leaders[0] for winner, _ in found.won) == others:
+        head = f"{leaders[0]} beats all {others} others"
+    else:
+        rivals = [name for name in found.names if name != leaders[0] and (leaders[0], name) not in found.won]
+        head = f"{leaders[0]} leads, but is not told apart from {listed(rivals)}"
+    if len(leaders) == 1 and len(last) == others:
+        tail = f", which {_not_apart(found, last)}"
+    else:
+        tail = f"; {listed(last)} {'is last' if len(last) == 1 else f'are last and {_not_apart(found, last)}'}"
+    unclear = [name for name in found.apart_from_none if name not in rivals]
+    rest = f"; {listed(unclear)} {_is(unclear)} told apart from no other" if unclear else ""
+    return f"{head}{tail}{rest} (by {where})"
+
+
+def _otherwise(summary: Summary, found: Standing) -> str:
+    """Environments in which a pair is decided against its order over all of them."""
+    if found.environment or found.measure != "success rate":
+        return ""
+    against = [one for one in summary.comparisons.all if one.decided and (one.behind, one.ahead) in found.won]
+    if not against:
+        return ""
+    if len(found.places) == 2:
+        return f"; {against[0].ahead} is better in {listed([one.environment for one in against])}"
+    return f"; in {listed(list(dict.fromkeys(one.environment for one in against)))} some pairs go the other way"
+
+
+def _not_apart(found: Standing, names: Sequence[str]) -> str:
+    pairs = found.by_pair
+    together = [(a, b) for a in names for b in names if (a, b) in pairs]
+    return "are not told apart" if 2 * len(together) == len(names) * (len(names) - 1) else "were not all compared"
+
+
+def _nothing_decided(found: Standing) -> str:
+    best = [one.policy for one in found.places if one.value is not None and one.value == found.places[0].value]
+    everyone = listed(found.names) if len(found.places) == 2 else f"The {len(found.places)} policies"
+    verb = "are not told apart" if found.complete else "are not told apart where they meet"
+    partly = sum(one.only_completed for one in found.comparisons)
+    leaning = f"; {several(partly, 'difference')} would be decided by completed episodes alone" if partly else ""
+    if len(best) == len(found.places):
+        return f"{everyone} {verb}: all have the same {_where(found)}{leaning}"
+    degree = "higher one" if len(found.places) == 2 else "highest one"
+    highest = f"; {listed(best)} {'has' if len(best) == 1 else 'have'} the {degree}" if best else ""
+    return f"{everyone} {verb} by {_where(found)}{highest}{leaning}"
+
+
+def _not_overall(summary: Summary, found: Standing) -> str:
+    """If the number of episodes depends on the results, or no two policies share two environments."""
+    here, everyone = summary.comparisons.all, several(len(found.places), "policy", "policies")
+    if summary.comparisons.too_many:
+        return f"{everyone} make too many pairs, so that none is compared."
+    if not here:
+        if found.measure != "success rate":
+            return f"{everyone} are not compared by {found.measure}."
+        return f"{everyone} are not compared: no two have completed episodes in the same environment."
+    so_far = "So far " if any(one.so_far for one in here) else ""
+    wins = {name: sum(one.better == name for one in here) for name in found.names}
+    total = sum(wins.values())
+    if not total:
+        return f"{so_far}{len(found.places)} policies are not told apart in any environment."
+    if len(wins) == 2:
+        (winner, won), (loser, lost) = sorted(wins.items(), key=lambda pair: -pair[1])
+        but = f" and loses in {lost}" if lost else ""
+        return f"{so_far}{winner} beats {loser} in {won} of {len(here)} environments{but}."
+    best = [name for name in found.names if wins[name] == max(wins.values())]
+    most = f"{listed(best)} {'wins' if len(best) == 1 else 'win'} the most ({wins[best[0]]})"
+    return f"{so_far}{total} of {several(len(here), 'comparison')} within environments are decided; {most}."
+
+
+def _lacking(summary: Summary) -> str:
+    counted = [combo for combo in summary.combos if combo.counts and combo.rate]
+    empty = sum(not combo.rate.n for combo in counted if combo.rate)
+    return (
+        f"; {empty} of {several(len(counted), 'combo')} {'has' if empty == 1 else 'have'} no verdict" if empty else ""
+    )
+
+
+def listed(names: Sequence[str]) -> str:
+    shown = [*names] if len(names) <= NAMED + 1 else [*names[:NAMED], f"{len(names) - NAMED} more"]
+    return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else shown[0]
+
+
+def _is(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"

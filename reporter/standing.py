@@ -1,0 +1,171 @@
+"""Who leads and who is last: the policies in their order, and what the comparisons between them decide. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import comb
+from statistics import fmean
+
+from comborun.reporter.comparing.comparison import Comparison, Overall, Tested
+from comborun.reporter.comparing.graded import Graded
+from comborun.reporter.counting.combo import MacroMean
+from comborun.reporter.statistics.difference import letters
+from comborun.reporter.statistics.proportion import Interval, mean_of_rates
+from comborun.reporter.summary import Summary
+
+
+@dataclass(frozen=True)
+class Place:
+    """A policy's own value."""
+
+    policy: str
+    value: float | None
+    """None without an episode in one of the environments"""
+    interval: Interval | None = None
+    counts: str = ""
+    """k/n in one environment; how many environments lack an episode"""
+    early: bool = False
+
+
+@dataclass(frozen=True)
+class Standing:
+    """By the comparisons over all environments; with a single environment, by those in it."""
+
+    measure: str
+    """`success rate`, or the metric"""
+    environments: int
+    environment: str
+    """if there is only one"""
+    places: tuple[Place, ...]
+    """the best first"""
+    comparisons: tuple[Tested, ...]
+    letters: Mapping[str, str] = field(default_factory=dict)
+    """policies that share one are not told apart; empty unless every pair is compared"""
+    common: int = 0
+    """environments that every policy has; the values are means over these"""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(place.policy for place in self.places)
+
+    @property
+    def where(self) -> str:
+        """Over which environments the values are means."""
+        if self.environment:
+            return f"in {self.environment}"
+        if self.common < self.environments:
+            return f"over the {self.common} of {self.environments} environments that all policies have"
+        return f"over {self.environments} environments"
+
+    @property
+    def complete(self) -> bool:
+        """Whether every pair is compared."""
+        return len(self.comparisons) == comb(len(self.places), 2)
+
+    @property
+    def by_pair(self) -> Mapping[tuple[str, str], Tested]:
+        return {(one.a, one.b): one for one in self.comparisons}
+
+    @property
+    def won(self) -> tuple[tuple[str, str], ...]:
+        """The better and the worse policy of each decided pair."""
+        return tuple((one.ahead, one.behind) for one in self.comparisons if one.decided)
+
+    @property
+    def leaders(self) -> tuple[str, ...]:
+        """Better than some policy, and none is better."""
+        return self._named({winner for winner, _ in self.won} - {loser for _, loser in self.won})
+
+    @property
+    def last(self) -> tuple[str, ...]:
+        """Worse than some policy, and better than none."""
+        return self._named({loser for _, loser in self.won} - {winner for winner, _ in self.won})
+
+    @property
+    def apart_from_none(self) -> tuple[str, ...]:
+        return self._named({*self.names} - {name for pair in self.won for name in pair})
+
+    def _named(self, names: set[str]) -> tuple[str, ...]:
+        return tuple(name for name in self.names if name in names)
+
+
+def standing_of(summary: Summary) -> Standing | None:
+    """None if no policy has an episode that counts, or several environments have no comparison over all of them."""
+    judged = [combo for combo in summary.combos if combo.rate and combo.rate.n]
+    if not judged:
+        return _by_metric(summary)
+    environments = {combo.environment for combo in judged}
+    if len(environments) > 1:
+        common = environments - {name for mean in summary.macro_means if mean.episodes for name in mean.missing}
+        places = [_mean(mean, summary, environments, common) for mean in summary.macro_means if mean.episodes]
+        overall = summary.comparisons.overall
+        return _standing("success rate", environments, places, overall, common=len(common))
+    places = [
+        Place(one.policy, one.rate.rate, one.rate.interval, f"{one.rate.successes}/{one.rate.n}", bool(one.not_needed))
+        for one in judged
+        if one.rate
+    ]
+    return _standing("success rate", environments, places, summary.comparisons.all)
+
+
+def _mean(mean: MacroMean, summary: Summary, environments: set[str], common: Collection[str]) -> Place:
+    """Over all environments, or over those that every policy has; these are the same for all policies."""
+    value, interval = mean.mean, mean.interval
+    if len(common) < mean.environments:
+        own = [combo.rate for combo in summary.combos if combo.policy == mean.policy and combo.environment in common]
+        counts = [(rate.successes, rate.n) for rate in own if rate]
+        few = len(counts) < 2
+        value, interval = (None, None) if few else (fmean(k / n for k, n in counts), mean_of_rates(counts))
+    lacking = len(environments.intersection(mean.missing))
+    words = f"{lacking} of {len(environments)} missing" if lacking else ""
+    return Place(mean.policy, value, interval, words, bool(mean.early))
+
+
+def _standing(
+    measure: str,
+    environments: Iterable[str],
+    places: Sequence[Place],
+    found: Sequence[Overall | Comparison | Graded],
+    common: int | None = None,
+) -> Standing:
+    names = [*environments]
+    lost = {place.policy: sum(one.decided and one.behind == place.policy for one in found) for place in places}
+    ranked = sorted(places, key=lambda one: (one.value is None, -(one.value or 0.0), lost[one.policy]))
+    different = [(one.a, one.b) for one in found if one.decided]
+    whole = len(found) == comb(len(places), 2) > 0
+    return Standing(
+        measure,
+        len(names),
+        names[0] if len(names) == 1 else "",
+        tuple(ranked),
+        tuple(found),
+        dict(letters([one.policy for one in ranked], different)) if whole else {},
+        len(names) if common is None else common,
+    )
+
+
+def _by_metric(summary: Summary) -> Standing | None:
+    """By the first metric that policies are compared by, else the only one that there is."""
+    names = list(dict.fromkeys(mean.name for combo in summary.combos for mean in combo.metrics))
+    compared = [one.metric for one in summary.comparisons.graded]
+    name = next(iter(compared), names[0] if len(names) == 1 else None)
+    if name is None:
+        return None
+    cells = [(combo, mean) for combo in summary.combos if (mean := combo.metrics_by_name.get(name))]
+    environments = list(dict.fromkeys(combo.environment for combo, _ in cells))
+    places = []
+    for policy in dict.fromkeys(combo.policy for combo, _ in cells):
+        own = [mean for combo, mean in cells if combo.policy == policy]
+        lacking = len(environments) - len(own)
+        value = None if lacking else fmean(mean.mean for mean in own)
+        words = f"{lacking} of {len(environments)} missing" if lacking else f"n = {sum(mean.n for mean in own)}"
+        places.append(Place(policy, value, own[0].interval if len(environments) == 1 else None, words))
+    wanted = max((len(one.environments) for one in summary.comparisons.graded), default=0)
+    over_all = min(wanted, 2) == min(len(environments), 2)
+    graded = [
+        one
+        for one in summary.comparisons.graded
+        if one.metric == name and over_all and (len(one.environments) > 1) == (len(environments) > 1)
+    ]
+    return _standing(name, environments, places, graded)

@@ -1,0 +1,206 @@
+"""Who leads and who is last, for given numbers: the first line, the ranking and the pairs."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from matplotlib.image import imread
+from report_runs import RunDirectory, row
+
+from comborun.reporter.collect import collect_folder
+from comborun.reporter.figures.figure import Area, Dot, Figure, Panel
+from comborun.reporter.figures.files import files
+from comborun.reporter.figures.ranking import BETTER, WORSE, pairs, ranking
+from comborun.reporter.pages.answer import answer
+from comborun.reporter.pages.tables import forest
+from comborun.reporter.report import report_folder
+from comborun.reporter.standing import Place, Standing, standing_of
+from comborun.reporter.summary import Summary, summarize
+from comborun.rules.results.fields import NO_VERDICTS, ResultRules
+
+ENVIRONMENTS = ("grass", "ice", "stairs")
+
+
+def write(
+    folder: Path, successes: Mapping[str, int], environments: tuple[str, ...] = ENVIRONMENTS, n: int = 40
+) -> Path:
+    """Each policy succeeds so often in each environment, with seeds that pair nothing."""
+    rows = [
+        row(index, index < count, policy=policy, environment=environment, seed=1000 * number + index)
+        for number, (policy, count) in enumerate(successes.items())
+        for environment in environments
+        for index in range(n)
+    ]
+    (folder / "rows.jsonl").write_text("".join(rows))
+    return folder
+
+
+def summary_of(folder: Path) -> Summary:
+    return summarize(collect_folder(folder)).summary
+
+
+def standing(folder: Path) -> Standing:
+    found = standing_of(summary_of(folder))
+    assert found
+    return found
+
+
+def test_those_that_none_beats_lead_and_those_that_beat_none_are_last(tmp_path: Path) -> None:
+    found = standing(write(tmp_path, {"act": 4, "pi0": 35, "middle": 18, "pi05": 36}))
+    assert found.names == ("pi05", "pi0", "middle", "act")
+    assert (found.leaders, found.last, found.apart_from_none) == (("pi05", "pi0"), ("act",), ())
+    assert found.letters == {"pi05": "a", "pi0": "a", "middle": "b", "act": "c"}
+    told = answer(summary_of(tmp_path))
+    assert told.startswith("pi05 and pi0 lead and are not told apart; act is last")
+
+
+def test_one_that_beats_all_others_is_named_alone(tmp_path: Path) -> None:
+    found = standing(write(tmp_path, {"a": 10, "b": 11, "best": 39}))
+    assert (found.leaders, found.last) == (("best",), ("b", "a"))
+    assert answer(summary_of(tmp_path)).startswith("best beats all 2 others, which are not told apart")
+
+
+def test_if_nothing_is_decided_nobody_leads(tmp_path: Path) -> None:
+    found = standing(write(tmp_path, {"a": 20, "b": 22, "c": 21}))
+    assert (found.leaders, found.last, found.apart_from_none) == ((), (), ("b", "c", "a"))
+    told = answer(summary_of(tmp_path))
+    assert "not told apart" in told
+    assert "; b has the highest" in told
+    assert "lead" not in told
+
+
+def test_equal_policies_have_no_highest(tmp_path: Path) -> None:
+    told = answer(summary_of(write(tmp_path, {"a": 20, "b": 20})))
+    assert "all have the same mean success rate" in told
+
+
+def test_in_one_environment_its_own_comparisons_answer(tmp_path: Path) -> None:
+    found = standing(write(tmp_path, {"a": 5, "b": 35}, ("stairs",)))
+    assert (found.environment, found.leaders, found.last) == ("stairs", ("b",), ("a",))
+    assert answer(summary_of(tmp_path)) == "b beats a by success rate in stairs."
+
+
+@pytest.mark.parametrize("environments", [("stairs",), ENVIRONMENTS])
+def test_a_policy_alone_has_its_rate_and_no_rival(tmp_path: Path, environments: tuple[str, ...]) -> None:
+    told = answer(summary_of(write(tmp_path, {"a": 20}, environments)))
+    assert told.startswith("a ")
+    assert "50.0 % [" in told
+    assert "beats" not in told
+
+
+def test_policies_that_never_meet_are_not_compared(tmp_path: Path) -> None:
+    rows = [row(i, policy=name, environment=f"of {name}") for name in "ab" for i in range(9)]
+    (tmp_path / "rows.jsonl").write_text("".join(rows))
+    assert "not compared" in answer(summary_of(tmp_path))
+
+
+def test_if_one_lacks_an_environment_all_means_are_over_those_that_every_policy_has(tmp_path: Path) -> None:
+    write(tmp_path, {"a": 10, "b": 38})
+    rows = [row(i, policy="c", environment=name, seed=90_000 + i) for name in ENVIRONMENTS[:2] for i in range(40)]
+    (tmp_path / "more.jsonl").write_text("".join(rows))
+    found = standing(tmp_path)
+    assert [(place.policy, place.value) for place in found.places] == [("c", 1.0), ("b", 0.95), ("a", 0.25)]
+    assert (found.common, found.environments) == (2, 3)
+    assert found.leaders == ("c", "b")
+    assert found.last == ("a",)
+
+
+def test_an_environment_that_goes_the_other_way_is_named(tmp_path: Path) -> None:
+    rates = {
+        ("a", "grass"): 2,
+        ("b", "grass"): 39,
+        ("a", "ice"): 2,
+        ("b", "ice"): 38,
+        ("a", "sand"): 39,
+        ("b", "sand"): 20,
+    }
+    rows = [
+        row(i, i < count, policy=policy, environment=environment, seed=1000 * number + i)
+        for number, ((policy, environment), count) in enumerate(rates.items())
+        for i in range(40)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(rows))
+    assert answer(summary_of(tmp_path)) == "b beats a by mean success rate over 3 environments; a is better in sand."
+
+
+def test_what_all_names_share_is_told_once(tmp_path: Path) -> None:
+    long = "openvla-oft-libero-spatial-finetuned-step-"
+    told = answer(summary_of(write(tmp_path, {f"{long}1k": 3, f"{long}2k": 30, f"{long}3k": 31})))
+    assert told.startswith("3k and 2k lead and are not told apart; 1k is last")
+    assert told.count(long) == 1
+
+
+def test_returns_alone_are_compared_and_answer(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    rules = ResultRules(success=NO_VERDICTS)
+    for policy, above in (("a", 0.0), ("b", 5.0)):
+        for environment in ("grass", "ice"):
+            rows = "".join(
+                json.dumps({"episode": i, "seed": i, "return": i % 7 + above + i / 50}) + "\n" for i in range(30)
+            )
+            run.attempt(run.session(policy, environment, 30, results=rules), rows)
+    summary = run.report().summary
+    found = standing_of(summary)
+    assert found
+    assert (found.measure, found.leaders, found.last) == ("return", ("b",), ("a",))
+    assert "b beats a by mean return" in answer(summary)
+
+
+def test_without_any_verdict_the_first_line_says_so(tmp_path: Path) -> None:
+    rows = [json.dumps({"policy": "a", "environment": "x", "episode": i, "score": i}) + "\n" for i in range(5)]
+    (tmp_path / "rows.jsonl").write_text("".join(rows))
+    assert answer(summary_of(tmp_path)).startswith("No episode has a verdict (5 errored)")
+
+
+def test_dots_are_drawn_in_files_of_pixels() -> None:
+    def dark(panel: Panel) -> int:
+        (content,) = files([Figure("x", "", "", (panel,))], ("png",)).values()
+        return int((imread(io.BytesIO(content), format="png")[..., 0] < 0.5).sum())
+
+    panel = Panel("", 1.0, 1.0)
+    assert dark(panel) == 0
+    panel.dot((0.5, 0.5))
+    assert dark(panel) > 50
+
+
+def test_a_filled_cell_is_a_decided_pair(tmp_path: Path) -> None:
+    found = standing(write(tmp_path, {"act": 4, "pi0": 35, "pi05": 36}))
+    figure = pairs(found)
+    assert figure
+    colours = [mark.colour for mark in figure.panels[0].marks if isinstance(mark, Area)]
+    decided = sum(one.decided for one in found.comparisons)
+    assert 0 < decided < len(found.comparisons)
+    assert colours.count(BETTER) == colours.count(WORSE) == decided
+    assert len(colours) == 2 * len(found.comparisons)
+
+
+def test_the_ranking_has_a_dot_for_each_policy_in_their_order_and_zooms_to_the_intervals(tmp_path: Path) -> None:
+    figure = ranking(standing(write(tmp_path, {"a": 20, "b": 24, "c": 22})))
+    assert figure
+    dots = [mark.place for mark in figure.panels[0].marks if isinstance(mark, Dot)]
+    assert len(dots) == 3
+    assert [x for x, _ in dots] == sorted((x for x, _ in dots), reverse=True)
+    words = [
+        mark.words for mark in figure.panels[0].marks if not isinstance(mark, Area | Dot) and hasattr(mark, "words")
+    ]
+    assert "b" in words
+    assert "0" not in words, "the axis starts where the intervals do"
+
+
+def test_the_plot_in_text_has_the_value_inside_its_interval() -> None:
+    axis = ((0.4, "40"), (0.8, "80"))
+    drawn = forest(Place("a", 0.6, (0.5, 0.7)), axis)
+    assert drawn.index("├") < drawn.index("●") < drawn.index("┤")
+    assert len(drawn) == len(forest(Place("b", 0.4, (0.4, 0.8)), axis))
+
+
+def test_page_text_and_paper_begin_with_the_answer(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    told = answer(report_folder(write(tmp_path, {"act": 4, "best": 35}), out))
+    assert (out / "report.md").read_text().splitlines()[2] == told
+    assert f'<p class="lead">{told.replace(" 3 env", " 3 env")}</p>' in (out / "report.html").read_text()
+    assert told in (out / "report.tex").read_text().splitlines()[2]
