@@ -307,7 +307,7 @@ def kind_claimed(rng: np.random.Generator) -> bool:
 
 
 def checkpoints(rng: np.random.Generator, rates: Sequence[float]) -> Trend:
-    sides = {(f"step_{step}", "stairs"): arm(f"step_{step}", drawn(rng, rate, 100)) for step, rate in enumerate(rates)}
+    sides = {(f"ckpt_{step}", "stairs"): arm(f"ckpt_{step}", drawn(rng, rate, 100)) for step, rate in enumerate(rates)}
     found = trend_of(steps_of([policy for policy, _ in sides], {})[0], sides)
     assert found
     return found
