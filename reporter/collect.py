@@ -25,7 +25,7 @@ from comborun.reporter.evidence.starts import seeded_once
 from comborun.reporter.records import videos
 from comborun.reporter.records.collected import AttemptRecord, Canary, Collected, SessionHistory
 from comborun.reporter.records.collector import RecordCollector, walk
-from comborun.reporter.records.combos import settle
+from comborun.reporter.records.combos import settle, stem_of
 from comborun.reporter.records.reading import UNNAMED, Context, Defect
 from comborun.reporter.records.rows import settle_rows
 from comborun.rules import counting, globs, names
@@ -154,8 +154,9 @@ def collect_folder(directory: Path) -> Collected:
     settle_rows(collector.files)
     settle(collector.files)
     collector.link_videos(videos.index(directory, (path.relative_to(directory).as_posix() for path in found)))
-    if not any(reading.entries for reading in collector.files):
-        collector.files += collector.passed
+    alike = {stem_of(PurePosixPath(reading.path)) for reading in collector.files}
+    nothing = not any(reading.entries for reading in collector.files)
+    collector.files += (one for one in collector.passed if nothing or stem_of(PurePosixPath(one.path)) in alike)
     collected = collector.collected(directory.resolve().name, settled=True)
     return replace(collected, defects=(*collector.formats_read, *collected.defects))
 
@@ -375,7 +376,7 @@ def _context_in_folder(name: PurePosixPath, session: Session | None, rules: Resu
 
 def _session_of_path(name: PurePosixPath, sessions: Sequence[Session]) -> Session | None:
     """The session whose combo a path names: by both of its names, or by the one that tells it from the others."""
-    parts = {*map(_cleaned, name.parts[:-1]), _cleaned(name.stem)}
+    parts = {*map(_cleaned, name.parts[:-1]), _cleaned(stem_of(name))}
     axes = {axis: {getattr(one, axis) for one in sessions} for axis in ("policy", "environment")}
 
     def named(session: Session, axis: str) -> bool:

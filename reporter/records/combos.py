@@ -22,7 +22,7 @@ from comborun.text import natural
 _SAYS_NOTHING = re.compile(
     r"(?:attempt|episode|rank|shard|part|version|run|job|trial|worker)[-_]?\d*|seed[-_]?\d+|slurm(?:[-_]\d+)*"
     r"|out|outputs?|results?|logs?|runs|running|eval(?:uation)?s?|eval_info|eval_embodiment|metrics|videos?|stdout|stderr"
-    r"|nohup|console|main|client|experiments?|rollouts?|sessions|summary|cosmos_log"
+    r"|nohup|console|main|client|experiments?|rollouts?|rows|records|sessions|summary|cosmos_log"
     r"|\d[\d_:.T-]*|episode_results(?:_rebuild\d+)?|episode_\d+_(?:final_)?res",
     re.IGNORECASE,
 )
@@ -67,7 +67,12 @@ def policy_of_path(path: str, environments: Collection[str] = ()) -> str:
 def _saying_names(path: str) -> tuple[str, ...]:
     pure = PurePosixPath(path)
     found = [match[1] if (match := _RLINF.fullmatch(part)) else part for part in pure.parent.parts]
-    return tuple(name for name in (*found, pure.stem) if name and not _SAYS_NOTHING.fullmatch(name))
+    return tuple(name for name in (*found, stem_of(pure)) if name and not _SAYS_NOTHING.fullmatch(name))
+
+
+def stem_of(path: PurePosixPath) -> str:
+    """A file's name without its ending: `rows` of `rows.json.gz`."""
+    return PurePosixPath(path.stem).stem if path.suffix == ".gz" else path.stem
 
 
 def combo_of_folder(folder: str) -> tuple[str, str]:

@@ -91,8 +91,9 @@ class Counts:
 
     @property
     def misread(self) -> bool:
-        """Whether the grid seems to read the rows wrongly: no verdict, or episodes outside the plan."""
-        return bool(self.facts and (not self.verdicts or self.refused.get(OUTSIDE)))
+        """Whether the grid seems to read the rows wrongly: no verdict, episodes outside the plan, or a line that would
+        make more rows count."""
+        return bool(self.facts and (not self.verdicts or self.refused.get(OUTSIDE) or self.proposes))
 
     def take(self, verdicts: Verdicts) -> None:
         self.records = len(verdicts)

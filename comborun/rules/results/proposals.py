@@ -17,9 +17,11 @@ from comborun.rules.results.fields import (
     MISSING,
     NO_VERDICTS,
     POLICY,
+    Field,
     Identity,
     RefusedError,
     read_row,
+    verdict_of,
 )
 from comborun.rules.results.fields import integer as whole
 from comborun.rules.results.repeats import strides
@@ -60,6 +62,7 @@ SEEDS = ("env_seed", "episode_seed", "reset_seed", "eval_seed", "init_seed", "rn
 RATE = re.compile(r"(?:^|[_/.])(?:rate|sr|mean|avg|average|ratio)(?:$|[_/.])", re.IGNORECASE)
 """fields of a row that sums up episodes"""
 _SCORE = re.compile(r"return|reward|score|\br$", re.IGNORECASE)
+_FULL_MARKS = ({10}, {100})
 _DEPTH = 4
 _FIELDS_MOST = 200
 
@@ -177,13 +180,28 @@ def _verdict(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator
     paths = list(_paths(samples[0])) if samples else []
     for wanted in VERDICTS:
         for path, value in paths:
-            if _last(path) == wanted and (isinstance(value, bool) or value in (0, 1)):
+            if _last(path) != wanted:
+                continue
+            if coded := _coded(samples, path):
+                yield {"success": coded}
+                return
+            if isinstance(value, bool) or value in (0, 1):
                 yield {"success": path}
                 return
     indexed = any(identity.episode.find(row) is not MISSING for row in samples)
     sums_up = any(RATE.search(path) for path, _ in paths) or (len(samples) == 1 < span[1] and not indexed)
     if any(isinstance(value, float) for _, value in paths) and not sums_up:
         yield {"success": NO_VERDICTS}
+
+
+def _coded(samples: Sequence[Row], path: str) -> dict[str, Any]:
+    """What means a success in a field of words, or of 0 and full marks; empty if its values don't show it."""
+    field, coding = Field("success", path), Coding(path)
+    for row in samples:
+        coding.add(field.find(row), verdict_of(row, field)[0])
+    numbers = {value for value in coding.others if not isinstance(value, str)}
+    clear = len(coding.truths) + len(coding.others) > 1 and (not numbers or numbers in _FULL_MARKS)
+    return coding.proposal(path) if clear and coding.undecided else {}
 
 
 def is_verdict(name: str) -> bool:

@@ -49,6 +49,22 @@ def test_a_file_without_verdicts_is_named_only_if_nothing_else_is_read(tmp_path:
     assert name not in {defect.path for defect in collect_folder(tmp_path).defects}
 
 
+@pytest.mark.parametrize("name", ["eval.csv", "eval.txt"])
+def test_a_file_of_no_known_format_is_named_if_one_of_the_same_name_is_read(tmp_path: Path, name: str) -> None:
+    (tmp_path / "good").mkdir()
+    (tmp_path / "good" / "eval.jsonl").write_text(LINES)
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / name).write_text("name,result\na,pass\nb,fail\n")
+    assert f"bad/{name}" in {defect.path for defect in collect_folder(tmp_path).defects}
+
+
+def test_the_ending_of_a_packed_file_names_no_environment(tmp_path: Path) -> None:
+    (tmp_path / "flat" / "stairs").mkdir(parents=True)
+    with gzip.open(tmp_path / "flat" / "stairs" / "rows.json.gz", "wt") as stream:
+        json.dump([{"episode": at, "success": True} for at in range(3)], stream)
+    assert {record.combo for record in collect_folder(tmp_path).records} == {("flat", "stairs")}
+
+
 def test_packed_rows_are_read(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "rows.jsonl.gz", "wt") as stream:
         stream.write(LINES)

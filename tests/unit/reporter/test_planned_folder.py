@@ -79,6 +79,20 @@ def test_rows_that_do_not_count_come_with_the_line_of_results_that_counts_them(
     assert f"`results: {{{line}}}` counts them" in findings
 
 
+def test_rows_that_repeat_an_index_come_with_the_line_though_others_count(tmp_path: Path) -> None:
+    folder = tmp_path / "grass/flat"
+    folder.mkdir(parents=True)
+    rows = [{"scene": scene, "ep": i, "solved": (scene == "b") == i} for scene in ("a", "b") for i in (0, 1)]
+    (folder / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    grid = GRID.replace("episodes: 3", "episodes: 4")
+    summary = report_of(tmp_path, grid=grid)
+    assert summary.totals.completed == 2
+    findings = " ".join(one.what for one in summary.quality.findings)
+    assert "`results: {episode: [scene, ep]}` counts them" in findings
+    mended = report_of(tmp_path, grid=grid.replace("episode: ep", "episode: [scene, ep]"))
+    assert mended.totals.completed == 4
+
+
 @pytest.mark.parametrize(
     ("names", "line"),
     [

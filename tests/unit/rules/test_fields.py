@@ -78,6 +78,15 @@ PROPOSED = {
         [{"policy": "x", "environment": "y", "trial": at, "info": {"solved": False}} for at in range(10)],
         "{policy: ignore, environment: ignore, episode: trial, success: info.solved}",
     ),
+    "with full marks under another name": (
+        [{"ep": at, "is_success": 10 * (at % 2)} for at in range(8)],
+        "{episode: ep, success: {field: is_success, at_least: 10}}",
+    ),
+    "with words under another name": (
+        [{"ep": at, "solved": ("Success", "Gave up")[at % 2]} for at in range(8)],
+        "{episode: ep, success: {field: solved, any_of: [Success]}}",
+    ),
+    "of one sum": ([{"suite": "all", "is_success": 100.0}], ""),
     "of several policies": ([{"policy": name, "episode": 0, "success": True} for name in "abc"], ""),
     "of no help": ([{"note": "begun"}], ""),
     "of a history of steps": ([{"_step": at, "eval/success": at > 3} for at in range(9)], _HISTORY),
