@@ -288,7 +288,8 @@ _ADVICE: dict[str, tuple[Text, ...]] = {
 
 def told(finding: Finding) -> tuple[str, str, str]:
     """What was found, its cost and its fix; what is fine has neither."""
-    return (say(finding.fact), *(("", "") if finding.level is Level.OK else advice(finding.fact)))
+    cost, fix = ("", "") if finding.level is Level.OK else advice(finding.fact)
+    return say(finding.fact), cost, fix
 
 
 def advice(fact: Fact) -> tuple[str, str]:
