@@ -97,7 +97,7 @@ class PlannedResume:
     @property
     def environment(self) -> Fact | None:
         """How the variables of sessions that start now differ from those of the first launch."""
-        return self.seen.environment if self.idle or self.seen.scheduler else None
+        return self.seen.environment if self.seen.dispatcher is None or self.seen.scheduler else None
 
     @property
     def idle(self) -> bool:
