@@ -82,7 +82,7 @@ retry: none
 
 def test_a_folder_of_links_to_nothing_is_a_failed_launch(desk: Desk) -> None:
     grid = desk.grid(policies="[a]", environments="[b]", workdir="{link_from: ~/nowhere}", retry="none")
-    assert desk.combo("launch", grid, "--force").returncode == 0
+    assert desk.combo("launch", grid, "--force").returncode == 1
     path = desk.runs[-1] / "sessions/b_a/attempt-1/end"
     until(path.exists, "it has ended")
     end = parse(path.read_text())

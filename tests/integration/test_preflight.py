@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     python = tmp_path / "miniconda3/envs/isaac/bin/qzx7"
     python.write_text("#!/bin/sh\n")
     python.chmod(0o755)
+    (tmp_path / "docker").write_text("#!/bin/sh\n")  # one that works
+    (tmp_path / "docker").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     return tmp_path
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A stand-in for `docker`, where there is none: `run`, `kill` and `rm` of one container, with the real one's habits.
+"""A stand-in for `docker`, where there is none: `info`, and `run` and `rm` of one container, with the habits of docker.
 
 A container is a process of this machine that is no child of the client: a daemon's, with the environment of its `--env`
 options alone. The client shows its output, hands INT and TERM on, and its own death ends nothing. Nothing is isolated.
@@ -142,6 +142,9 @@ def main() -> int:
     match sys.argv[1:]:
         case ["run", *words]:
             return run(words)
+        case ["info"]:
+            print("Server:\n Security Options:\n  seccomp")
+            return 0
         case ["daemon", folder]:
             return daemon(Path(folder))
         case ["rm", "--force", name]:
