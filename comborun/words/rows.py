@@ -336,6 +336,10 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "verdicts_after_errors": (
         "{episodes:verdict} after {line!r}, which looks like an error: if it is one, name it in `results.errors`"
     ),
+    "matches_overwritten": (
+        "{matches:result} that the pattern finds left out, since a carriage return overwrites them: end each with a"
+        " newline, or give the pattern a group (?P<episode>...), to count them"
+    ),
     "total_differs": "its program speaks of {total} episodes, and {episodes} are told of above",
     "total_rate_differs": "its program's total of {rate} is not {successes} of {episodes} as told of above",
     "printed_rate_differs": "the printed rate of {rate} is not {successes} of {episodes} as listed",

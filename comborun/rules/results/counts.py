@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from comborun.rules.facts import Fact, facts_of
 from comborun.rules.records import FACTS, integer
-from comborun.rules.results.caught import ENDED_IN_EXCEPTIONS, SUSPECT
+from comborun.rules.results.caught import ENDED_IN_EXCEPTIONS, OVERWRITTEN, SUSPECT
 from comborun.rules.results.fields import OUTSIDE
 from comborun.rules.vocabulary import Completeness
 
@@ -35,7 +35,7 @@ REASONS = frozenset(
     (
         *(OF_ANOTHER, WITHOUT_INDEX, REFUSED, WITHOUT_VERDICT, NOT_PLANNED, REPEAT, NOT_COUNTED, PROPOSAL),
         *(ANOTHER_RAN, UNDECIDED, NOT_READ, FILE_NOT_READ, NO_EPISODE, NO_MATCH, WROTE_NOTHING, TOO_MANY, FORMER),
-        *(ENDED_IN_EXCEPTIONS, SUSPECT, COUNTING_FAILED, CHANGED),
+        *(ENDED_IN_EXCEPTIONS, SUSPECT, OVERWRITTEN, COUNTING_FAILED, CHANGED),
     )
 )
 """Codes of the facts that say why rows don't count. A PROPOSAL, and some others, hold `keys`: what to write in
