@@ -27,7 +27,7 @@ from comborun.reporter.records.collected import AttemptRecord, Canary, Collected
 from comborun.reporter.records.collector import RecordCollector, walk
 from comborun.reporter.records.combos import settle, stem_of
 from comborun.reporter.records.names import names_in_rows, not_in_grid, of_any_session, other_columns
-from comborun.reporter.records.reading import Context, Defect
+from comborun.reporter.records.reading import Context, Defect, Reading
 from comborun.reporter.records.rows import settle_rows
 from comborun.rules import counting, globs, names
 from comborun.rules.facts import Fact
@@ -46,6 +46,7 @@ from comborun.words.rows import why_not_counted
 
 LOG_BYTES, LINES_SHOWN, LINE_SHOWN = 8192, 12, 300
 """of a failed attempt's log: bytes read at its end, lines that are kept, characters of each"""
+_PACKED_FOLDERS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst", ".7z", ".rar")
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -145,11 +146,15 @@ def collect_folder(directory: Path) -> Collected:
     if (directory / RUN.plan(1)).is_file() and not (directory / RUN.manifest).is_file():
         raise _half(directory, RUN.plan(1), RUN.manifest)
     collector = RecordCollector(directory)
-    found = list(walk(directory, lambda name: candidate(name) or videos.is_video(name)))
+    found = list(walk(directory, lambda name: candidate(name) or videos.is_video(name) or bool(_packer(name))))
     for path in found:
         if candidate(path.name):
             name = path.relative_to(directory)
             collector.read_file(path, Context(name.as_posix(), attempt=attempt_number(name)), expected=False)
+        elif packer := _packer(path.name):
+            passed = Reading(path.relative_to(directory).as_posix())
+            passed.defect(0, say(Fact("packed_file", packer=packer)))
+            collector.passed.append(passed)
     collector.read_names(found, Context(path=""))
     settle_rows(collector.files)
     settle(collector.files)
@@ -159,6 +164,11 @@ def collect_folder(directory: Path) -> Collected:
     collector.files += (one for one in collector.passed if nothing or stem_of(PurePosixPath(one.path)) in alike)
     collected = collector.collected(directory.resolve().name, settled=True)
     return replace(collected, defects=(*collector.formats_read, *collected.defects))
+
+
+def _packer(name: str) -> str:
+    """The packer of a folder in one file, by its ending: `zip`; empty for another file."""
+    return next((ending[1:] for ending in _PACKED_FOLDERS if name.lower().endswith(ending)), "")
 
 
 def attempt_number(path: PurePath) -> int:
