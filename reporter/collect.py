@@ -6,7 +6,7 @@ import glob
 import json
 import os
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from comborun.errors import UserError
-from comborun.model.attempt import Aggregate, Begin, End, EpisodeRecord, Verdict, own_end
+from comborun.model.attempt import Begin, End, EpisodeRecord, Verdict, own_end
 from comborun.model.codec import decoded
 from comborun.model.plan import Plan, Session
 from comborun.model.stopping import StopRule
@@ -26,17 +26,17 @@ from comborun.reporter.records import videos
 from comborun.reporter.records.collected import AttemptRecord, Canary, Collected, SessionHistory
 from comborun.reporter.records.collector import RecordCollector, walk
 from comborun.reporter.records.combos import settle, stem_of
-from comborun.reporter.records.reading import UNNAMED, Context, Defect
+from comborun.reporter.records.names import names_in_rows, not_in_grid, of_any_session, other_columns
+from comborun.reporter.records.reading import Context, Defect, Reading
 from comborun.reporter.records.rows import settle_rows
 from comborun.rules import counting, globs, names
 from comborun.rules.facts import Fact
 from comborun.rules.names import RUN, RunLayout
 from comborun.rules.records import parse
-from comborun.rules.results.counts import CHANGED, NOT_IN_GRID, where_it_ran
+from comborun.rules.results.counts import CHANGED, where_it_ran
 from comborun.rules.results.fields import ResultRules
 from comborun.rules.results.filename_results import FILE
 from comborun.rules.results.formats import candidate, is_log
-from comborun.rules.results.proposals import renamed
 from comborun.rules.results.result_files import Folder, changed, uncounted
 from comborun.rules.results.tally import tally
 from comborun.rules.run_files import attempts_of, newest_plan
@@ -46,6 +46,7 @@ from comborun.words.rows import why_not_counted
 
 LOG_BYTES, LINES_SHOWN, LINE_SHOWN = 8192, 12, 300
 """of a failed attempt's log: bytes read at its end, lines that are kept, characters of each"""
+_PACKED_FOLDERS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst", ".7z", ".rar")
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -145,11 +146,15 @@ def collect_folder(directory: Path) -> Collected:
     if (directory / RUN.plan(1)).is_file() and not (directory / RUN.manifest).is_file():
         raise _half(directory, RUN.plan(1), RUN.manifest)
     collector = RecordCollector(directory)
-    found = list(walk(directory, lambda name: candidate(name) or videos.is_video(name)))
+    found = list(walk(directory, lambda name: candidate(name) or videos.is_video(name) or bool(_packer(name))))
     for path in found:
         if candidate(path.name):
             name = path.relative_to(directory)
             collector.read_file(path, Context(name.as_posix(), attempt=attempt_number(name)), expected=False)
+        elif packer := _packer(path.name):
+            passed = Reading(path.relative_to(directory).as_posix())
+            passed.defect(0, say(Fact("packed_file", packer=packer)))
+            collector.passed.append(passed)
     collector.read_names(found, Context(path=""))
     settle_rows(collector.files)
     settle(collector.files)
@@ -159,6 +164,11 @@ def collect_folder(directory: Path) -> Collected:
     collector.files += (one for one in collector.passed if nothing or stem_of(PurePosixPath(one.path)) in alike)
     collected = collector.collected(directory.resolve().name, settled=True)
     return replace(collected, defects=(*collector.formats_read, *collected.defects))
+
+
+def _packer(name: str) -> str:
+    """The packer of a folder in one file, by its ending: `zip`; empty for another file."""
+    return next((ending[1:] for ending in _PACKED_FOLDERS if name.lower().endswith(ending)), "")
 
 
 def attempt_number(path: PurePath) -> int:
@@ -261,7 +271,6 @@ def _canary(directory: Path) -> Canary | None:
 
 
 _MOST_UNMATCHED = 100
-_NAMES_SHOWN = 10
 _OVER = MappingProxyType({"folder": "1"})
 """no program is running that would write more"""
 
@@ -273,6 +282,7 @@ def collect_by_plan(directory: Path, plan: Plan) -> Collected:
     collector = RecordCollector(directory)
     files: defaultdict[str, list[str]] = defaultdict(list)
     found: list[Defect] = []
+    told: set[str] = set()
     for path in walk(directory, bool):
         name = PurePosixPath(path.relative_to(directory).as_posix())
         session = _session_of_path(name, plan.sessions)
@@ -283,52 +293,22 @@ def collect_by_plan(directory: Path, plan: Plan) -> Collected:
         if (rules.source == "log" and is_log(name.name)) or any(fnmatchcase(name.name, one) for one in patterns):
             files[session.name if session else ""].append(str(name))
             if session is None:
-                rules = _of_any_session(rules)
+                rules = of_any_session(rules)
             known = len(collector.files)
             collector.read_file(path, _context_in_folder(name, session, rules), expected=True)
             for reading in collector.files[known:] if session is None else ():
-                reading.translate(_names_in_rows(plan.sessions))
+                reading.translate(names_in_rows(plan.sessions))
+                if fact := other_columns(path, reading, rules, plan.sessions):
+                    found.append(Defect(str(name), 0, say(fact)))
+                    told.add(str(name))
         elif len(found) < _MOST_UNMATCHED and candidate(name.name):
             found += _unmatched(directory, name, session or plan.sessions[0])
     collected = collector.collected(directory.resolve().name)
-    found += _not_in_grid(collected, plan)
+    found += not_in_grid([one for one in collector.files if one.path not in told], plan.sessions)
     found += _misread(directory, files, plan.sessions, collected.records)
     histories = tuple(SessionHistory(one, ()) for one in plan.sessions)
     defects = (*found, *collected.defects)
     return replace(collected, plan=plan, sessions=histories, done=_OVER, defects=defects)
-
-
-def _of_any_session(rules: ResultRules) -> ResultRules:
-    """The rules for a file whose path names no combo: its rows may name any of them."""
-    fields = {kind: getattr(rules, kind) for kind in ("policy", "environment")}
-    return rules.replace(**{kind: field.name for kind, field in fields.items() if field.values})
-
-
-def _names_in_rows(sessions: Iterable[Session]) -> dict[str, dict[str, str]]:
-    """By kind: what rows call a policy or an environment -> its name in the grid, where that is clear."""
-    found: dict[str, dict[str, str]] = {}
-    for kind in ("policy", "environment"):
-        told: defaultdict[str, set[str]] = defaultdict(set)
-        for session in sessions:
-            for value in getattr(session.results, kind).values:
-                told[value].add(getattr(session, kind))
-        found[kind] = {value: next(iter(own)) for value, own in told.items() if len(own) == 1}
-    return found
-
-
-def _not_in_grid(collected: Collected, plan: Plan) -> Iterator[Defect]:
-    """Rows whose policy or environment no session has, with the names that the grid could give them."""
-    entries: list[EpisodeRecord | Aggregate] = [*collected.records, *collected.aggregates]
-    for kind in ("policy", "environment"):
-        known = dict.fromkeys(getattr(one, kind) for one in plan.sessions)
-        told = Counter(getattr(one, kind) for one in entries)
-        if named := [name for name in told if name not in known and name != UNNAMED]:
-            values = renamed(named, [name for name in known if name not in told])
-            keys = [{"key": kind, "value": {"values": values}}] if values else []
-            shown = {"named": named[:_NAMES_SHOWN], "known": list(known)[:_NAMES_SHOWN]}
-            fact = Fact(NOT_IN_GRID, kind=kind, rows=sum(told[name] for name in named), **shown)
-            where = next(one.source for one in entries if getattr(one, kind) in named)
-            yield Defect(where, 0, say(Fact(fact.code, **fact.fields, keys=keys) if keys else fact))
 
 
 def _unmatched(directory: Path, name: PurePosixPath, session: Session) -> Iterator[Defect]:

@@ -103,9 +103,19 @@ def _not_in_grid(fact: Fact) -> str:
     kind, rows = fact.text("kind"), fact.count("rows")
     named, known = (", ".join(map(repr, fact.texts(key))) for key in ("named", "known"))
     told = f"{rows} row{'s' * (rows != 1)} of {kind} {named}, which the grid does not know: it has {known}"
+    if fact.fields.get("joins"):
+        return f"{told}; its rows repeat episodes, so they may be of several combos: name the field with the {kind}"
     name = flow(next(iter(fact.texts("named")), ""))
     hint = f"`results: {{{kind}: {{values: {{NAME: {name}}}}}}}` maps a name of the grid to it"
     return told + (_line(fact) if proposed(fact) else f"; {hint}")
+
+
+def _in_columns(fact: Fact) -> str:
+    kinds, columns = (" and ".join(fact.texts(key)) for key in ("kinds", "columns"))
+    told = f"its rows name {kinds} in {columns}, which the grid does not read"
+    if fact.fields.get("unclear"):
+        return f"{told}: `results: {flow(proposed(fact))}`, with the grid's names as NAME, maps them"
+    return f"{told}{_line(fact)}"
 
 
 def _without_index(fact: Fact) -> str:
@@ -188,6 +198,7 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     # Why rows of an attempt don't count
     reasons.OF_ANOTHER: _of_another,
     reasons.NOT_IN_GRID: _not_in_grid,
+    reasons.IN_COLUMNS: _in_columns,
     reasons.WITHOUT_INDEX: _without_index,
     reasons.REFUSED: _refused,
     reasons.WITHOUT_VERDICT: lambda fact: f"{_rows(fact)} without a verdict: {part(fact, 'why')}",
@@ -324,6 +335,10 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "ended_in_exceptions": "{episodes:episode} ended by an exception, counted as failure by the program: errored",
     "verdicts_after_errors": (
         "{episodes:verdict} after {line!r}, which looks like an error: if it is one, name it in `results.errors`"
+    ),
+    "matches_overwritten": (
+        "{matches:result} that the pattern finds left out, since a carriage return overwrites them: end each with a"
+        " newline, or give the pattern a group (?P<episode>...), to count them"
     ),
     "total_differs": "its program speaks of {total} episodes, and {episodes} are told of above",
     "total_rate_differs": "its program's total of {rate} is not {successes} of {episodes} as told of above",

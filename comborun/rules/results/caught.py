@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterator, Sequence
 
-ENDED_IN_EXCEPTIONS, SUSPECT = "ended_in_exceptions", "verdicts_after_errors"
+ENDED_IN_EXCEPTIONS, SUSPECT, OVERWRITTEN = "ended_in_exceptions", "verdicts_after_errors", "matches_overwritten"
 
 _AFTER = r"\s*[:(](?!\s*[-+\d.e]+ *[\w/%°]{0,5}\)?$)"
 """a text, and no number: `position error: 0.02 m` is a metric"""

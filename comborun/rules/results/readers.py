@@ -12,7 +12,7 @@ import re
 from comborun.rules.counting import escape
 from comborun.rules.facts import Fact
 from comborun.rules.patterns import LONGEST_RECORD
-from comborun.rules.results.caught import Caught
+from comborun.rules.results.caught import OVERWRITTEN, Caught
 from comborun.rules.results.codings import verdict_word
 from comborun.rules.results.episodes import (
     COMPLETION,
@@ -418,6 +418,8 @@ class LogPattern(LogLines):
         self._has_index = "episode" in named or named.issuperset(index)
         self._count = 0
         self._caught = Caught(identity.rules.errors)
+        self._overwritten = 0
+        """matches that name no episode, on text that a carriage return overwrites"""
 
     def take(self, line: bytes, *, whole: bool) -> Iterator[Entry]:
         pieces = [self._escape.sub("", piece) for piece in line.decode("utf-8", "replace").split("\r")]
@@ -425,7 +427,10 @@ class LogPattern(LogLines):
             pieces.pop()
         pieces = [piece for piece in pieces if piece and not piece.isspace()]
         told: dict[tuple[Any, ...], dict[str, Any]] = {}
-        for piece in pieces if self._has_index else pieces[-1:]:
+        if not self._has_index:
+            self._overwritten += sum(1 for piece in pieces[:-1] for _ in self._matches(piece))
+            pieces = pieces[-1:]
+        for piece in pieces:
             for row in self._rows(piece):
                 told[self._key(row) if self._has_index else (len(told),)] = row
         for row in told.values():
@@ -437,10 +442,12 @@ class LogPattern(LogLines):
 
     @property
     def pending(self) -> bool:
-        return super().pending or any(self._caught.remarks())
+        return super().pending or self._overwritten > 0 or any(self._caught.remarks())
 
     def finish(self) -> Iterator[Entry]:
         yield from super().finish()
+        if self.over and self._overwritten and (self._count < self.identity.planned or not self.identity.planned):
+            yield 0, NOTHING, Fact(OVERWRITTEN, matches=self._overwritten), None
         for remark in self._caught.remarks():
             yield 0, NOTHING, remark, None
 

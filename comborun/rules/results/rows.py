@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from comborun.rules.results.caught import ENDED_IN_EXCEPTIONS, SUSPECT
+from comborun.rules.results.caught import ENDED_IN_EXCEPTIONS, OVERWRITTEN, SUSPECT
 from comborun.rules.results.codings import Coding
 from comborun.rules.results.fields import NAMES_ANOTHER, RefusedError, order_of, read_row
 from comborun.rules.results.rates import Count
@@ -81,7 +81,7 @@ class Rows:
     def _take(self, entry: Entry) -> None:
         line, value, remark, order = entry
         if value is NOTHING:
-            self.remarks += [remark] if remark and remark.code in (ENDED_IN_EXCEPTIONS, SUSPECT) else []
+            self.remarks += [remark] if remark and remark.code in (ENDED_IN_EXCEPTIONS, SUSPECT, OVERWRITTEN) else []
             return
         self.rows += 1
         if isinstance(value, RefusedError):

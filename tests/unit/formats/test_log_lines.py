@@ -8,6 +8,7 @@ import pytest
 
 from comborun.reporter.records.files import read as read_for_report
 from comborun.reporter.records.reading import Context
+from comborun.rules.results.caught import OVERWRITTEN
 from comborun.rules.results.fields import Identity, ResultRules
 from comborun.rules.results.formats import LOG_PATTERN, reader
 from comborun.rules.results.rows import Rows
@@ -68,6 +69,19 @@ def test_the_last_line_counts_once_its_program_has_ended(end: str) -> None:
     assert host(INDEXED, text).episodes == {0: True, 1: True}
     assert host(INDEXED, text, over=False).episodes == ({0: True, 1: True} if end else {0: True})
     assert host(PLAIN, f"success: True\nsuccess: True{end}").taken == 2
+
+
+def test_matches_without_an_index_that_are_painted_over_are_told_of_where_episodes_lack() -> None:
+    text = "done: ok\rdone: fail\rdone: ok"
+    told = host(r"done: (?P<verdict>\w+)", text)
+    assert told.taken == 1
+    assert [(fact.code, fact.count("matches")) for fact in told.remarks] == [(OVERWRITTEN, 2)]
+    assert not host(INDEXED, BAR).remarks
+    rules = ResultRules(source="log", pattern=PLAIN)
+    whole = Rows(reader(LOG_PATTERN, Identity("p", "e", rules, 1)))
+    whole.feed(b"success: False\rsuccess: True\n")
+    whole.reader.over = True
+    assert not whole.last().remarks
 
 
 def test_a_task_and_a_trial_of_a_line_are_one_episode() -> None:

@@ -49,7 +49,7 @@ def test_a_file_without_verdicts_is_named_only_if_nothing_else_is_read(tmp_path:
     assert name not in {defect.path for defect in collect_folder(tmp_path).defects}
 
 
-@pytest.mark.parametrize("name", ["eval.csv", "eval.txt"])
+@pytest.mark.parametrize("name", ["eval.csv", "eval.txt", "eval.zip", "eval.tar.gz"])
 def test_a_file_of_no_known_format_is_named_if_one_of_the_same_name_is_read(tmp_path: Path, name: str) -> None:
     (tmp_path / "good").mkdir()
     (tmp_path / "good" / "eval.jsonl").write_text(LINES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
@@ -115,6 +116,57 @@ def test_rows_of_names_that_the_grid_does_not_know_come_with_the_mapping(
         mapped = GRID.replace("success: solved", f"success: solved, {line[1:-1]}")
         combos = report_of(tmp_path, grid=mapped).combos
         assert sum(one.counts.completed for one in combos if one.counts) == 4
+
+
+MAPPED = (
+    "{policy: {field: model, values: {flat: Flat, rough_2: Rough-2}},"
+    " environment: {field: env, values: {grass: Grass-v1}}}"
+)
+
+
+def write_combos(file: Path, columns: tuple[str, str], policies: tuple[str, ...], places: tuple[str, ...]) -> None:
+    """Three episodes of each combo in one file, with these two columns."""
+    rows = [
+        {**dict(zip(columns, combo, strict=True)), "ep": i, "solved": int(i > 0)}
+        for combo in product(policies, places)
+        for i in range(3)
+    ]
+    table = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+    file.write_text("".join(f"{line}\n" for line in (table if file.suffix == ".csv" else map(json.dumps, rows))))
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+@pytest.mark.parametrize(
+    ("columns", "policies", "places", "line"),
+    [
+        (("agent", "task"), ("flat", "rough_2"), ("grass", "stairs"), "{policy: agent, environment: task}"),
+        (
+            ("model", "env"),
+            ("Flat", "Rough-2"),
+            ("Grass-v1", "stairs"),
+            MAPPED,
+        ),
+    ],
+)
+def test_rows_that_name_their_combos_in_other_columns_come_with_the_line_that_counts_them(
+    tmp_path: Path, ending: str, columns: tuple[str, str], policies: tuple[str, ...], places: tuple[str, ...], line: str
+) -> None:
+    write_combos(tmp_path / f"all.{ending}", columns, policies, places)
+    grid = GRID.replace("**/*.jsonl", f"**/*.{ending}")
+    findings = " ".join(one.what for one in report_of(tmp_path, grid=grid).quality.findings)
+    assert f"`results: {line}` counts them" in findings
+    mapped = grid.replace("success: solved", f"success: solved, {line[1:-1]}")
+    combos = report_of(tmp_path, grid=mapped).combos
+    assert [one.counts.completed for one in combos if one.counts] == [3, 3, 3, 3]
+
+
+@pytest.mark.parametrize("columns", [("model", "env"), ("x", "y")])
+def test_no_line_makes_one_combo_of_the_rows_of_several(tmp_path: Path, columns: tuple[str, str]) -> None:
+    write_combos(tmp_path / "all.csv", columns, ("A", "B"), ("C", "D"))
+    findings = " ".join(one.what for one in report_of(tmp_path, grid=GRID.replace("jsonl", "csv")).quality.findings)
+    assert "NAME: all" not in findings
+    assert "counts them" not in findings
+    assert ("{policy: {field: model, values: {NAME: A}}" in findings) == (columns[0] == "model")
 
 
 def test_a_grid_for_which_nothing_of_full_files_counts_is_refused(tmp_path: Path) -> None:
