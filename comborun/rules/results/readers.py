@@ -437,9 +437,6 @@ class LogPattern(LogLines):
             yield self.row(row, None, None if "episode" in self._pattern.groupindex else self._count)
             self._count += 1
 
-    def hear(self, text: str) -> Iterator[Entry]:
-        raise NotImplementedError
-
     @property
     def pending(self) -> bool:
         return super().pending or self._overwritten > 0 or any(self._caught.remarks())
