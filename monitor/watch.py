@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import random
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import NamedTuple, TypeVar
 
+from comborun.clock import elapsed
 from comborun.errors import HostError, RunGoneError
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, Known, RunView, SavedLook, fold, is_due, load_run, observe, save
@@ -43,10 +43,7 @@ class Clock:
         return time.time()
 
     def elapsed(self) -> float:
-        """Seconds since some moment; never goes back. On Linux it also counts while a laptop is asleep."""
-        if sys.platform == "linux":
-            return time.clock_gettime(time.CLOCK_BOOTTIME)
-        return time.monotonic()
+        return elapsed()
 
     def sleep(self, seconds: float) -> None:
         """Wait; Ctrl-C ends it with KeyboardInterrupt."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from comborun.cli.terminal import ask_secret, note, program, working
+from comborun.cli.terminal import ask_secret, ask_to_confirm, note, program, working
 from comborun.errors import HostError, UserError
 from comborun.remote.runs import (
     GpuUser,
@@ -302,11 +302,21 @@ class HostChoice:
 
     def _open(self, host: str) -> ShellTransport:
         from comborun.remote.ssh.config import Options
-        from comborun.remote.ssh.openssh import OpensshTransport
+        from comborun.remote.ssh.keeping import keep_seconds
+
+        asks = (ask_secret, ask_to_confirm) if sys.stdin.isatty() else (None, None)
+        options = Options(accept_new=self.accept_new, ask=asks[0], confirm=asks[1], keep_s=keep_seconds())
+        if self.way(host) == "openssh":
+            from comborun.remote.ssh.openssh import OpensshTransport
+
+            return OpensshTransport(host, options)
+        if options.keep_s:
+            from comborun.remote.ssh.kept import KeptTransport
+
+            return KeptTransport(host, options)
         from comborun.remote.ssh.transport import SshTransport
 
-        options = Options(accept_new=self.accept_new, ask=ask_secret if sys.stdin.isatty() else None)
-        return OpensshTransport(host, options) if self.way(host) == "openssh" else SshTransport(host, options)
+        return SshTransport(host, options)
 
 
 def _place_of(path: Path) -> tuple[str, str | None, str]:
@@ -393,6 +403,27 @@ def completion(shell: str) -> None:
     kind = get_completion_class(shell)
     assert kind
     click.echo(kind(combo, {}, "combo", "_COMBO_COMPLETE").source())
+
+
+@click.command()
+@click.argument("host", required=False, shell_complete=offers("hosts"))
+def disconnect(host: str | None) -> None:
+    """End the connections to a host, or to all hosts, that earlier commands have kept open.
+
+    Nothing that runs on a host ends. A ControlMaster of your own stays.
+
+    \b
+    combo disconnect
+    combo disconnect h100
+    """
+    from comborun.remote.ssh.keeping import all_kept
+
+    found = [(one.host, one) for one in all_kept()]
+    ended = [name for name, one in found if host in (None, name) and one.end()]
+    for name in dict.fromkeys(ended):
+        click.echo(harmless(f"disconnected from {name}"))
+    if not ended:
+        click.echo("no connection is kept" + (harmless(f" to {host}") if host else ""))
 
 
 def words(what: str, context: click.Context) -> list[str]:

@@ -174,6 +174,11 @@ def ask_secret(question: str) -> str:
     return str(click.prompt(question, hide_input=True, err=True))
 
 
+def ask_to_confirm(question: str) -> bool:
+    hush()
+    return bool(click.confirm(question, default=True, err=True))
+
+
 def colour() -> bool | None:
     """False if the user wants no colour (no-color.org); None lets the terminal decide."""
     return False if os.environ.get("NO_COLOR") else None
