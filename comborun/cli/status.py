@@ -18,7 +18,8 @@ from comborun.errors import HostError, UserError
 from comborun.monitor.document import to_json
 from comborun.monitor.observe import last_look
 from comborun.monitor.screen import JsonScreen, StatusScreen, open_screen, show_once
-from comborun.monitor.watch import Clock, Settings, last_seen, once, until_answered, watch
+from comborun.monitor.watch import Clock, Settings, last_seen, once, until_answered
+from comborun.monitor.watcher import watch
 from comborun.rules.endings.failures import Failure
 from comborun.rules.results.counts import WROTE_NOTHING
 from comborun.rules.vocabulary import Life, Outcome
