@@ -23,12 +23,12 @@ from dataclasses import replace
 from threading import Condition, Event, Thread
 from typing import NamedTuple, TypeVar
 
-from comborun.errors import HostError, RunGoneError
+from comborun.errors import HostError
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, RunView
 from comborun.monitor.screen import StatusScreen
 from comborun.monitor.status import UP, Link, RunStatus, SessionStatus
-from comborun.monitor.watch import Clock, Settings, Source, backoff, missed, until_next
+from comborun.monitor.watch import Clock, Settings, Source, missed, until_next
 from comborun.remote.transport import LOCAL
 
 SILENT_S = 3.0
@@ -98,7 +98,7 @@ class Watcher:
         self._wanted = Event()
         self._closed = False
         self._thread: Thread | None = None
-        self._failed: BaseException | None = None
+        self._failed: Exception | None = None
         self._look = Look(0, source.view, History(), classify(source.view, History()))
 
     # For views, from any thread
@@ -114,7 +114,7 @@ class Watcher:
         return self._source
 
     @property
-    def failure(self) -> BaseException | None:
+    def failure(self) -> Exception | None:
         """Why the watcher's thread ended before the run did: an error that no further look mends."""
         return self._failed
 
@@ -178,7 +178,7 @@ class Watcher:
         def work() -> None:
             try:
                 self.run()
-            except BaseException as error:
+            except Exception as error:  # noqa: BLE001  whoever shows the run raises it
                 self._failed = error
                 self._publish(self._look._replace(over=True))
 
