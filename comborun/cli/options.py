@@ -15,6 +15,7 @@ import click
 from comborun.cli.terminal import ask_secret, note, program, working
 from comborun.errors import HostError, UserError
 from comborun.remote.runs import (
+    GpuUser,
     Run,
     age_of_copy,
     bring_records,
@@ -23,6 +24,7 @@ from comborun.remote.runs import (
     copy_of,
     host_of,
     list_runs,
+    look_at_host,
     plan_of,
     remembered,
 )
@@ -283,8 +285,20 @@ class HostChoice:
 
     def runs(self, transport: Transport) -> tuple[Run, ...]:
         """The runs on a host: below `root`, or below every known root."""
+        return list_runs(transport, self._roots(transport))
+
+    def everywhere(self) -> dict[str, Transport]:
+        """The named host; else this machine and every host of a launch from here, the latest first."""
+        everywhere = dict.fromkeys([LOCAL, *(launch.host for launch in reversed(remembered()))])
+        return {host: self.connect(host) for host in ([self.host] if self.host else everywhere)}
+
+    def look(self, transport: Transport) -> tuple[tuple[Run, ...], tuple[GpuUser, ...]]:
+        """The runs on a host, and who uses its GPUs."""
+        return look_at_host(transport, self._roots(transport))
+
+    def _roots(self, transport: Transport) -> tuple[str, ...]:
         memory = [launch.root for launch in reversed(remembered()) if launch.host == transport.host]
-        return list_runs(transport, (self.root,) if self.root else (DEFAULT_ROOT, *memory))
+        return (self.root,) if self.root else (DEFAULT_ROOT, *memory)
 
     def _open(self, host: str) -> ShellTransport:
         from comborun.remote.ssh.config import Options
@@ -340,11 +354,18 @@ def one_run(argument: str | None, option: str | None) -> str | None:
 
 
 def of_run_option(command: Command, *, kept: bool = False) -> Command:
-    """The same for commands with other arguments: the run is an option."""
+    """The same for commands with other arguments: the run is an option. With the option `everywhere`, the target of the
+    command is the choice of hosts.
+    """
 
     @functools.wraps(command)
     def with_target(*args: Any, where: HostChoice, wanted: str | None, run: str | None = None, **others: Any) -> Any:
-        return command(*args, target=where.find(one_run(run, wanted), kept=kept), **others)
+        named = one_run(run, wanted)
+        if not others.get("everywhere"):
+            return command(*args, target=where.find(named, kept=kept), **others)
+        if named:
+            raise UserError(f"--all shows all runs, and {named} is one of them", "leave one of the two out")
+        return command(*args, target=where, **others)
 
     return run_option(root_options(with_target))
 
