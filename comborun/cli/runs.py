@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comborun.cli.options import HostChoice, json_option, offers, root_options, take_over_option
+from comborun.cli.options import json_option, offers, root_options, take_over_option
 from comborun.cli.terminal import show_json, show_rows, show_table, working
 from comborun.errors import HostError, UserError
 from comborun.monitor.listing import each_once, look_everywhere, looked_at, state, to_document
@@ -24,6 +24,7 @@ from comborun.words import say
 from comborun.words.times import brief, duration
 
 if TYPE_CHECKING:
+    from comborun.api.named import HostChoice
     from comborun.remote.runs import Listing, Run
 
 
