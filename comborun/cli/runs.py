@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from comborun.cli.options import HostChoice, json_option, offers, root_options, take_over_option
+from comborun.cli.options import json_option, offers, root_options, take_over_option
 from comborun.cli.terminal import INTERRUPTED, show_json, show_rows, show_table, working
 from comborun.errors import HostError, UserError
 from comborun.monitor.fleet import Fleet, looked_at, state, to_document
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
+    from comborun.api.named import HostChoice
     from comborun.cli.status import Shown
     from comborun.monitor.fleet import FleetRow
     from comborun.remote.runs import Run

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from rich.console import Console
 
-from comborun.cli.options import HostChoice, Target, json_option, of_run
+from comborun.api.named import HostChoice
+from comborun.cli.options import json_option, of_run
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_rows, working
 from comborun.errors import HostError, UserError
 from comborun.monitor.document import to_json
@@ -29,6 +30,7 @@ from comborun.words.times import clock
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from comborun.api.named import Target
     from comborun.monitor.status import Link, RunStatus, SessionStatus
     from comborun.reporter.comparing.stopping import ComparisonProgress, EarlyStopping
 
