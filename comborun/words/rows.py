@@ -144,8 +144,11 @@ def _not_planned(fact: Fact) -> str:
 def _repeat(fact: Fact) -> str:
     repeat = "repeats" if fact.count("rows") == 1 else "repeat"
     if by := fact.text("by"):
+        if by == "steps":
+            return f"{_rows(fact)} {repeat} an index, with other verdicts, one after another: as steps do, so none counts"
         told = "each file numbers its own" if by == "file" else f"they differ in {by}"
-        return f"{_rows(fact)} {repeat} an index, but {told}{_line(fact)}"
+        many = f", and {fact.count('episodes')} are more than the {fact.count('planned')} planned" * bool(by and not proposed(fact))
+        return f"{_rows(fact)} {repeat} an index, but {told}{many}, so none counts{_line(fact)}"
     return f"{_rows(fact)} {repeat} an episode: of each the first with a verdict counts"
 
 

@@ -71,10 +71,14 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
     for reason, number in ((OUTSIDE, len(outside)), (REPEATED, found.taken - len(found.verdicts))):
         if number:
             counts.refused[reason] = number
-    repeated = counts.refused.get(REPEATED, 0)
     differ: dict[str, Any] = {}
-    if repeated:
-        differ = why_repeated([(path, rows.kept) for path, rows in files.rows], identity, span)
+    if counts.refused.get(REPEATED, 0):
+        kept = [(path, rows.kept) for path, rows in files.rows]
+        words = next((rows.reader.identity for _, rows in files.rows if rows.kept), identity)
+        differ = why_repeated(kept, words, span)
+    if differ:  # which rows are an episode's is not decided
+        counts.take({})
+        counts.marks = ""
     said = [*_reasons(found, identity), *_of_episodes(counts, outside, span, differ)]
     torn = found.refusals.get(TORN)
     if over and torn:
