@@ -188,7 +188,8 @@ def _has(fact: Fact) -> str:
 def _several_counts(fact: Fact) -> str:
     planned = fact.count("planned")
     where = f"where {planned} are planned" if planned else "and no plan says how many there are"
-    return f"it only says how many succeeded ({', '.join(fact.texts('found'))}), {where}"
+    way = f": plan as many, {_PRINTED}" if planned else ""
+    return f"it only says how many succeeded ({', '.join(fact.texts('found'))}), {where}{way}"
 
 
 _PRINTED = (
@@ -262,6 +263,11 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     ),
     "verdict_elsewhere": lambda fact: f"{fact.count('episodes')} episodes without the field of a verdict{_line(fact)}",
     "several_counts": _several_counts,
+    "counts_contradict": lambda fact: f"its counts contradict each other ({', '.join(fact.texts('found'))})",
+    "rates_of_no_number": lambda fact: (
+        f"it only says rates ({', '.join(fact.texts('found'))}), and not of how many episodes: have the program write"
+        f" the numbers, {_PRINTED}"
+    ),
     "unknown_text": lambda _: f"text of no format that is known: have the program write JSON lines, {_PRINTED}",
     "pickle": lambda _: f"a pickle, which is never opened: have its numbers written as JSON, {_PRINTED}",
     "foreign_kind": lambda fact: (

@@ -33,6 +33,7 @@ from comborun.rules.results.formats import (
     TABLE,
     ending_of,
 )
+from comborun.rules.results.rates import not_settled, settled
 from comborun.rules.results.repeats import why_repeated
 from comborun.rules.results.result_files import Folder, uncounted
 from comborun.rules.results.tally import undecided
@@ -140,6 +141,7 @@ class RecordCollector:
         """What the files say. `settled`: no two runs are in one combo."""
         _leave_undecided(self.files)
         _leave_repeated(self.files)
+        _settle_counts(self.files)
         aggregates = tuple(one for reading in self.files for one in reading.aggregates)
         collisions = () if settled else _collisions(self.files)
         defects = (defect for reading in self.files for defect in reading.defects)
@@ -274,6 +276,33 @@ def _leave_repeated(files: Iterable[Reading]) -> None:
             readings[0].defect(0, say(Fact(REPEAT, rows=rows, of=len(episodes), **why)))
             for reading in readings:
                 reading.records = []
+
+
+def _settle_counts(files: Iterable[Reading]) -> None:
+    """Leave of the counts of an attempt, or of a file of a folder, what they say together."""
+    attempts: defaultdict[tuple[str, int | str], list[Reading]] = defaultdict(list)
+    for reading in files:
+        for one in (*reading.records[:1], *reading.aggregates[:1]):
+            key = (one.session, one.attempt) if one.session else ("", reading.path)
+            if reading not in attempts[key]:
+                attempts[key].append(reading)
+    for (session, _), readings in attempts.items():
+        counts = [one for reading in readings for one in reading.counts]
+        if not counts or (not session and all(one.sure for one in counts)):
+            continue
+        first = next(reading for reading in readings if reading.counts)
+        planned = first.identity.planned if first.identity else 0
+        listed = session and any(record.success is not None for reading in readings for record in reading.records)
+        chosen = None if listed else settled(counts, planned)
+        if chosen is None and not listed:
+            first.unknown = say(not_settled(counts, planned).fact)
+            first.reject(0, first.unknown, RejectKind.UNREADABLE)
+        kept = [
+            replace(first.aggregates[0], successes=chosen.successes, episodes=chosen.episodes, metrics=chosen.metrics)
+            for chosen in ([chosen] if chosen else [])
+        ]
+        for reading in readings:
+            reading.aggregates = kept if reading is first else []
 
 
 def _contradictions(aggregates: Sequence[Aggregate]) -> Iterator[Defect]:

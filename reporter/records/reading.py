@@ -107,7 +107,9 @@ class Reading:
     rejects: list[Reject] = field(default_factory=list)
     defects: list[Defect] = field(default_factory=list)
     aggregates: list[Aggregate] = field(default_factory=list)
-    """counts without episodes; a file has these or records, not both"""
+    """counts without episodes"""
+    counts: list[Count] = field(default_factory=list, compare=False, repr=False)
+    """the same as the rules read them"""
     unpaired: str = ""
     """why neither index nor seed identifies the starts of its episodes; empty if one does"""
     by_ending: bool = False
@@ -186,6 +188,8 @@ class Reading:
 
     def take_count(self, context: Context, line: int, counted: Count) -> None:
         """Accept a count. Which episodes succeeded is unknown: nothing can be paired."""
+        self.identity = self.identity or context.identity
+        self.counts.append(counted)
         self.unpaired = "its program tells how many episodes succeeded, not which"
         wanted = {*(context.rules.metrics or counted.metrics)}
         self.aggregates.append(

@@ -19,6 +19,7 @@ from comborun.rules.results.fields import (
     UNREADABLE,
 )
 from comborun.rules.results.proposals import propose, proposed
+from comborun.rules.results.rates import not_settled, settled
 from comborun.rules.results.readers import SAMPLES
 from comborun.rules.results.repeats import why_repeated
 from comborun.rules.results.rows import Refusals, Rows
@@ -60,9 +61,13 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
     found, counts = _All(files, span[0]), Counts()
     planned, outside = within(found.verdicts, span)
     counts.ordered = any(rows.reader.copies > 1 for _, rows in files.rows)
-    totals = [rows.counted for _, rows in files.rows if rows.counted]
-    if totals and not found.verdicts:
-        planned, counts.ordered = _episodes_of(max(totals, key=lambda one: one.episodes), span), True
+    totals = [one for _, rows in files.rows for one in rows.counted]
+    if totals and not any(verdict is not None for verdict in found.verdicts.values()):
+        if counted := settled(totals, span[1]):
+            planned, outside, counts.ordered = _episodes_of(counted, span), [], True
+        else:
+            path = next(path for path, rows in files.rows if rows.counted)
+            found.refusals.setdefault(FORMAT, Refusals()).add(not_settled(totals, span[1]), 0, path)
     counts.take(planned)
     counts.rows = found.rows
     counts.marks = marked(planned, span)
