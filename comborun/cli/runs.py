@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from comborun.api.named import HostChoice
-    from comborun.cli.status import Shown
     from comborun.monitor.fleet import FleetRow
     from comborun.remote.runs import Run
 
@@ -101,17 +100,17 @@ def show_everywhere(where: HostChoice, *, as_json: bool, grid: Path | None = Non
     return code
 
 
-def watch_everywhere(where: HostChoice, shown: Shown) -> int:
+def watch_everywhere(where: HostChoice, interval: float | None, *, plain: bool, as_json: bool) -> int:
     """Show the runs of all hosts until Ctrl-C: in a table that redraws itself, else a line for each change."""
     console, last = Console(highlight=False), dict[str, str]()
-    fleet = Fleet(where.everywhere(), where.look, shown.interval or _INTERVAL_S)
+    fleet = Fleet(where.everywhere(), where.look, interval or _INTERVAL_S)
     try:
-        if console.is_terminal and not console.is_dumb_terminal and not (shown.plain or shown.as_json):
+        if console.is_terminal and not console.is_dumb_terminal and not (plain or as_json):
             show_live(fleet, console, time.time, lasting=True)
         while True:
             if not fleet.wait(1.0):
                 continue
-            if shown.as_json:
+            if as_json:
                 click.echo(json.dumps([to_document(row) for row in fleet.rows()]))
                 continue
             for row in fleet.rows():

@@ -79,7 +79,7 @@ def monitor(target: Target | HostChoice, just_once: bool, **shown: Any) -> int:
 
         if just_once:
             return show_everywhere(target, as_json=shown["as_json"])
-        return watch_everywhere(target, Shown(**shown))
+        return watch_everywhere(target, **shown)
     if just_once:
         return show_status(target, as_json=shown["as_json"])
     if target.away:
