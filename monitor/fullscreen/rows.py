@@ -66,10 +66,13 @@ def group_of(session: SessionStatus) -> int:
 
 
 def cause_of(session: SessionStatus) -> str:
-    """Why it failed, in a line: what its log says, else how it ended."""
+    """Why it failed, in a line: what its log says, else how it ended and the last line of its log."""
     facts = session.latest.end.facts if session.latest.end else ()
     said = next((one.text("said") for one in facts if one.code == Evidence.LOG_SAYS), "")
-    return visible(said or session.note or session.uncounted or session.last_line) or outcome_words(session.word)
+    if said:
+        return visible(said)
+    parts = [session.remark, *([session.last_line] if not facts else [])]
+    return visible(": ".join(filter(None, parts))) or outcome_words(session.word)
 
 
 def why(session: SessionStatus, place: int | None = None) -> str:

@@ -199,7 +199,7 @@ def layout(rows: Sequence[Row], width: int) -> Layout:
         Column("SUCCESS", _success, max(7, 2 * digits + 4), right=True, drop=50),
         Column("95 %", _interval, 6, right=True, drop=20),
         Column("QUIET", _quiet, 6, right=True, drop=60),
-        Column("LEFT", _left, 9, right=True, drop=40),
+        Column("LEFT", _left, 10, right=True, drop=40),
         *([Column("GPU", _gpu, max(3, gpu), drop=25)] if gpu else []),
         *([Column("TRY", _tries, 3, right=True, drop=15)] if tries else []),
     ]
