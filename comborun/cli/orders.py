@@ -7,24 +7,22 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from comborun.api.named import HostChoice
 from comborun.cli.control import restart
-from comborun.cli.options import HostChoice
 from comborun.cli.terminal import program
-from comborun.errors import HostError
+from comborun.monitor.fleet import Fleet
 from comborun.monitor.fullscreen.orders import Orders
-from comborun.monitor.listing import each_once, look_everywhere
 from comborun.remote.program import steer
 from comborun.remote.program import stop as stop_sessions
-from comborun.remote.runs import remembered
-from comborun.remote.transport import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.cli.options import Target
-    from comborun.remote.runs import Listing, Run
+    from comborun.api.named import Target
 
 _LONGEST_S = 900.0
+_AGAIN_S = 5.0
+"""seconds between two looks at a host while the runs of all hosts are shown"""
 
 
 def orders(target: Target) -> Orders:
@@ -38,8 +36,12 @@ def orders(target: Target) -> Orders:
 
     def resume() -> tuple[str, ...]:
         """In a process of its own: it reads the records of all sessions, and says on standard error what it does."""
-        done = subprocess.run(  # noqa: S603  our own program
-            shell(target, ["resume"]), stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=_LONGEST_S
+        done = subprocess.run(
+            command_words(target, ["resume"]),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=_LONGEST_S,
         )
         said = (done.stdout + (done.stderr if done.returncode else b"")).decode("utf-8", "replace")
         return tuple(said.splitlines())
@@ -52,12 +54,12 @@ def orders(target: Target) -> Orders:
         resume=resume,
         pause=lambda: steer(transport, directory, "pause").texts,
         slots=lambda count: steer(transport, directory, "slots", str(count)).texts,
-        runs=_runs,
-        shell=lambda words: shell(target, words),
+        fleet=_fleet,
+        words=lambda words: command_words(target, words),
     )
 
 
-def shell(target: Target, words: Sequence[str]) -> list[str]:
+def command_words(target: Target, words: Sequence[str]) -> list[str]:
     """A command about a run, for another process: `--run` and the host follow where the command takes them."""
     options = shlex.split(target.options)
     if words[0] == "runs":
@@ -71,12 +73,6 @@ _TAKES_RUN = {"status", "monitor", "resume", "pause", "drain", "notify", "report
 """commands whose argument is the run; the others have the option `--run`"""
 
 
-def _runs() -> list[tuple[Listing, Run]]:
-    """The runs on all hosts that this machine has used, over connections of their own."""
-    hosts = dict.fromkeys([LOCAL, *(launch.host for launch in reversed(remembered()))])
-    where = HostChoice()
-    transports = {host: where.connect(host) for host in hosts}
-    try:
-        return each_once(look_everywhere(transports, where.runs))
-    except HostError:
-        return []
+def _fleet() -> Fleet:
+    where = HostChoice()  # nobody is asked for a password on the full screen
+    return Fleet(where.everywhere(), where.look, _AGAIN_S)

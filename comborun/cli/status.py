@@ -15,13 +15,14 @@ from rich.console import Console
 
 from comborun.api.named import HostChoice
 from comborun.cli.options import json_option, of_run
-from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_rows, working
+from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_rows, unasked, working
 from comborun.errors import HostError, UserError
 from comborun.monitor.document import to_json
 from comborun.monitor.observe import last_look
 from comborun.monitor.screen import JsonScreen, PlainScreen, StatusScreen, show_once
 from comborun.monitor.watch import Clock, Settings, last_seen, once, until_answered
 from comborun.monitor.watcher import Watcher, watch
+from comborun.remote.transport import LocalTransport
 from comborun.rules.endings.failures import Failure
 from comborun.rules.results.counts import WROTE_NOTHING
 from comborun.rules.vocabulary import Life, Outcome
@@ -149,12 +150,15 @@ def watched(
     """
     if not shown.full:
         return watch(source, shown.screen(), Clock(), settings, react)
-    watcher = Watcher(source, Clock(), settings, react)
-    watcher.start()
-    from comborun.cli.orders import orders  # both are slow to import, and the host is asked meanwhile
-    from comborun.monitor.fullscreen.app import show_full_screen
+    if isinstance(target.transport, LocalTransport):
+        target.transport.forks = False  # from here on there are threads
+    with unasked():
+        watcher = Watcher(source, Clock(), settings, react)
+        watcher.start()
+        from comborun.cli.orders import orders  # both are slow to import, and the host is asked meanwhile
+        from comborun.monitor.fullscreen.app import show_full_screen
 
-    left, lines = show_full_screen(watcher, orders(target))
+        left, lines = show_full_screen(watcher, orders(target))
     console = Console(highlight=False)
     for line in lines:
         console.print(line, soft_wrap=True)

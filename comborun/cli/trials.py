@@ -14,6 +14,7 @@ import click
 from comborun import __version__
 from comborun.api.named import Target
 from comborun.cli.options import episodes_option, grid_argument, host_options, json_option, of_run
+from comborun.cli.status import Shown, watched
 from comborun.cli.terminal import (
     SOME_DID_NOT,
     program,
@@ -25,7 +26,6 @@ from comborun.cli.terminal import (
     warn,
     wrapped,
 )
-from comborun.cli.status import Shown, watched
 from comborun.errors import HostError, UserError
 from comborun.monitor.beginning import await_beginning
 from comborun.monitor.screen import JsonScreen

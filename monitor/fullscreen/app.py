@@ -9,9 +9,9 @@ import shlex
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from rich.segment import Segment
@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from rich.text import Text
     from textual import events as textual_events
 
+    from comborun.monitor.fleet import Fleet
     from comborun.monitor.fullscreen.orders import Orders
     from comborun.monitor.watcher import Watcher
+    from comborun.remote.logs import LogPiece
 
 _TICK_S = 1.0
 _REST_S = 0.25
@@ -115,7 +117,7 @@ class FullScreen(App[None]):
         self.left = False
         """whether the user has left before the end of the run"""
         self._moved = 0.0
-        self._events_at = -1
+        self.fleet: Fleet | None = None
 
     def compose(self) -> ComposeResult:
         yield self.canvas
@@ -138,6 +140,8 @@ class FullScreen(App[None]):
 
     def on_unmount(self) -> None:
         self._unsubscribe()
+        if self.fleet:
+            self.fleet.close()
 
     # What is known
 
@@ -155,6 +159,8 @@ class FullScreen(App[None]):
 
     def _tick(self) -> None:
         self.desk.passed, self.desk.link = self.watcher.passed(), self.watcher.link()
+        if self.desk.page == "runs" and self.fleet and (self.fleet.wait(0) or self.desk.fleet is None):
+            self.desk.fleet = self.fleet.rows() or self.desk.fleet
         self._fetch()
         self.draw()
 
@@ -200,8 +206,11 @@ class FullScreen(App[None]):
                 log = Log(attempt=session.attempt)
             if not log.over:
                 asked = LogPosition(name, log.attempt if log.offset >= 0 else 0, log.offset)
-                self._ask("log", lambda: list(follow(source.transport, source.view.directory, [asked], _LOG_LINES, on=False)),
-                          lambda pieces: self._grown(name, log, pieces, alive=session.alive))  # fmt: skip
+
+                def read() -> list[LogPiece]:
+                    return list(follow(source.transport, source.view.directory, [asked], _LOG_LINES, on=False))
+
+                self._ask("log", read, lambda pieces: self._grown(name, log, pieces, alive=session.alive))
         elif desk.pane == "video" and name not in desk.videos:
             folder = str(PurePosixPath(RunLayout(source.view.directory).attempt(name, 1).log).parents[1])
             self._ask("video", lambda: source.transport.run(_VIDEOS, folder).text,
@@ -408,8 +417,7 @@ class FullScreen(App[None]):
         if name == "events":
             self._fetch_events()
         elif name == "runs":
-            desk.runs = None
-            self._ask("runs", self.orders.runs, lambda found: setattr(desk, "runs", found))
+            self.fleet = self.fleet or self.orders.fleet()
 
     def act_help(self) -> None:
         self.act_show("sessions" if self.desk.page == "help" else "help")
@@ -441,7 +449,7 @@ class FullScreen(App[None]):
 
     # Orders
 
-    def ask(self, lines: Sequence[str], answers: dict[str, tuple[str, Callable[[], object]]]) -> None:
+    def ask(self, lines: Sequence[str], answers: Mapping[str, tuple[str, Callable[[], object]]]) -> None:
         self.desk.question = Question(tuple(harmless(line, keep="") for line in lines), answers)
 
     def order(self, what: str, act: Callable[[], Sequence[str]]) -> None:
@@ -544,12 +552,12 @@ class FullScreen(App[None]):
         if not session or not session.alive:
             self.say("it does not run: l shows its log")
             return
-        self._outside(self.orders.shell(["attach", session.name]))
+        self._outside(self.orders.words(["attach", session.name]))
 
     def _outside(self, command: Sequence[str]) -> None:
         """Another program has the terminal until it ends."""
         with self.suspend():
-            code = subprocess.run(command, check=False).returncode  # noqa: S603  our own program
+            code = subprocess.run(command, check=False).returncode
             if code:
                 with contextlib.suppress(EOFError, KeyboardInterrupt):
                     input("Enter leads back ")
@@ -586,30 +594,32 @@ class FullScreen(App[None]):
         """Any other command of combo, about this run, without a terminal; its output becomes a page."""
 
         def work() -> list[str]:
-            done = subprocess.run(  # noqa: S603  our own program
-                self.orders.shell(words), stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=120
+            done = subprocess.run(
+                self.orders.words(words), stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=120
             )
-            return (done.stdout + done.stderr).decode("utf-8", "replace").splitlines() or [f"exit code {done.returncode}"]
+            said = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()
+            return said or [f"exit code {done.returncode}"]
 
         self.say(f"combo {shlex.join(words)} ...")
         self._ask("other", work, lambda lines: self._answered(f"combo {words[0]}", lines))
 
     def _open_video(self) -> None:
-        session = self.desk.session
+        """The newest video of the session: opened here, or its place is copied."""
+        session, host = self.desk.session, self.watcher.source.transport.host
         videos = self.desk.videos.get(session.name) if session else None
         if not session or not videos:
             return
-        path = f"{RunLayout(self.desk.look.view.directory).attempt(session.name, videos[0].attempt).directory}/{videos[0].path}"
-        if self.watcher.source.transport.host != LOCAL or not os.environ.get("DISPLAY", os.environ.get("WAYLAND_DISPLAY")):
-            host = "" if self.watcher.source.transport.host == LOCAL else f"{self.watcher.source.transport.host}:"
-            self.copy_to_clipboard(f"{host}{path}")
-            self.say(f"copied: {host}{path}")
-            return
-        subprocess.Popen(  # noqa: S603  the user's own viewer
-            ["xdg-open", os.path.expanduser(path)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,  # noqa: S607
-            stderr=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
-        self.say(f"opened: {videos[0].path}")
+        attempt = RunLayout(self.desk.look.view.directory).attempt(session.name, videos[0].attempt)
+        path = Path(attempt.directory, videos[0].path)
+        if host == LOCAL and any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")):
+            null = subprocess.DEVNULL
+            viewer = ["xdg-open", str(path.expanduser())]
+            subprocess.Popen(viewer, start_new_session=True, stdin=null, stdout=null, stderr=null)
+            self.say(f"opened: {videos[0].path}")
+        else:
+            place = str(path) if host == LOCAL else f"{host}:{path}"
+            self.copy_to_clipboard(place)
+            self.say(f"copied: {place}")
 
 
 def _named(names: Sequence[str]) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,13 +13,15 @@ from typing import NamedTuple
 
 from rich.text import Text
 
+from comborun.monitor.causes import SharedCause, shared_causes
+from comborun.monitor.fleet import FleetRow
 from comborun.monitor.fullscreen import grid, heading, keys, pages, pane
 from comborun.monitor.fullscreen.pages import Page, Sample
+from comborun.monitor.fullscreen.pane import Video
 from comborun.monitor.fullscreen.rows import Choice, Row, chosen
 from comborun.monitor.fullscreen.table import Layout, Moment, layout
 from comborun.monitor.status import Link, SessionStatus
 from comborun.monitor.watcher import Look
-from comborun.remote.runs import Listing, Run
 from comborun.rules.events import Event
 
 LOG_KEPT = 1 << 18
@@ -52,7 +55,8 @@ class Desk:
     width: int = 80
     height: int = 24
     page: str = "sessions"
-    choice: Choice = Choice()
+    choice: Choice = field(default_factory=Choice)
+    causes: Sequence[SharedCause] = ()
     rows: list[Row] = field(default_factory=list)
     cursor: int = 0
     """the chosen row"""
@@ -67,9 +71,10 @@ class Desk:
     scrolled: int = 0
     """lines of the pane, or of a page, by which it is scrolled: of a log from its end"""
     logs: dict[str, Log] = field(default_factory=dict)
-    videos: dict[str, Sequence[pane.Video]] = field(default_factory=dict)
+    videos: dict[str, Sequence[Video]] = field(default_factory=dict)
     events: Sequence[Event] | None = None
-    runs: Sequence[tuple[Listing, Run]] | None = None
+    fleet: Sequence[FleetRow] | None = None
+    """the runs on all hosts"""
     answer: tuple[str, ...] = ()
     """what a command has answered, as a page"""
     samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=_SAMPLES))
@@ -85,13 +90,13 @@ class Desk:
         """Take a new look. The cursor stays on its session."""
         if look.seen is not None and look.seen != self.look.seen and look.status.now is not None:
             self.samples.append(Sample(look.status.now, look.status.use))
-        self.look = look
+        self.look, self.causes = look, shared_causes(look.status)
         self.choose(self.choice)
 
     def choose(self, choice: Choice) -> None:
         name = self.row.name if self.row else ""
         self.choice = choice
-        self.rows = chosen(self.look.status, choice)
+        self.rows = chosen(self.look.status, choice, self.causes)
         self._layouts.clear()
         place = next((place for place, row in enumerate(self.rows) if name in {row.name, *row.meant}), None)
         self.cursor = min(self.cursor, max(0, len(self.rows) - 1)) if place is None else place
@@ -190,7 +195,7 @@ def _page(desk: Desk, height: int) -> Page:
     if desk.page == "events":
         return _scrolled(desk, pages.events(desk.events, status.now, width), height)
     if desk.page == "runs":
-        return _scrolled(desk, pages.runs(desk.runs, status.run, width), height)
+        return _scrolled(desk, pages.runs(desk.fleet, status.run, width, time.time()), height)
     if desk.page == "help":
         return _scrolled(desk, pages.help_lines(desk.help_words, width), height)
     if desk.page == "answer":
@@ -240,7 +245,9 @@ def _scrolled(desk: Desk, page: Page, height: int) -> Page:
 
 def _pane_lines(desk: Desk, session: SessionStatus, width: int) -> list[Text]:
     if desk.pane == "explain":
-        return pane.explain_lines(pane.explanation(desk.look, session.name), desk.program, desk.options, width)
+        cause = next((one for one in desk.causes if session.name in one.names), None)
+        found = pane.explanation(desk.look, session.name)
+        return pane.explain_lines(found, cause, f"{desk.program} {{}}{desk.options}", width)
     if desk.pane == "episodes":
         return pane.episode_lines(desk.look, session, width)
     if desk.pane == "video":
@@ -272,11 +279,10 @@ def tabs(desk: Desk) -> Text:
     if desk.page == "sessions":
         order = desk.choice.sort + (" ▲" if desk.choice.backwards else "")
         words = f"filter: {desk.choice.words}" if desk.choice.words else ""
-        height = desk.height
         count = f"{desk.cursor + 1 if desk.rows else 0} of {len(desk.rows)}"
         marked = f"{len(desk.marked)} marked" if desk.marked else ""
-        parts = [marked, words, f"sort: {order}" if desk.choice.sort != "urgency" or desk.choice.backwards else "", count]
-        right = Text(f" {'  '.join(part for part in parts if part and height)} ─")
+        sorted_by = f"sort: {order}" if desk.choice.sort != "urgency" or desk.choice.backwards else ""
+        right = Text(f" {'  '.join(filter(None, (marked, words, sorted_by, count)))} ─")
     free = desk.width - line.cell_len - right.cell_len
     if free < 0:
         line.truncate(max(0, desk.width - right.cell_len), overflow="ellipsis")

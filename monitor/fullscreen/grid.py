@@ -93,8 +93,5 @@ def _cell(sessions: Sequence[SessionStatus]) -> Text:
     recorded = sum(one.recorded or 0 for one in sessions if one.successes is not None)
     successes, done = sum(one.successes or 0 for one in sessions), sum(one.done or 0 for one in sessions)
     planned = sum(one.planned for one in sessions)
-    if recorded:
-        words = f"{successes}/{recorded}"
-    else:
-        words = f"{100 * done // planned} %" if done and planned else ""
-    return Text(f"{sign} {words}", style)
+    share = f"{100 * done // planned} %" if done and planned else ""
+    return Text(f"{sign} {f'{successes}/{recorded}' if recorded else share}", style)

@@ -44,7 +44,8 @@ def title(status: RunStatus, link: Link, passed: float, width: int) -> Text:
     """The run, its hold with the key that lifts it, its end, and the age of the last contact, as far as they fit."""
     name = Text.assemble((visible(status.run, 48), "bold"), (" on ", "dim"), visible(status.host, 32))
     if name.cell_len > width // 2:  # a run's id has its time, which its grid has not
-        name = Text.assemble((visible(status.grid, max(8, width // 3)), "bold"), (" on ", "dim"), visible(status.host, 20))
+        grid = visible(status.grid, max(8, width // 3))
+        name = Text.assemble((grid, "bold"), (" on ", "dim"), visible(status.host, 20))
     parts = [("", name), *_parts(status, link, passed)]
     order = ["hold", "link", "end", "time", "seen"]
     kept = [""]

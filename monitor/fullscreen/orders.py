@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from comborun.remote.runs import Listing, Run
+from comborun.monitor.fleet import Fleet
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Orders:
     resume: Callable[[], Sequence[str]]
     pause: Callable[[], Sequence[str]]
     slots: Callable[[int], Sequence[str]]
-    runs: Callable[[], Sequence[tuple[Listing, Run]]]
-    """the runs on all hosts"""
-    shell: Callable[[Sequence[str]], Sequence[str]]
+    fleet: Callable[[], Fleet]
+    """the runs on all hosts, looked at again and again until it is closed"""
+    words: Callable[[Sequence[str]], Sequence[str]]
     """words of a command about this run -> the command for another process"""

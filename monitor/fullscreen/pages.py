@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.text import Text
 
 from comborun.monitor.columns import bar
+from comborun.monitor.fleet import FleetRow
+from comborun.monitor.fleet_table import Layout
 from comborun.monitor.fullscreen.keys import KEYS, PAGES
 from comborun.monitor.fullscreen.table import clipped, symbol
-from comborun.monitor.listing import state
 from comborun.monitor.snapshot import HostUse
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.table import server_line
 from comborun.monitor.wording import sizes, visible
-from comborun.remote.runs import Listing, Run
 from comborun.rules.events import Event, Kind
 from comborun.rules.room.capacity import Card
 from comborun.rules.vocabulary import Life, Outcome
@@ -25,7 +24,7 @@ from comborun.words.events import say_event
 from comborun.words.times import brief, clock
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
-_STYLES = {
+_STYLES: Mapping[str, str] = {
     Kind.ENDED: "", Kind.HALTED: "bold red", Kind.LOST: "magenta", Kind.QUARANTINE: "yellow", Kind.GPU_CAP: "yellow",
     Kind.NO_ROOM: "yellow", Kind.NOT_BEGUN: "yellow", Kind.ORDERED: "bold", Kind.AMENDED: "bold",
 }  # fmt: skip
@@ -53,7 +52,8 @@ def host(status: RunStatus, samples: Sequence[Sample], width: int) -> Page:
         lines = [Text("the run uses no GPU", "dim")]
     lines += [Text(), *_machine(status, samples, width), Text()]
     lines += [server_line(one, status.now, status.server_waits.get(one.name), width) for one in status.servers]
-    return Page(Text(f"{visible(status.host)}, since this monitor began to look", "dim"), [*lines, *_slots(status, width)])
+    head = Text(f"{visible(status.host)}, since this monitor began to look", "dim")
+    return Page(head, [*lines, *_slots(status, width)])
 
 
 def _gpu(card: Card, status: RunStatus, samples: Sequence[Sample], width: int) -> Iterator[Text]:
@@ -147,19 +147,16 @@ def events(found: Sequence[Event] | None, now: float | None, width: int) -> Page
     return Page(head, lines or [Text("nothing is recorded", "dim")])
 
 
-def runs(found: Sequence[tuple[Listing, Run]] | None, here: str, width: int) -> Page:
-    if found is None:
-        return Page(Text("RUN", "dim"), [Text("asking all hosts ...", "dim")])
-    name = max(16, min(44, width // 3))
-    host_width = min(20, max((len(one.host) for one, _ in found), default=4))
-    lines = []
-    for one, run in found:
-        age = f", seen {brief(time.time() - one.seen)} ago" if one.complaint and one.seen else ""
-        line = Text("▸ " if run.id == here else "  ").append(clipped(visible(run.id), name), "bold" if run.id == here else "")
-        line.append(f"  {clipped(visible(one.host), host_width)}  {clock(run.started, near=time.time()):<9}", "dim")
-        lines.append(line.append(f"  {visible(state(run))}{age}", "dim" if one.complaint else ""))
-    head = Text(f"  {clipped('RUN', name)}  {clipped('HOST', host_width)}  STARTED    STATE", "dim")
-    return Page(head, lines or [Text("no runs are known", "dim")])
+def runs(found: Sequence[FleetRow] | None, here: str, width: int, now: float) -> Page:
+    """The runs on all hosts, those that go on first."""
+    if not found:
+        return Page(Text("RUN", "dim"), [Text("asking all hosts ..." if found is None else "no runs are known", "dim")])
+    rows = sorted(found, key=lambda row: row.run.finished)
+    layout = Layout(rows, width - 2, now)
+    lines = [Text("▸ " if row.run.id == here else "  ").append_text(layout.line(row)) for row in rows]
+    late = {row.host: row.complaint for row in rows if row.complaint}
+    lines += [Text(f"! {visible(host)}: {visible(why)}", "yellow") for host, why in late.items()]
+    return Page(Text("  ").append_text(layout.head()), lines)
 
 
 # Help

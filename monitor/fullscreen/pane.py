@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
+from comborun.monitor.causes import SharedCause
 from comborun.monitor.explain import Explanation, explain
 from comborun.monitor.fullscreen.table import symbol
 from comborun.monitor.snapshot import Attempt
@@ -47,12 +48,16 @@ def explanation(look: Look, name: str) -> Explanation | None:
     return explain(look.view, look.history, look.status, name)
 
 
-def explain_lines(found: Explanation | None, program: str, options: str, width: int) -> list[Text]:
-    """Reasons, then the commands that continue, wrapped."""
+def explain_lines(found: Explanation | None, cause: SharedCause | None, command: str, width: int) -> list[Text]:
+    """Reasons, the next step, then the commands that continue, wrapped; `command` is a pattern for them."""
     if found is None:
         return [Text("not seen yet", "dim")]
     lines = [line for reason in found.reasons for line in wrapped(visible(say(reason), 2000), width, "- ")]
-    commands = [(f"{program} {one.words}{options}", one.does) for one in found.commands]
+    if cause:
+        alike = f"{len(cause.sessions)} failed alike; " if len(cause.sessions) > 1 else ""
+        step = f"{alike}next: {visible(say(cause.step), 2000)}"
+        lines += [Text(line.plain, "bold") for line in wrapped(step, width, "- ")]
+    commands = [(command.format(one.words), one.does) for one in found.commands]
     longest = max((len(words) for words, _ in commands), default=0)
     return [*lines, Text(), *(Text.assemble((words.ljust(longest), "bold"), ("  " + does, "dim"))
                               for words, does in commands)]  # fmt: skip
@@ -125,8 +130,8 @@ def video_lines(found: Sequence[Video] | None, session: SessionStatus) -> list[T
     if found is None:
         return [Text("asking the host ...", "dim")]
     if not found:
-        when = " yet: they are listed when an attempt ends" if session.alive else ": `results: {videos: ...}` names them"
-        return [Text(f"no video{when}", "dim")]
+        why = "they are listed when an attempt ends" if session.alive else "`results: {videos: ...}` names them"
+        return [Text(f"no video: {why}", "dim")]
     return [
         Text(f"attempt {one.attempt}  {visible(one.path)}  {amount(one.size)}").append(
             f"  {FAULTS.get(one.fault, one.fault)}" if FAULTS.get(one.fault, one.fault) else "", "yellow"

@@ -6,10 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from comborun.errors import shape
+from comborun.monitor.causes import SharedCause
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.wording import visible
-from comborun.rules.endings.evidence import Evidence
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import natural
 from comborun.words.endings import outcome_words
@@ -66,13 +65,8 @@ def group_of(session: SessionStatus) -> int:
 
 
 def cause_of(session: SessionStatus) -> str:
-    """Why it failed, in a line: what its log says, else how it ended and the last line of its log."""
-    facts = session.latest.end.facts if session.latest.end else ()
-    said = next((one.text("said") for one in facts if one.code == Evidence.LOG_SAYS), "")
-    if said:
-        return visible(said)
-    parts = [session.remark, *([session.last_line] if not facts else [])]
-    return visible(": ".join(filter(None, parts))) or outcome_words(session.word)
+    """How it ended, in a line, and the last line of its log if no error was found there."""
+    return visible(": ".join(filter(None, (session.remark, session.unquoted_line)))) or outcome_words(session.word)
 
 
 def why(session: SessionStatus, place: int | None = None) -> str:
@@ -94,8 +88,8 @@ def _ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def chosen(status: RunStatus, choice: Choice) -> list[Row]:
-    """The rows of a list, in their order."""
+def chosen(status: RunStatus, choice: Choice, causes: Sequence[SharedCause] = ()) -> list[Row]:
+    """The rows of a list, in their order; `causes` are those of the status."""
     queue = [one.name for one in status.sessions if one.life is Life.QUEUED]
     places = {name: place for place, name in enumerate(queue, 1)}
     fits = parsed(choice.words)
@@ -104,21 +98,21 @@ def chosen(status: RunStatus, choice: Choice) -> list[Row]:
     if choice.sort != "urgency":
         rows.sort(key=lambda row: _SORTS[choice.sort](row.session), reverse=choice.backwards)
         return rows
-    bad = [row for row in rows if group_of(row.session) == FAILED]
     rest = sorted((row for row in rows if group_of(row.session) != FAILED), key=lambda row: group_of(row.session))
-    ordered = [*_grouped(bad, choice.unfolded), *rest]
+    bad = {row.name: row for row in rows if group_of(row.session) == FAILED}
+    ordered = [*_grouped(bad, causes, choice.unfolded), *rest]
     return ordered[::-1] if choice.backwards else ordered
 
 
-def _grouped(rows: Sequence[Row], unfolded: Collection[str]) -> Iterator[Row]:
+def _grouped(rows: dict[str, Row], causes: Sequence[SharedCause], unfolded: Collection[str]) -> Iterator[Row]:
     """Failed sessions by their cause, those of the most frequent one first."""
-    causes: dict[tuple[int, str], list[Row]] = {}
-    for row in rows:
-        causes.setdefault((row.session.outcome is Outcome.CANCELLED, shape(row.why)), []).append(row)
-    for _, (first, *others) in sorted(causes.items(), key=lambda entry: (entry[0][0], -len(entry[1]))):
+    left = dict(rows)
+    groups = [([left.pop(name) for name in cause.names if name in left], cause.said) for cause in causes]
+    groups += [([row], "") for row in left.values()]
+    for (first, *others), said in (group for group in groups if group[0]):
         alike = (first.name, *(row.name for row in others)) if others else ()
         folded = len(alike) > FEW and first.name not in unfolded
-        yield first._replace(alike=alike, folded=folded)
+        yield first._replace(why=said or first.why, alike=alike, folded=folded)
         if not folded:
             yield from (row._replace(same=True) for row in others)
 
@@ -175,5 +169,3 @@ def _test(word: str) -> Callable[[Row], bool]:
         return any(one in text for one in wanted for text in texts) is not negated
 
     return fits
-
-
