@@ -111,12 +111,12 @@ class Desk:
         if self.page == "grid" and not self.full:
             found = grid.Map.of(self.look.status)
             return found.at(*self.cell) if found.policies else None
-        return self.row.session if self.row else None
+        return self.row.session if self.row and self.page == "sessions" else None
 
     @property
     def meant(self) -> tuple[str, ...]:
         """The sessions that an order means: the marked ones, else those of the row or cell."""
-        if self.marked:
+        if self.marked and self.page == "sessions":
             return tuple(one.name for one in self.look.status.every if one.name in self.marked)
         if self.page == "sessions" and self.row and not self.full:
             return self.row.meant

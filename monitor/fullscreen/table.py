@@ -113,11 +113,13 @@ def _interval(row: Row, at: Moment, _: int) -> Text:
 
 
 def _quiet(row: Row, at: Moment, _: int) -> Text:
+    """As of the last look: nobody knows what came since."""
+    del at
     idle = row.session.idle
     if idle is None:
         return Text("-" if row.session.alive else "", "dim")
     style = "yellow" if group_of(row.session) == STALLED else "dim" if row.session.silent else ""
-    return Text(brief(idle + at.passed), style)
+    return Text(brief(idle), style)
 
 
 def _left(row: Row, at: Moment, _: int) -> Text:
