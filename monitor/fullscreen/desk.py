@@ -299,7 +299,8 @@ def bottom(desk: Desk) -> list[Text]:
     if desk.prompt:
         return [Text(f"{desk.prompt}{desk.typed}", "bold").append("▏", "bold")]
     if desk.message:
-        return [Text(f" {desk.message}", "bold")]
+        lines = pane.wrapped(desk.message, desk.width, " ")[: max(1, min(4, desk.height - 3))]
+        return [Text(line.plain, "bold") for line in lines]
     return [Text(keys.line(desk.width), "dim")] if desk.height >= 8 else []
 
 
