@@ -151,7 +151,7 @@ COLUMNS = (
            {"done": "episodes_done", "planned": "episodes_planned", "unit": "unit"}),
     Column("successes", "how many of its episodes with a verdict succeeded", _successes,
            {"successes": "successes", "recorded": "episodes_recorded"}, priority=70, justify="right"),
-    Column("idle", "the time since the last line of its log", _idle, {"idle": "idle_seconds", "silent": "silent"},
+    Column("quiet", "the time since its newest record, file of output, or line of its log", _idle, {"idle": "idle_seconds", "silent": "silent"},
            lambda session: session.idle is not None, 50, "right"),
     Column("left", "the time until it ends, by the episodes that it has done", _left,
            {"likely_end": "estimated_end", "likely_ends": "estimated_end_range"},
