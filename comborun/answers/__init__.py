@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, is_dataclass
 from functools import cache
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
+from comborun.errors import UserError
 from comborun.model.codec import as_data
 from comborun.rules.facts import Fact
 
@@ -78,6 +79,13 @@ class Error:
     problems: tuple[Problem, ...] = ()
     """of a grid: every mistake"""
 
+    @classmethod
+    def of(cls, error: UserError) -> Error:
+        problems = tuple(
+            Problem(one.file, one.line, one.column, one.message, one.hint, one.count) for one in error.problems
+        )
+        return cls(error.code, error.message, error.hint, error.place or None, problems)
+
 
 @dataclass(frozen=True)
 class Done:
@@ -86,4 +94,4 @@ class Done:
     exit_code: int
     error: Error | None = None
     run: str | None = None
-    record: str = "done"
+    record: Literal["done"] = "done"

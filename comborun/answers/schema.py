@@ -157,7 +157,5 @@ class _Shapes:
             key = name.removesuffix("_")
             required.append(key)
             properties[key] = {**({"description": words} if words else {}), **self.of(hint), **marked}
-        if name_of_record := getattr(kind, "record", None):
-            properties["record"] = {"const": name_of_record}
         described = {} if not about or about.startswith(f"{kind.__name__}(") else {"description": about}
         return {**described, "type": "object", "required": required, "properties": properties}

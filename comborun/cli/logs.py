@@ -9,20 +9,18 @@ import shutil
 import stat
 import sys
 import tempfile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from comborun.api.looking import explanations
 from comborun.cli.options import json_option, of_run_option, sessions_argument
 from comborun.cli.terminal import note, program, show_json, wrapped
 from comborun.errors import UserError
 from comborun.model.attempt import SLURM
 from comborun.monitor.addressing import sessions_of
-from comborun.monitor.classify import classify
-from comborun.monitor.explain import MOST_LINES, Explanation, explain_server, server_names, to_document
-from comborun.monitor.explain import explain as explain_session
-from comborun.monitor.observe import History
+from comborun.monitor.explain import Explanation
 from comborun.monitor.snapshot import ServerStatus
 from comborun.monitor.watch import once
 from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED
@@ -31,7 +29,6 @@ from comborun.remote.logs import (
     LogPosition,
     attach_command,
     can_be_shown,
-    end_of_log,
     follow,
     follow_command,
     is_open,
@@ -43,7 +40,7 @@ from comborun.remote.logs import (
 from comborun.remote.program import refuse_elsewhere
 from comborun.remote.transport import LOCAL
 from comborun.rules.counting import shown
-from comborun.rules.names import SERVERS, RunLayout
+from comborun.rules.names import RunLayout
 from comborun.text import harmless
 from comborun.words import say
 from comborun.words.endings import outcome_words
@@ -296,20 +293,10 @@ def explain(sessions: tuple[str, ...], target: Target, as_json: bool) -> None:
     combo explain flat stairs            its policy and its environment
     combo explain vlm                    a model server
     """
-    source, layout, found = target.source(), RunLayout(target.directory), list[Explanation]()
-    view, history = source.view, source.fold(History())
-    status = classify(view, history)
-    for session in sessions_of(source, sessions, note, guess=True):
-        if session in server_names(view.plan):
-            one = explain_server(view, status, session)
-            log = layout.attempt(SERVERS + session, one.attempt).log if one.attempt else ""
-        else:
-            one, attempts = explain_session(view, history, status, session), history.of(session)
-            log = layout.attempt(session, one.attempt).log if attempts and attempts[-1].log_size else ""
-        found.append(one.with_log(end_of_log(target.transport, PurePosixPath(log), 2 * MOST_LINES)) if log else one)
+    found = explanations(target, sessions)
     if as_json:
-        documents = [to_document(one) for one in found]
-        show_json(documents[0] if len(documents) == 1 else documents)
+        answers = [one.answer for one in found]
+        show_json(answers[0] if len(answers) == 1 else answers)
         return
     for one in found:
         _show(one, target.options)

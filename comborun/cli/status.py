@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from rich.console import Console
 
-from comborun.cli.options import json_option, of_run
-from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_rows, working
+from comborun.cli.options import json_lines_option, json_option, of_run
+from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_record, show_rows, working
 from comborun.errors import HostError, UserError
 from comborun.monitor.document import to_json
 from comborun.monitor.observe import last_look
@@ -58,7 +58,7 @@ class Shown(NamedTuple):
 @click.option("--once", "just_once", is_flag=True, help="The same as `combo status`.")
 @interval_option
 @plain_option
-@json_option
+@json_lines_option
 def monitor(target: Target, just_once: bool, **shown: Any) -> int:
     """Watch a run in a live table; make the report when all sessions have exited.
 
@@ -90,7 +90,8 @@ def status(target: Target, as_json: bool) -> int:
 
 def watch_until_the_end(target: Target, shown: Shown) -> int:
     """Watch a run and report at its end. Returns the exit code, which says whether all sessions succeeded."""
-    from comborun.cli.report import brought, differences, make_report, show_report  # `combo status` needs none of them
+    from comborun.api import reports  # `combo status` needs none of these
+    from comborun.cli.report import differences, show_report
 
     ended = None
     try:
@@ -99,13 +100,15 @@ def watch_until_the_end(target: Target, shown: Shown) -> int:
         stop_early = StopEarly(target) if source.view.plan.stop_early else None
         ended = watch(source, shown.screen(), Clock(), settings, stop_early or Mirroring(target))
         # wait for a host that went away before the report
-        copy = until_answered(partial(brought, target), Clock(), settings, _show_lost_link)
-        summary, folder = make_report(*copy)
+        copy = until_answered(partial(reports.brought, target), Clock(), settings, _show_lost_link)
+        summary, folder = reports.make_report(target, copy)
     except KeyboardInterrupt:
         _show_way_back(target, ended)
         return INTERRUPTED
     differing = differences(ended, summary)
-    if not shown.as_json:
+    if shown.as_json:
+        show_record(reports.report_answer(summary, folder))
+    else:
         if stop_early:
             stop_early.tell(ended)
         show_report(summary, folder)
