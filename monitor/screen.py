@@ -20,7 +20,7 @@ from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import alike
 from comborun.words import say
 from comborun.words.endings import outcome_words
-from comborun.words.times import clock, duration
+from comborun.words.times import brief, clock, duration
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -94,7 +94,8 @@ class JsonScreen(StatusScreen):
         self._write = write
 
     def show(self, status: RunStatus) -> None:
-        self._write(to_json(status, indent=None) + "\n")
+        if not status.link.silent:
+            self._write(to_json(status, indent=None) + "\n")
 
 
 def show_once(console: Console, status: RunStatus) -> None:
@@ -154,6 +155,10 @@ def _counts(status: RunStatus) -> str:
 def _link(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
     """Reports that the host went away or came back, and events on it."""
     link, was = after.link, before.link if before else UP
+    if link.silent and link.last_seen is not None and not was.silent and link.reachable:
+        yield f"! no answer for {brief(link.silent)}: last contact {brief(link.last_seen)} ago"
+    if was.silent and was.reachable and link.reachable and not link.silent:
+        yield "it answers again"
     if was.reachable and not link.reachable:
         why = f": {visible(link.complaint)}" if link.complaint else ""
         yield f"! {link.trouble} since {clock(link.since)}{why}"

@@ -343,6 +343,30 @@ class Explanation:
 
 
 @dataclass(frozen=True)
+class Cause:
+    """Sessions that went wrong for the same cause."""
+
+    failure: str | None
+    """the class of the failure; null for sessions that stalled or were stopped"""
+    sessions: tuple[str, ...]
+    cause: Untrusted
+    next: str
+    """what to do"""
+    facts: UntrustedFacts
+    commands: tuple[NextCommand, ...]
+
+
+@dataclass(frozen=True)
+class Causes:
+    """What went wrong in a run, the causes of most sessions first."""
+
+    run: str
+    advice: UntrustedLines
+    """what to do about the run as a whole"""
+    causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True)
 class Log:
     """A piece of a log."""
 
@@ -364,6 +388,18 @@ class Window:
 
 
 @dataclass(frozen=True)
+class GpuUser:
+    """A process on a GPU of a host."""
+
+    gpu: int
+    owner: str
+    program: Untrusted
+    mib: int
+    run: str
+    """the run of whose session it is; empty for others"""
+
+
+@dataclass(frozen=True)
 class ListedRun:
     host: str
     run: str
@@ -377,9 +413,27 @@ class ListedRun:
     started: float
     seconds: float | None
     reachable: bool
+    complaint: Untrusted | None
+    """why its host does not answer"""
     last_seen_seconds: float | None
     stopped: bool
     hold: Hold | None
+    episodes_done: int | None
+    episodes_planned: int | None
+    estimated_end: float | None
+    """on this machine's clock"""
+    estimated_end_range: tuple[float, float] | None
+    gpus: tuple[int, ...]
+    """that its sessions have now"""
+    gpu_users: tuple[GpuUser, ...]
+
+
+@dataclass(frozen=True)
+class AllRuns:
+    """The runs on all hosts at one moment."""
+
+    runs: tuple[ListedRun, ...]
+    record: Literal["runs"] = "runs"
 
 
 @dataclass(frozen=True)

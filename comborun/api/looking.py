@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from comborun.answers import runs
 from comborun.monitor.addressing import sessions_of
+from comborun.monitor.causes import RunCauses, run_causes
 from comborun.monitor.classify import classify
 from comborun.monitor.explain import MOST_LINES, Explanation, explain, explain_server, server_names
 from comborun.monitor.observe import History
+from comborun.monitor.watch import once
 from comborun.remote.logs import LogPosition, end_of_log, follow
 from comborun.rules.names import SERVERS, RunLayout
 from comborun.text import harmless
@@ -36,6 +38,11 @@ def explanations(target: Target, words: Sequence[str]) -> list[Explanation]:
             log = layout.attempt(session, one.attempt).log if attempts and attempts[-1].log_size else ""
         found.append(one.with_log(end_of_log(target.transport, PurePosixPath(log), 2 * MOST_LINES)) if log else one)
     return found
+
+
+def causes_of(target: Target) -> RunCauses:
+    """What went wrong in a run, equal causes together."""
+    return run_causes(once(target.source()))
 
 
 def logs(target: Target, words: Sequence[str], lines: int, *, on: bool = False) -> Iterator[runs.Log]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from comborun.api.listener import QUIET, Listener
 from comborun.errors import HostError
 from comborun.remote.runs import (
+    GpuUser,
     Run,
     age_of_copy,
     bring_records,
@@ -19,6 +20,7 @@ from comborun.remote.runs import (
     copy_of,
     host_of,
     list_runs,
+    look_at_host,
     remembered,
 )
 from comborun.remote.transport import LOCAL, LocalTransport
@@ -191,8 +193,20 @@ class HostChoice:
 
     def runs(self, transport: Transport) -> tuple[Run, ...]:
         """The runs on a host: below `root`, or below every known root."""
+        return list_runs(transport, self._roots(transport))
+
+    def everywhere(self) -> dict[str, Transport]:
+        """The named host; else this machine and every host of a launch from here, the latest first."""
+        everywhere = dict.fromkeys([LOCAL, *(launch.host for launch in reversed(remembered()))])
+        return {host: self.connect(host) for host in ([self.host] if self.host else everywhere)}
+
+    def look(self, transport: Transport) -> tuple[tuple[Run, ...], tuple[GpuUser, ...]]:
+        """The runs on a host, and who uses its GPUs."""
+        return look_at_host(transport, self._roots(transport))
+
+    def _roots(self, transport: Transport) -> tuple[str, ...]:
         memory = [launch.root for launch in reversed(remembered()) if launch.host == transport.host]
-        return list_runs(transport, (self.root,) if self.root else (DEFAULT_ROOT, *memory))
+        return (self.root,) if self.root else (DEFAULT_ROOT, *memory)
 
     def _open(self, host: str) -> ShellTransport:
         from comborun.remote.ssh.config import Options

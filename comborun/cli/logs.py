@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.api.looking import explanations
+from comborun.api.looking import causes_of, explanations
 from comborun.cli.options import json_option, of_run_option, sessions_argument
 from comborun.cli.terminal import note, program, show_json, wrapped
 from comborun.errors import UserError
 from comborun.model.attempt import SLURM
 from comborun.monitor.addressing import sessions_of
-from comborun.monitor.explain import Explanation
+from comborun.monitor.explain import Command, Explanation
 from comborun.monitor.snapshot import ServerStatus
 from comborun.monitor.watch import once
 from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED
@@ -41,6 +41,7 @@ from comborun.remote.program import refuse_elsewhere
 from comborun.remote.transport import LOCAL
 from comborun.rules.counting import shown
 from comborun.rules.names import RunLayout
+from comborun.rules.vocabulary import first_of, several
 from comborun.text import harmless
 from comborun.words import say
 from comborun.words.endings import outcome_words
@@ -50,9 +51,14 @@ if TYPE_CHECKING:
 
     from comborun.api.named import Target
     from comborun.model.attempt import Begin
+    from comborun.monitor.causes import RunCauses
     from comborun.monitor.status import SessionStatus
     from comborun.monitor.watch import Source
     from comborun.remote.logs import LogPiece
+
+
+_MOST_NAMED = 8
+"""sessions of a cause that are named"""
 
 
 @click.command()
@@ -282,17 +288,23 @@ def _control_folder() -> Path:
 
 
 @click.command()
-@sessions_argument("sessions", required=True, metavar="SESSION")
+@sessions_argument("sessions", metavar="[SESSION]")
 @of_run_option
 @json_option
 def explain(sessions: tuple[str, ...], target: Target, as_json: bool) -> None:
     """Explain why a session does not run, what it does, or how it ended, and how to continue.
 
+    Without a session: what went wrong in the run, equal causes together, each with the next step.
+
     \b
+    combo explain                        all failures of the newest run
     combo explain stairs_flat
     combo explain flat stairs            its policy and its environment
     combo explain vlm                    a model server
     """
+    if not sessions:
+        _explain_run(causes_of(target), target.options, as_json=as_json)
+        return
     found = explanations(target, sessions)
     if as_json:
         answers = [one.answer for one in found]
@@ -300,6 +312,22 @@ def explain(sessions: tuple[str, ...], target: Target, as_json: bool) -> None:
         return
     for one in found:
         _show(one, target.options)
+
+
+def _explain_run(found: RunCauses, options: str, *, as_json: bool) -> None:
+    if as_json:
+        show_json(found.answer)
+        return
+    said = say(found.summary) if found.causes else "nothing has gone wrong"
+    click.echo(f"{click.style(harmless(found.run), bold=True)}: {said}")
+    for line in found.advice:
+        click.echo(wrapped(harmless(line), "! "))
+    for one in found.causes:
+        kind = one.failure.row.words if one.failure else ""
+        click.echo(f"\n{click.style(one.words, bold=True)}{f' ({kind})' if kind and kind not in one.words else ''}")
+        click.echo(wrapped(f"{several(len(one.names), 'session')}: {first_of(one.names, _MOST_NAMED)}", "  "))
+        click.echo(wrapped(f"next: {say(one.step)}", "  "))
+        _show_commands(one.commands, options)
 
 
 def _show(found: Explanation, options: str) -> None:
@@ -315,9 +343,13 @@ def _show(found: Explanation, options: str) -> None:
         click.echo(f"\nThe end of its log (attempt {found.attempt}):")
     for line in found.last_lines:
         click.echo(f"  {click.style(line, dim=True)}")
-    words = [f"{program()} {one.words}{options}" for one in found.commands]
-    width = max(map(len, words), default=0)
-    if words:
+    if found.commands:
         click.echo()
-    for line, one in zip(words, found.commands, strict=True):
+    _show_commands(found.commands, options)
+
+
+def _show_commands(commands: Sequence[Command], options: str) -> None:
+    words = [f"{program()} {one.words}{options}" for one in commands]
+    width = max(map(len, words), default=0)
+    for line, one in zip(words, commands, strict=True):
         click.echo(f"  {line.ljust(width)}  {click.style(one.does, dim=True)}")

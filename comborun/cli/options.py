@@ -160,11 +160,18 @@ def one_run(argument: str | None, option: str | None) -> str | None:
 
 
 def of_run_option(command: Command, *, kept: bool = False) -> Command:
-    """The same for commands with other arguments: the run is an option."""
+    """The same for commands with other arguments: the run is an option. With the option `everywhere`, the target of the
+    command is the choice of hosts.
+    """
 
     @functools.wraps(command)
     def with_target(*args: Any, where: HostChoice, wanted: str | None, run: str | None = None, **others: Any) -> Any:
-        return command(*args, target=where.find(one_run(run, wanted), kept=kept), **others)
+        named = one_run(run, wanted)
+        if not others.get("everywhere"):
+            return command(*args, target=where.find(named, kept=kept), **others)
+        if named:
+            raise UserError(f"--all shows all runs, and {named} is one of them", "leave one of the two out")
+        return command(*args, target=where, **others)
 
     return run_option(root_options(with_target))
 

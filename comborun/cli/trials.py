@@ -31,7 +31,8 @@ from comborun.monitor.beginning import await_beginning
 from comborun.monitor.screen import JsonScreen, open_screen
 from comborun.monitor.trial_setup import Progress, TrialSetup, tidy, trial_setup
 from comborun.monitor.trials import FOLDER, chosen, measure_alone, measure_beside, try_one
-from comborun.monitor.watch import Clock, Settings, Source, once, watch
+from comborun.monitor.watch import Clock, Settings, Source, once
+from comborun.monitor.watcher import watch
 from comborun.monitor.wording import MARKS, indented
 from comborun.planner.calibrating import best, disturbed
 from comborun.planner.knowledge import Calibration, calibration_path, calibration_text, gpu_names
