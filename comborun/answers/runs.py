@@ -202,6 +202,12 @@ class Status:
     facts: UntrustedFacts
     record: Literal["status"] = "status"
 
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        from comborun.answers.page import page_of
+
+        return page_of(self)
+
 
 # Launch and steer
 

@@ -20,7 +20,7 @@ import click
 
 from comborun.answers import Done, Error, to_json
 from comborun.api.listener import Listener
-from comborun.errors import UserError
+from comborun.errors import HostError, UserError
 from comborun.text import harmless
 
 if TYPE_CHECKING:
@@ -171,6 +171,20 @@ def hush() -> None:
     """Say no more about what is being done: something else is shown."""
     for one in _HUSHES:
         one()
+
+
+@contextlib.contextmanager
+def unasked() -> Iterator[None]:
+    """Nobody is asked for a secret meanwhile: the screen shows something else."""
+
+    def refuse() -> None:
+        raise HostError("the host asks for a secret, which can't be typed here", "leave with q, and start again")
+
+    _HUSHES.append(refuse)
+    try:
+        yield
+    finally:
+        _HUSHES.remove(refuse)
 
 
 def ask_secret(question: str) -> str:
