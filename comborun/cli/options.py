@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from comborun.answers import Done
 from comborun.api.named import GridChoice, HostChoice
-from comborun.cli.terminal import TERMINAL
+from comborun.cli.terminal import TERMINAL, show_record
 from comborun.errors import UserError
 from comborun.remote.runs import copy_of, plan_of, remembered
 from comborun.remote.transport import LOCAL
@@ -39,6 +40,22 @@ episodes_option = functools.partial(
     help="How many episodes of each combo run.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON document.")
+
+
+def json_lines_option(command: Command) -> Command:
+    """`--json` of a command that answers with records, one on a line; the last is `done`."""
+
+    @functools.wraps(command)
+    def to_the_end(*args: Any, as_json: bool, **others: Any) -> int:
+        code = command(*args, as_json=as_json, **others) or 0
+        if as_json and not others.get("just_once"):  # that is one document
+            show_record(Done(code))
+        return code
+
+    words = "Answer with JSON objects, one on a line; the last one has the exit code."
+    return click.option("--json", "as_json", is_flag=True, help=words)(to_the_end)
+
+
 take_over_option = click.option(
     "--take-over",
     is_flag=True,
