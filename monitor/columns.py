@@ -136,7 +136,7 @@ def _last_line(session: SessionStatus, at: Setting) -> Text:
     """Its note, if it has one, and the last line of its log."""
     if remarked := session.remark:
         line = Text(remarked, note_style(session))
-        line.append(f"  {session.last_line}" if session.last_line else "", "dim")
+        line.append(f"  {session.unquoted_line}" if session.unquoted_line else "", "dim")
     elif session.outcome is Outcome.SUCCEEDED and session.seconds is not None:
         line = Text(f"took {duration(session.seconds)}", "dim")
     else:

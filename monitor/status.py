@@ -137,6 +137,12 @@ class SessionStatus(NamedTuple):
         return "; ".join(harmless(say(fact)) for fact in self.facts)
 
     @property
+    def unquoted_line(self) -> str:
+        """The last line of its log, unless its note quotes it."""
+        end = self.latest.end if self.life is Life.ENDED else None
+        return "" if end and any(fact.text("said") == self.last_line for fact in end.facts) else self.last_line
+
+    @property
     def extra(self) -> bool:
         """Whether its episodes are not planned: it is a smoke test, or was dropped."""
         return self.part in (SMOKE, SUPERSEDED)

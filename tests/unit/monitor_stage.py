@@ -148,8 +148,13 @@ class Seen:
         return replace(self, counts=(0, 0), changed=NOW - 1, size=None, log=log, end={**base, **end, **fields})
 
 
-def _filled(record: Mapping[str, object]) -> dict[str, str]:
-    return {key: str(value) for key, value in record.items() if value not in {"", None}}
+def _filled(record: Mapping[str, object]) -> dict[str, object]:
+    """Without what is empty; lists, such as of facts, stay what they are."""
+    return {
+        key: value if isinstance(value, list) else str(value)
+        for key, value in record.items()
+        if value is not None and value != ""
+    }
 
 
 def together(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
