@@ -259,7 +259,9 @@ class Watcher:
         self._publish(look, _changes(before.status, look) if before.seen is not None else ())
 
     def _note_phases(self, status: RunStatus) -> None:
-        phases = {one.name: (one.life, one.attempt, not one.remaining) for one in status.every}
+        phases: dict[str, tuple[object, ...]] = {
+            one.name: (one.life, one.attempt, not one.remaining) for one in status.every
+        }
         if phases != self._phases:  # the first look may show a run without changes for long
             ages = [0.0] if self._phases else [one.seconds or 0.0 for one in status.every if one.alive]
             self._changed = self._clock.elapsed() - min(ages, default=status.seconds or 0.0)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from comborun.api.named import HostChoice, Target
 from comborun.cli.options import (
     SLOTS,
-    HostChoice,
-    Target,
     environment_option,
     json_option,
     of_run,

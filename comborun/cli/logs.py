@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.cli.options import Target, json_option, of_run_option, sessions_argument
+from comborun.cli.options import json_option, of_run_option, sessions_argument
 from comborun.cli.terminal import note, program, show_json, wrapped
 from comborun.errors import UserError
 from comborun.model.attempt import SLURM
@@ -54,6 +54,7 @@ from comborun.words.endings import outcome_words
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from comborun.api.named import Target
     from comborun.model.attempt import Begin
     from comborun.monitor.status import RunStatus, SessionStatus
     from comborun.monitor.watch import Source

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from rich.console import Console
 
-from comborun.cli.options import Target, json_option, of_run
+from comborun.api.named import HostChoice
+from comborun.cli.options import json_option, of_run
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_rows, working
 from comborun.errors import HostError, UserError
 from comborun.monitor.document import to_json
@@ -29,6 +30,7 @@ from comborun.words.times import clock
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from comborun.api.named import Target
     from comborun.monitor.status import Link, RunStatus, SessionStatus
     from comborun.reporter.comparing.stopping import ComparisonProgress, EarlyStopping
 
@@ -56,10 +58,11 @@ class Shown(NamedTuple):
 @click.command()
 @partial(of_run, kept=True)
 @click.option("--once", "just_once", is_flag=True, help="The same as `combo status`.")
+@click.option("--all", "everywhere", is_flag=True, help="Watch the runs of all hosts, a row for each.")
 @interval_option
 @plain_option
 @json_option
-def monitor(target: Target, just_once: bool, **shown: Any) -> int:
+def monitor(target: Target | HostChoice, just_once: bool, **shown: Any) -> int:
     """Watch a run in a live table; make the report when all sessions have exited.
 
     Watching changes nothing: Ctrl-C leaves the sessions alone.
@@ -68,7 +71,15 @@ def monitor(target: Target, just_once: bool, **shown: Any) -> int:
     combo monitor                        the newest run
     combo monitor --host h100            the newest run there
     combo monitor 4_env_test --json      a document for each look
+    combo monitor --all                  every run on every host
     """
+    shown.pop("everywhere")
+    if isinstance(target, HostChoice):
+        from comborun.cli.runs import show_everywhere, watch_everywhere
+
+        if just_once:
+            return show_everywhere(target, as_json=shown["as_json"])
+        return watch_everywhere(target, Shown(**shown))
     if just_once:
         return show_status(target, as_json=shown["as_json"])
     if target.away:

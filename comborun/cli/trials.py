@@ -13,7 +13,8 @@ import click
 from rich.console import Console
 
 from comborun import __version__
-from comborun.cli.options import Target, episodes_option, grid_argument, host_options, json_option, of_run
+from comborun.api.named import Target
+from comborun.cli.options import episodes_option, grid_argument, host_options, json_option, of_run
 from comborun.cli.terminal import (
     SOME_DID_NOT,
     program,
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from comborun.cli.options import GridChoice, HostChoice
+    from comborun.api.named import GridChoice, HostChoice
     from comborun.grid import Grid
     from comborun.monitor.trials import TryResult
     from comborun.reporter.records.collected import Canary

@@ -144,8 +144,11 @@ def _not_planned(fact: Fact) -> str:
 def _repeat(fact: Fact) -> str:
     repeat = "repeats" if fact.count("rows") == 1 else "repeat"
     if by := fact.text("by"):
+        if by == "steps":
+            return f"{_rows(fact)} {repeat} an index, with other verdicts, one after another: as steps do, so none counts"
         told = "each file numbers its own" if by == "file" else f"they differ in {by}"
-        return f"{_rows(fact)} {repeat} an index, but {told}{_line(fact)}"
+        many = f", and {fact.count('episodes')} are more than the {fact.count('planned')} planned" * bool(by and not proposed(fact))
+        return f"{_rows(fact)} {repeat} an index, but {told}{many}, so none counts{_line(fact)}"
     return f"{_rows(fact)} {repeat} an episode: of each the first with a verdict counts"
 
 
@@ -185,7 +188,8 @@ def _has(fact: Fact) -> str:
 def _several_counts(fact: Fact) -> str:
     planned = fact.count("planned")
     where = f"where {planned} are planned" if planned else "and no plan says how many there are"
-    return f"it only says how many succeeded ({', '.join(fact.texts('found'))}), {where}"
+    way = f": plan as many, {_PRINTED}" if planned else ""
+    return f"it only says how many succeeded ({', '.join(fact.texts('found'))}), {where}{way}"
 
 
 _PRINTED = (
@@ -259,6 +263,11 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     ),
     "verdict_elsewhere": lambda fact: f"{fact.count('episodes')} episodes without the field of a verdict{_line(fact)}",
     "several_counts": _several_counts,
+    "counts_contradict": lambda fact: f"its counts contradict each other ({', '.join(fact.texts('found'))})",
+    "rates_of_no_number": lambda fact: (
+        f"it only says rates ({', '.join(fact.texts('found'))}), and not of how many episodes: have the program write"
+        f" the numbers, {_PRINTED}"
+    ),
     "unknown_text": lambda _: f"text of no format that is known: have the program write JSON lines, {_PRINTED}",
     "pickle": lambda _: f"a pickle, which is never opened: have its numbers written as JSON, {_PRINTED}",
     "foreign_kind": lambda fact: (

@@ -17,6 +17,7 @@ from comborun.reporter.records.combos import (
 )
 from comborun.reporter.records.reading import Context, Reading, RejectKind
 from comborun.rules.results import formats
+from comborun.rules.results.documents import SUMMARY_NOT_READ
 from comborun.rules.results.episodes import DEPTH_LIMIT, ORDER
 from comborun.rules.results.fields import FORMAT, MISSING, TORN, UNREADABLE, RefusedError, order_of
 from comborun.rules.results.filename_results import VIDEO, Named
@@ -80,7 +81,7 @@ def read_names(found: Sequence[str], context: Context) -> Reading:
 
 def _refuse(reading: Reading, refused: RefusedError, *, named: bool) -> None:
     """Record that the whole file gives nothing. An unknown format is a fault only if the grid names the file."""
-    if refused.fact.code == formats.SUMMARY_NOT_READ:
+    if refused.fact.code == SUMMARY_NOT_READ:
         reading.format, reading.why = formats.SUMMARY, formats.WHY[formats.SUMMARY]
         reading.defect(0, say(refused.fact))
     elif refused.reason == FORMAT and not named:

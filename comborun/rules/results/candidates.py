@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from comborun.rules.facts import Fact
-from comborun.rules.results.fields import FORMAT, MISSING, TEXT_MOST, RefusedError, integer, number
+from comborun.rules.results.fields import FORMAT, MISSING, TEXT_MOST, RefusedError, integer, number, verdict_of
 from comborun.rules.results.proposals import VERDICTS
-from comborun.rules.results.rates import EPISODES_MOST, Count, count
+from comborun.rules.results.rates import EPISODES_MOST, SHOWN, Count, count, total
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Iterator, Tuple
+    from typing import Any, Iterable, Iterator, Sequence, Tuple
 
     from comborun.rules.results.fields import Identity
 
@@ -29,29 +28,42 @@ SUCCESS_LISTS = ("successes", "success", "is_success", "episode_successes", "suc
 """names of a list of verdicts"""
 METRICS = ("metrics", "info", "final_info")
 """objects in an episode whose fields count as the episode's own"""
+SAMPLES = 20
+"""rows of a list by which it is judged"""
 FITS, PARTLY, ARRAYS, SINGLE, NAMED = range(5)
 """how surely a candidate holds episodes. Of lists that only have a fitting name, the outermost ones count"""
 GOOD_COUNTS = frozenset(
     {
         *("success", "successes", "num_success", "num_successes", "n_success", "n_successes", "success_count"),
-        *("successful", "num_successful", "passed", "solved", "total_successes", "succeeded"),
+        *("successful", "num_successful", "passed", "solved", "total_successes", "succeeded", "success_nums"),
+        *("success_num", "success_cnt", "n_succ", "succ", "suc", "num_succ", "total_success", "num_solved", "wins"),
+        *("successful_episodes", "successful_trials", "success_episodes", "n_successful", "num_passed", "correct"),
+    }
+)
+BAD_COUNTS = frozenset(
+    {
+        *("fail", "fails", "failed", "failure", "failures", "num_fail", "num_failed", "num_failures", "n_failures"),
+        *("fail_nums", "fail_num", "failure_count", "unsuccessful", "n_fail", "total_failures"),
     }
 )
 ALL_COUNTS = frozenset(
     {
         *("total", "n", "count", "num_episodes", "n_episodes", "episodes", "total_episodes", "num_trials"),
         *("n_trials", "trials", "num_total", "total_count", "num_rollouts", "n_rollouts", "rollouts"),
-        *("total_num_tasks", "attempts"),
+        *("total_num_tasks", "attempts", "total_trials", "total_rollouts", "num_tests", "test_num", "eval_num"),
+        *("num_evals", "n_eval", "num_attempts", "n_total", "total_num", "num", "of"),
     }
 )
-RATES = frozenset(["success_rate", "sr", "success_ratio", "mean_success", "avg_success", "success_mean"])
-"""names of numbers of successes, of episodes, and of rates"""
+RATES = frozenset(
+    ["success_rate", "sr", "success_ratio", "mean_success", "avg_success", "success_mean", "successrate", "avg_success_rate"]
+    + ["mean_success_rate", "average_success", "success_pct", "success_percent", "succ_rate", "average_success_rate"]
+)
+"""names of numbers of successes, of failures, of episodes, and of rates"""
 _DEPTH = 8
 _TEXT_MOST = 200
 """characters of a text that a document states for all its episodes"""
 _WORDS_MOST = 50
 """such texts in one object"""
-_SHOWN = 6
 _INDEX_KEY = re.compile(r"[A-Za-z_ .-]*(\d{1,9})")
 _EPISODE_NAME = re.compile(
     r"(?:.*?[_.-])?(?:episodes?|eps?|trials?|rollouts?|demos?|traj|idx|i)?[_-]?(\d{1,6})(?:_res(?:ults?)?)?",
@@ -117,7 +129,7 @@ def _chosen(found: list[Candidate], identity: Identity) -> list[Candidate]:
         return groups[0]
     if not groups and any(identity.episode.find(row) is not MISSING for row in found[0].rows if isinstance(row, dict)):
         return found  # their own indexes say which of them are planned
-    raise RefusedError(FORMAT, "several_candidates", found=[one.about for one in found[:_SHOWN]], planned=planned)
+    raise RefusedError(FORMAT, "several_candidates", found=[one.about for one in found[:SHOWN]], planned=planned)
 
 
 def _telling(rows: list[Any]) -> bool:
@@ -216,6 +228,8 @@ def rank(value: list[Any], identity: Identity, name: str, depth: int) -> int | N
     row = next((one for one in value if isinstance(one, dict)), None)
     if row is None:
         return None
+    if are_counts(value[:SAMPLES], identity):
+        return None
     row = _opened(row)
     held = [field.name if field.word else field.find(row) for field in (identity.success, identity.episode)]
     if MISSING not in held and not all(isinstance(one, list) for one in held):
@@ -285,49 +299,78 @@ def _truths(value: list[Any]) -> bool:
 # k of n: how many episodes succeeded, and not which
 
 
-def aggregate(value: Any, planned: int) -> Count | None:
-    """The count of a document without single episodes; None without any. Raises RefusedError if none of them, and not
-    all of them together, are as many episodes as planned.
+def aggregate(value: Any, path: str = "") -> Count | None:
+    """How many episodes of a document succeeded, by its outermost count or by its innermost ones together; `path` is
+    the file's. None if it says nothing of this. Raises RefusedError if they contradict each other, or are only rates.
     """
     found = list(_counts(value, (), 0))
     if not found:
+        if rates := list(islice(_only_rates(value, (), 0), SHOWN)):
+            raise RefusedError(FORMAT, "rates_of_no_number", found=rates)
         return None
-    parts = [one for path, one in found if len(path) > min(len(path) for path, _ in found)] or [one for _, one in found]
-    wholes = [one for _, one in found] + [_sum(parts), _sum([one for _, one in found])]
-    fitting = {(one.successes, one.episodes): one for one in wholes if one.episodes == planned}
-    if len(fitting) == 1:
-        return next(iter(fitting.values()))
-    shown = [f"{'.'.join(path)[:TEXT_MOST] or 'the whole'}: {one.successes} of {one.episodes}" for path, one in found]
-    raise RefusedError(FORMAT, "several_counts", found=shown[:_SHOWN], planned=planned)
+    shown = [(f"{'.'.join(place)[:TEXT_MOST] or path or 'the whole'}", one) for place, one in found]
+    for name, one in shown:
+        one.parts = (f"{name}: {one.successes} of {one.episodes}",)
+    outer = [place for place, _ in found if not any(other != place and place[: len(other)] == other for other, _ in found)]
+    inner = [one for place, one in found if not any(other != place and other[: len(place)] == place for other, _ in found)]
+    whole = _without_sum(inner)
+    if len(outer) == 1 and len(found) > 1 and (first := found[0][1]) is not whole:
+        if first.episodes == whole.episodes and first.successes != whole.successes:
+            raise RefusedError(FORMAT, "counts_contradict", found=[part for _, one in found for part in one.parts][:SHOWN])
+        first.parts = (*first.parts, *whole.parts)
+        whole = first
+    whole.sure = False
+    return whole
 
 
-def _sum(counts: list[Count]) -> Count:
-    complaint: Fact | None = next((one.complaint for one in counts if one.complaint), None)
-    return Count(sum(one.successes for one in counts), sum(one.episodes for one in counts), complaint)
+def are_counts(rows: Sequence[Any], identity: Identity) -> bool:
+    """Whether these rows are no episodes, and each says how many of several succeeded."""
+    if identity.success.tests or identity.success.word or not rows:
+        return False
+    objects = all(isinstance(row, dict) and identity.episode.find(row) is MISSING and stated(row) for row in rows)
+    return objects and any(verdict_of(row, identity.success)[0] is None for row in rows)
+
+
+def _without_sum(counts: list[Count]) -> Count:
+    """All of them together, or the last one if it is the sum of the others."""
+    *others, last = counts
+    if others and (sum(one.successes for one in others), sum(one.episodes for one in others)) == (last.successes, last.episodes):
+        return last
+    return total(counts)
 
 
 def _counts(value: Any, path: Path, depth: int) -> Iterator[tuple[Path, Count]]:
     if depth > _DEPTH or not isinstance(value, (dict, list)):
         return
     if isinstance(value, dict):
-        one = _count(value)
+        one = stated(value)
         if one:
             yield path, one
-    entries: Iterable[tuple[str, Any]] = (
-        value.items() if isinstance(value, dict) else ((f"[{at}]", one) for at, one in enumerate(value))
-    )
-    for key, entry in entries:
-        if not (key in METRICS and isinstance(value, dict) and _count(value)):
+    for key, entry in _entries(value):
+        if not (key in METRICS and isinstance(value, dict) and stated(value)):
             yield from _counts(entry, (*path, key), depth + 1)
 
 
-def _count(value: Row) -> Count | None:
+def _entries(value: Any) -> Iterable[tuple[str, Any]]:
+    return value.items() if isinstance(value, dict) else ((f"[{at}]", one) for at, one in enumerate(value))
+
+
+def _only_rates(value: Any, path: Path, depth: int) -> Iterator[str]:
+    for key, entry in _entries(value) if isinstance(value, (dict, list)) and depth <= _DEPTH else ():
+        if _last(key) in RATES and _rate(entry) is not None:
+            yield f"{'.'.join((*path, key))[:TEXT_MOST]}: {entry}"
+        else:
+            yield from _only_rates(entry, (*path, key), depth + 1)
+
+
+def stated(value: Row) -> Count | None:
     """k of n, or a rate of n, that this object states; None if it states none."""
-    held = {_last(key): one for key, one in _opened(value).items() if number(one) is not None}
-    whole = {key: one for key, one in held.items() if isinstance(one, int)}
-    total = next((one for key, one in whole.items() if key in ALL_COUNTS), 0)
+    held = {_last(key): one for key, one in _opened(value).items() if number(one) is not None or _rate(one) is not None}
+    whole = {key: at for key, one in held.items() if (at := integer(one)) is not None}
     good = next((one for key, one in whole.items() if key in GOOD_COUNTS), -1)
-    rate = next((number(one) for key, one in held.items() if key in RATES), None)
+    bad = next((one for key, one in whole.items() if key in BAD_COUNTS), -1)
+    total = next((one for key, one in whole.items() if key in ALL_COUNTS), good + bad if min(good, bad) >= 0 else 0)
+    rate = next((_rate(one) for key, one in held.items() if key in RATES), None)
     if not 0 < total <= EPISODES_MOST:
         return None
     if 0 <= good <= total:
@@ -338,12 +381,20 @@ def _count(value: Row) -> Count | None:
         return None
 
 
+def _rate(value: object) -> float | None:
+    """A rate; one that is written with a sign, `62.5%`, as a percentage."""
+    if isinstance(value, str) and value.strip().endswith("%"):
+        percent = number(value.strip()[:-1])
+        return None if percent is None else percent / 100
+    return number(value)
+
+
 def _last(key: str) -> str:
     return key.replace("/", ".").rpartition(".")[2].lower()
 
 
 def _keys(value: Row) -> list[str]:
-    return [str(key)[:TEXT_MOST] for key in list(value)[:_SHOWN]]
+    return [str(key)[:TEXT_MOST] for key in list(value)[:SHOWN]]
 
 
 def unknown_document(value: object) -> RefusedError:

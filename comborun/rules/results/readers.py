@@ -12,6 +12,7 @@ import re
 from comborun.rules.counting import escape
 from comborun.rules.facts import Fact
 from comborun.rules.patterns import LONGEST_RECORD
+from comborun.rules.results.candidates import aggregate, are_counts, stated
 from comborun.rules.results.caught import OVERWRITTEN, Caught
 from comborun.rules.results.codings import verdict_word
 from comborun.rules.results.episodes import (
@@ -50,6 +51,8 @@ WHOLE_MOST = 64 << 20
 """bytes of such a file"""
 SAMPLES = 20
 """rows of a file that are kept for proposals"""
+HELD_MOST = 10_000
+"""rows that may be counts"""
 NOTHING = object()
 """in an entry with only a remark"""
 EPISODES_PER_COPY = 20
@@ -169,12 +172,53 @@ class Lines(Reader):
         return self._line, value, remark, order
 
 
+class RowLines(Lines):
+    """Rows on lines. Those that only say how many episodes of a task succeeded count together, if these are all."""
+
+    def __init__(self, identity: Identity, path: str = "") -> None:
+        super().__init__(identity, path)
+        self._held: list[tuple[int, Any]] | None = []
+        """rows that may be such counts, with their lines; None once there are others"""
+
+    def held(self, value: Any) -> Iterable[Entry]:
+        """The entry of a row, which may be held back until the file ends."""
+        held = self._held
+        if held is not None:
+            if len(held) < HELD_MOST and isinstance(value, dict) and stated(value):
+                held.append((self._line, value))
+                return ((self._line, NOTHING, None, None),)
+            self._held = None
+            return (*self._released(held), (self._line, value, None, None))
+        return ((self._line, value, None, None),)
+
+    def _released(self, held: list[tuple[int, Any]]) -> Iterator[Entry]:
+        return ((line, value, None, None) for line, value in held)
+
+    @property
+    def pending(self) -> bool:
+        return super().pending or bool(self._held)
+
+    def finish(self) -> Iterator[Entry]:
+        yield from super().finish()
+        rows = [value for _, value in self._held or ()]
+        if are_counts(rows, self.identity):
+            try:
+                counted = aggregate(rows, self.path.rpartition("/")[2])
+            except RefusedError as refused:
+                yield 0, refused, None, None
+            else:
+                yield 0, counted, counted and counted.complaint, None
+        else:
+            yield from self._released(self._held or [])
+        self._held = None
+
+
 def decode_line(line: bytes) -> tuple[list[Any], str]:
     """The JSON values of a line, and the code of the fault after the last."""
     return decode(line.decode("utf-8", "replace"))
 
 
-class JsonLines(Lines):
+class JsonLines(RowLines):
     """One object on a line. `decoded` may be a faster `decode_line` with the same results."""
 
     def __init__(self, identity: Identity, path: str = "", decoded: Decoded = decode_line) -> None:
@@ -184,7 +228,7 @@ class JsonLines(Lines):
     def take(self, line: bytes, *, whole: bool) -> Iterable[Entry]:
         values, fault = self._decoded(line)
         if whole and not fault and len(values) == 1:
-            return (self.place(values[0], None),)
+            return self.held(values[0]) if type(self) is JsonLines else (self.place(values[0], None),)
         return self._unusual(values, fault, whole=whole)
 
     def _unusual(self, values: list[Any], fault: str, *, whole: bool) -> Iterator[Entry]:
@@ -306,7 +350,7 @@ class HistoryLines(JsonLines):
         return self._line, row, remark, self._told - 1
 
 
-class Table(Lines):
+class Table(RowLines):
     """A header and cells between commas, semicolons or TABs. Comments before the header are skipped."""
 
     def __init__(self, identity: Identity, path: str = "") -> None:
@@ -351,7 +395,7 @@ class Table(Lines):
             yield self.refused(NO_RECORD, "other_number_of_cells", cells=len(cells), header=len(self._header))
         else:
             comma = self._between != ","
-            yield self.row({name: cell(text, comma) for name, text in zip(self._header, cells) if name not in _UNNAMED})
+            yield from self.held({name: cell(text, comma) for name, text in zip(self._header, cells) if name not in _UNNAMED})
 
 
 def _split(line: str, between: str) -> list[str]:

@@ -365,5 +365,5 @@ def uncounted(files: Files, identity: Identity, span: Span, keys: Mapping[str, s
     path, rows = next((path, rows) for path, rows in files.rows if rows.rows)
     another = data_of(fact for fact in counts.facts if fact.code == reasons.OF_ANOTHER)
     fields = {**proposed({**keys, **more}, files.samples), **({"another": another} if another else {})}
-    episodes = rows.counted.episodes if rows.counted else rows.rows
+    episodes = sum(one.episodes for one in rows.counted) or rows.rows
     return Fact(reasons.NOT_READ, file=path, episodes=episodes, **fields)

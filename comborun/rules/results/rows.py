@@ -33,8 +33,8 @@ class Rows:
         """index -> the first verdict, or None without any"""
         self.numbered: dict[int, bool | None] = {}
         """the same for rows that are numbered as they ended, from 0"""
-        self.counted: Count | None = None
-        """set if the program reports only how many episodes succeeded"""
+        self.counted: list[Count] = []
+        """how many episodes succeeded, if the program reports only this"""
         self.refused: dict[str, Refusals] = {}
         self.complaints: dict[Fact, int] = {}
         """why records have no verdict -> how many"""
@@ -87,7 +87,7 @@ class Rows:
         if isinstance(value, RefusedError):
             self._refuse(value, line)
         elif isinstance(value, Count):
-            self._count(value)
+            self.counted.append(value)
         else:
             self._row(line, value, order)
 
@@ -117,10 +117,6 @@ class Rows:
             self.kept.add(record.index, value)
         if known.get(record.index) is None:
             known[record.index] = record.verdict
-
-    def _count(self, counted: Count) -> None:
-        if self.counted is None or counted.episodes > self.counted.episodes:
-            self.counted = counted
 
     def _refuse(self, refused: RefusedError, line: int) -> None:
         self.refused.setdefault(refused.reason, Refusals()).add(refused, line)
