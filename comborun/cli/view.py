@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comborun.cli.options import Target, of_run
+from comborun.cli.options import of_run
 from comborun.cli.status import interval_option
 from comborun.cli.terminal import show_rows, working
 from comborun.errors import UserError
 
 if TYPE_CHECKING:
+    from comborun.api.named import Target
     from comborun.monitor.view.access import Access
 
 _FIRST_PORT, _PORTS = 8420, 40

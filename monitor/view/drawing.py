@@ -35,9 +35,9 @@ MOST_SHOWN = 2000
 _GAP_S = 120.0
 """seconds between two samples beyond which a chart shows a gap"""
 _MOST_SAMPLES = 20_000
-_POINTS = 240
+_POINTS = 200
 """columns of a chart; of several samples in one it shows the last"""
-_ROW, _HEAD, _FOOT, _HEIGHT = 0.2, 0.06, 0.3, 1.25
+_ROW, _HEAD, _FOOT, _HEIGHT, _WIDTH = 0.2, 0.06, 0.2, 1.05, 5.0
 _ROWS = 40
 OTHERS, FREE = "#8a8f98", "#d3d8de"
 COLOURS: Mapping[str, str] = {
@@ -117,8 +117,8 @@ def gpu_chart(history: GpuHistory, card: Card, since: float, now: float) -> Pane
     """Stacked: sessions of this run from the bottom, then others; the frame is the GPU's memory."""
     samples = history.of(card.index)
     total = card.total or max((sample.total for sample in samples), default=1) or 1
-    panel = Panel(f"Memory of GPU {card.index} over time", PAGE, _HEAD + _HEIGHT + _FOOT)
-    axes = Axes(0.55, _HEAD, PAGE - 0.65, _HEIGHT, max(now, since + 60), float(total), since)
+    panel = Panel(f"Memory of GPU {card.index} over time", _WIDTH, _HEAD + _HEIGHT + _FOOT)
+    axes = Axes(0.5, _HEAD, _WIDTH - 0.6, _HEIGHT, max(now, since + 60), float(total), since)
     panel.box((axes.left, axes.top), (axes.width, axes.height), GREY, 0.1)
     gib = total * MIB / GIB
     axes.y_ticks(panel, [(0.0, "0"), (total / 2, f"{gib / 2:.0f}"), (float(total), f"{gib:.0f} GiB")])
@@ -127,26 +127,32 @@ def gpu_chart(history: GpuHistory, card: Card, since: float, now: float) -> Pane
         for mib, colour in history.parts(sample):
             if mib > 0:
                 low, high = axes.at(left, up), axes.at(right, min(up + mib, total))
-                panel.box((low[0], high[1]), (max(high[0] - low[0], 0.004), low[1] - high[1]), colour, 0.9)
+                panel.box((low[0], high[1]), (max(high[0] - low[0], 0.004), low[1] - high[1]), colour)
                 up += mib
-    axes.x_ticks(panel, times(since, max(now, since + 60)))
+    axes.x_ticks(panel, times(since, max(now, since + 60), 5))
     return panel
 
 
 def _columns(samples: Sequence[GpuSample], since: float, now: float) -> Iterator[tuple[float, float, GpuSample]]:
-    """From when to when each sample is shown."""
+    """From when to when each sample is shown; equal ones in a row are one."""
     width = max((now - since) / _POINTS, 1e-6)
-    kept: dict[int, GpuSample] = {int((one.at - since) / width): one for one in samples if since <= one.at <= now}
-    shown = list(kept.values())
-    for place, sample in enumerate(shown):
-        following = shown[place + 1].at if place + 1 < len(shown) else now
-        yield sample.at, min(following, sample.at + max(_GAP_S, width)), sample
+    shown = [*{int((one.at - since) / width): one for one in samples if since <= one.at <= now}.values()]
+    while shown:
+        first = shown.pop(0)
+        until = _until(first, shown, width, now)
+        while shown and until == shown[0].at and (shown[0].used, shown[0].parts) == (first.used, first.parts):
+            until = _until(shown.pop(0), shown, width, now)
+        yield first.at, until, first
 
 
-def times(since: float, until: float) -> list[tuple[float, str]]:
+def _until(sample: GpuSample, following: Sequence[GpuSample], width: float, now: float) -> float:
+    return min(following[0].at if following else now, sample.at + max(_GAP_S, width))
+
+
+def times(since: float, until: float, most: int = 8) -> list[tuple[float, str]]:
     """Times of day for an axis, at round distances."""
     steps = (15, 60, 300, 600, 1800, 3600, 7200, 6 * 3600, 12 * 3600, 86400)
-    step = next((one for one in steps if (until - since) / one <= 8), (until - since) / 6)
+    step = next((one for one in steps if (until - since) / one <= most), (until - since) / most)
     first = since - since % step + step
     count = int((until - first) // step) + 1 if until > first else 0
     short = step >= 60

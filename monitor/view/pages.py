@@ -172,7 +172,9 @@ def of_run(look: Look) -> dict[str, Any]:
     status = look.status
     environments, rows = the_map(status)
     listed = sorted((one for one in status.sessions if one.part != SUPERSEDED or one.alive), key=urgency)
-    return {"environments": environments, "rows": rows, "listed": listed, "causes": shared_causes(status)}
+    causes = shared_causes(status)
+    because = {one.name: cause.words for cause in causes for one in cause.sessions if cause.said}
+    return {"environments": environments, "rows": rows, "listed": listed, "causes": causes, "because": because}
 
 
 def of_cell(look: Look, name: str) -> dict[str, Any] | None:
@@ -277,7 +279,7 @@ def templates() -> Environment:
     environment.filters.update({function.__name__: function for function in own})
     environment.filters.update(
         say=lambda fact: harmless(say(fact)),
-        mib=lambda mib: amount(mib * MIB),
+        mib=lambda mib: amount(mib * MIB) if mib else "0 GiB",
         mark=lambda word: (MARKS.get(word) or SERVER_MARKS.get(word, UNMARKED)).symbol,
         svg=lambda panel: Markup(panel.svg()),  # noqa: S704 - its text is escaped
         percent=lambda share: f"{100 * share:.0f}",

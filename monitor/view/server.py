@@ -232,6 +232,8 @@ class Server:
         wanted = {name: asked.get(name, "") for name in ("show", "policy", "environment")}
         found, count = choose(rows, **wanted)
         one = next((row for row in rows if row.key == asked.get("at")), None)
+        if one is None and not asked.get("at"):
+            one = next((row for row in found if row.playable), None)
         return {
             "rows": found, "count": count, "wanted": wanted, "one": one, "beside": alike(rows, one) if one else [],
             "here": self._here, "busy": self._episodes.busy, "complaint": self._episodes.complaint,

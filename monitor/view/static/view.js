@@ -223,6 +223,8 @@ function players() {
   const head = $("playhead");
   if (!head) return;
   head.hidden = !videos().length;
+  const key = main.querySelector(".viewer").dataset.key; // what is shown stays, also when newer episodes come
+  if (key && !bundled && !new URLSearchParams(location.search).get("at")) history.replaceState(null, "", ask({ at: key }));
   for (const one of videos()) if (!one.dataset.ready) {
     one.dataset.ready = "1"; one.playbackRate = $("speed").value;
     for (const name of ["timeupdate", "loadedmetadata", "ended", "play", "pause"]) one.addEventListener(name, playhead);
