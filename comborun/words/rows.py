@@ -27,11 +27,7 @@ def why_not_counted(facts: Iterable[Fact]) -> str:
     return said
 
 
-def proposed(fact: Fact) -> dict[str, Any]:
-    """What a fact proposes to write in `results`: key -> value; empty if it proposes nothing."""
-    keys = fact.fields.get("keys")
-    listed = keys if isinstance(keys, (list, tuple)) else ()
-    return {str(one["key"]): one["value"] for one in listed if isinstance(one, dict) and {"key", "value"} <= one.keys()}
+proposed = reasons.keys_of
 
 
 def without_line(fact: Fact) -> tuple[Fact, ...]:
@@ -131,7 +127,10 @@ def _refused(fact: Fact) -> str:
 
 def _undecided(fact: Fact) -> str:
     values = ", ".join(fact.texts("values"))
-    return f"the field {fact.text('field')!r} holds {values}: no verdicts by themselves, so none counts{_line(fact)}"
+    field = fact.text("field")
+    told = f"the field {field!r} holds {values}: no verdicts by themselves, so none counts"
+    shown = flow({"success": {"field": field, "any_of": ["VALUE"]}})
+    return told + (_line(fact) or f": `results: {shown}`, with each VALUE that means a success, counts them")
 
 
 def _not_planned(fact: Fact) -> str:
@@ -182,7 +181,8 @@ def _not_finished(fact: Fact) -> str:
 
 def _has(fact: Fact) -> str:
     inner = f"; in them {', '.join(fact.texts('inner'))}" if fact.texts("inner") else ""
-    return f" (it has {', '.join(fact.texts('keys'))}{inner})" if fact.texts("keys") else ""
+    has = f" (it has {', '.join(fact.texts('keys'))}{inner})" if fact.texts("keys") else ""
+    return f"{has}: have the program write JSON lines, {_PRINTED}"
 
 
 def _several_counts(fact: Fact) -> str:

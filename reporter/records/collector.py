@@ -173,8 +173,8 @@ def _decides(reading: Reading) -> bool:
 def _line_for(path: Path) -> Fact | None:
     """That a file holds episodes, with the line of a grid that counts them, if there is one."""
     identity = Identity("", "")
-    held = Folder(str(path.parent), [glob.escape(path.name)], identity, "").read()
-    found = uncounted(held, identity, (0, 0), {"files": f"**/*{ending_of(path.name)}"})
+    held = Folder(str(path.parent), [glob.escape(path.name)], identity, "")
+    found = uncounted(held, (0, 0), {"files": f"**/*{ending_of(path.name)}"})
     return Fact(found.code, **{**found.fields, "file": ""}) if found else None
 
 

@@ -40,6 +40,15 @@ REASONS = frozenset(
 )
 """Codes of the facts that say why rows don't count. A PROPOSAL, and some others, hold `keys`: what to write in
 `results`, each with `key` and `value`. FORMER holds a sentence of an earlier version."""
+
+
+def keys_of(fact: Fact) -> dict[str, Any]:
+    """What a fact proposes to write in `results`: key -> value; empty if it proposes nothing."""
+    keys = fact.fields.get("keys")
+    listed = keys if isinstance(keys, (list, tuple)) else ()
+    return {str(one["key"]): one["value"] for one in listed if isinstance(one, dict) and {"key", "value"} <= one.keys()}
+
+
 EPISODES_MOST = 30_000
 """most episodes of an attempt with marks, so that its end record stays small"""
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_"

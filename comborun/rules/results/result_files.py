@@ -19,6 +19,7 @@ from comborun.rules.results.fields import (
     FORMAT,
     INDEX,
     NO_RECORD,
+    NO_VERDICTS,
     POLICY,
     TORN,
     TRAINING,
@@ -51,6 +52,8 @@ _ENDS = 4096
 _FILES_MOST = 200
 """files that are searched for unread results"""
 _LOG_MOST = 4 << 20
+_LINES_MOST = 4
+"""lines for `results` that are proposed one after another"""
 _NUMBER = r"(?i)\b(?:episode|ep|trial|rollout)\D{0,4}(?P<episode>\d{1,9})\b"
 _SCORE = r".{0,200}?\b(?:return|reward|score)\D{0,6}?(?P<score>[-+]?\d{1,15}(?:\.\d{1,15})?)"
 _WORD = (
@@ -276,7 +279,17 @@ def changed(directory: str, patterns: Sequence[str], before: str, since: float) 
 
 
 def name_unread(counts: Counts, folder: Folder, span: Span, log: str = "") -> None:
-    """If no episode counts, put before the reasons what was written and is not read; `log` is searched too."""
+    """If no episode counts, put before the reasons what was written and is not read; `log` is searched too. If a line is
+    proposed, make it the one that counts all.
+    """
+    if counts.proposes and counts.countable:
+        _, keys = counted_by(folder, span)
+        first = next(at for at, fact in enumerate(counts.facts) if reasons.keys_of(fact))
+        listed = list(counts.facts)
+        if keys:
+            told = {key: one for key, one in listed[first].fields.items() if key != "keys"}
+            listed[first] = Fact(listed[first].code, **told, **proposed(keys, ()))
+        counts.facts = tuple(listed[: first + 1] + [fact for fact in listed[first + 1 :] if not reasons.keys_of(fact)])
     if not counts.records and (folder.patterns or folder.log) and counts.countable:
         found = unread(folder, span, log) or (None if folder.found and counts.facts else _without_results(folder))
         counts.facts = (*((found,) if found else ()), *counts.facts)
@@ -311,9 +324,10 @@ def unread(folder: Folder, span: Span, log: str = "") -> Fact | None:
     own, refused, foreign = list(folder.patterns[:PATTERNS_MOST]), None, None
     for suffix in dict.fromkeys(map(formats.ending_of, others)):
         pattern = f"**/*{suffix}"
-        files = Folder(folder.directory, [pattern], folder.identity, folder.kind).read()
-        if found := uncounted(files, folder.identity, span, {"files": pattern}):
+        held = Folder(folder.directory, [pattern], folder.identity, folder.kind)
+        if found := uncounted(held, span, {"files": pattern}):
             return Fact(found.code, taken=own, **found.fields)
+        files = held.read()
         if files.refused:
             path, one = files.refused[0]
             surely = suffix in (*formats.LINES, *formats.DOCUMENTS)
@@ -349,21 +363,38 @@ def _in_log(folder: Folder, span: Span, log: str) -> Fact | None:
         return None
     for pattern in LOG_PATTERNS:
         identity = Identity(folder.identity.policy, folder.identity.environment, ResultRules(pattern=pattern))
-        files = Folder(folder.directory, [], identity, "", log).read()
-        if found := uncounted(files, identity, span, {"from": "log", "pattern": pattern}):
+        held = Folder(folder.directory, [], identity, "", log)
+        if found := uncounted(held, span, {"from": "log", "pattern": pattern}):
             return Fact(found.code, **{key: value for key, value in found.fields.items() if key != "file"})
     return None
 
 
-def uncounted(files: Files, identity: Identity, span: Span, keys: Mapping[str, str]) -> Fact | None:
-    """That these files hold episodes, if they do with `keys` and the proposals."""
-    counts = tally.tally(files, identity, span, over=True)
-    seen = {index for _, rows in files.rows for index in (*rows.episodes, *rows.numbered)}
-    more = propose(files.samples, identity, span, seen)
-    if not (more or counts.verdicts):
+def uncounted(folder: Folder, span: Span, keys: Mapping[str, Any]) -> Fact | None:
+    """That the files of a folder hold episodes, if they do with `keys` and what is proposed with them."""
+    counts, more = counted_by(folder, span)
+    if not (counts.verdicts or (more.get("success") == NO_VERDICTS and counts.records)):
         return None
+    files = folder.read()
     path, rows = next((path, rows) for path, rows in files.rows if rows.rows)
-    another = data_of(fact for fact in counts.facts if fact.code == reasons.OF_ANOTHER)
+    another = data_of(fact for fact in tally.tally(files, folder.identity, span).facts if fact.code == reasons.OF_ANOTHER)
     fields = {**proposed({**keys, **more}, files.samples), **({"another": another} if another else {})}
     episodes = sum(one.episodes for one in rows.counted) or rows.rows
     return Fact(reasons.NOT_READ, file=path, episodes=episodes, **fields)
+
+
+def counted_by(folder: Folder, span: Span) -> tuple[Counts, dict[str, Any]]:
+    """The counts with every line that is proposed, one after another, and these lines."""
+    keys: dict[str, Any] = {}
+    identity = folder.identity
+    for _ in range(_LINES_MOST):
+        held = Folder(folder.directory, folder.patterns, identity, folder.kind, folder.log)
+        files = held.read()
+        counts = tally.tally(files, identity, span, over=True)
+        seen = {index for _, rows in files.rows for index in (*rows.episodes, *rows.numbered)}
+        asked = [*map(reasons.keys_of, counts.facts), propose(files.samples, identity, span, seen)]
+        more = next((one for one in asked if one and not keys.items() >= one.items()), {})
+        if not more:
+            break
+        keys.update(more)
+        identity = identity.by(**more)
+    return counts, keys

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from comborun.rules.facts import Fact
     from comborun.rules.results.readers import Entry, Reader
 
+_VAGUE = ("unknown_format", "unknown_document", "unknown_list", "unknown_text", "rates_of_no_number")
+"""why a file that may be none of results is refused: another one is the better example"""
 NAMES_MOST = 5
 """names of policies or environments that a reason quotes"""
 
@@ -147,7 +149,7 @@ class Refusals:
         self.named = list(dict.fromkeys([*self.named, *other.named]))[:NAMES_MOST]
 
     def _take(self, count: int, why: Fact | None, line: int, file: str) -> None:
-        if not self.count:
+        if not self.count or (self.why and self.why.code in _VAGUE and why and why.code not in _VAGUE):
             self.why, self.line, self.file = why, line, file
         self.count += count
 
