@@ -10,7 +10,7 @@ import re
 from itertools import islice
 
 from comborun.rules.results.fields import FORMAT, MISSING, TEXT_MOST, RefusedError, integer, number, verdict_of
-from comborun.rules.results.proposals import VERDICTS
+from comborun.rules.results.proposals import SCORES, VERDICTS
 from comborun.rules.results.rates import EPISODES_MOST, SHOWN, Count, count, total
 
 TYPE_CHECKING = False
@@ -55,8 +55,11 @@ ALL_COUNTS = frozenset(
     }
 )
 RATES = frozenset(
-    ["success_rate", "sr", "success_ratio", "mean_success", "avg_success", "success_mean", "successrate", "avg_success_rate"]
-    + ["mean_success_rate", "average_success", "success_pct", "success_percent", "succ_rate", "average_success_rate"]
+    {
+        *("success_rate", "sr", "success_ratio", "mean_success", "avg_success", "success_mean", "successrate"),
+        *("avg_success_rate", "mean_success_rate", "average_success", "average_success_rate", "success_pct"),
+        *("success_percent", "succ_rate"),
+    }
 )
 """names of numbers of successes, of failures, of episodes, and of rates"""
 _DEPTH = 8
@@ -99,7 +102,7 @@ def episodes(value: Any, identity: Identity, path: str = "") -> list[tuple[Row, 
             if found and identity.policy is None:
                 keys = [{"key": "success", "value": name}]
                 raise RefusedError(FORMAT, "verdict_elsewhere", episodes=sum(len(one.rows) for one in found), keys=keys)
-    if not found:
+    if not found and not (found := _measures(value, identity)):
         raise unknown_document(value)
     rows = [row for one in _chosen(found, identity) for row in one.rows]
     return [(row, None if found[0].rank == SINGLE else at) for at, row in enumerate(rows)]
@@ -288,6 +291,31 @@ def _columns(value: Row, key: str) -> dict[str, list[Any]]:
     return {}
 
 
+def _measures(value: Any, identity: Identity) -> list[Candidate]:
+    """Episodes that have numbers and no verdicts: lists called returns, or lists of as many numbers as are planned."""
+    while isinstance(value, dict) and len(value) == 1 and isinstance(inner := next(iter(value.values())), dict):
+        value = inner
+    lists = {key: one for key, one in value.items() if _numbers(one)} if isinstance(value, dict) else {}
+    first = next((key for key in lists if SCORES.search(key)), "")
+    if first and identity.planned in (0, len(lists[first])):
+        columns = {key.rstrip("s"): one for key, one in lists.items() if len(one) == len(lists[first])}
+        rows = [{key: one[at] for key, one in columns.items()} for at in range(len(lists[first]))]
+        return [Candidate(NAMED, (first,), rows)]
+    if _numbers(value) and len(value) == identity.planned:
+        return [Candidate(NAMED, (), [{"value": one} for one in value])]
+    if lists and len(lists) == len(value) and sum(map(len, lists.values())) == identity.planned:
+        return [Candidate(NAMED, (), [{"task": key, "value": one} for key, held in lists.items() for one in held])]
+    return []
+
+
+def _numbers(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(one, float) or integer(one) is not None for one in value)
+    )
+
+
 def _verdicts(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(one is None or one in (0, 1) for one in value)
 
@@ -308,15 +336,15 @@ def aggregate(value: Any, path: str = "") -> Count | None:
         if rates := list(islice(_only_rates(value, (), 0), SHOWN)):
             raise RefusedError(FORMAT, "rates_of_no_number", found=rates)
         return None
-    shown = [(f"{'.'.join(place)[:TEXT_MOST] or path or 'the whole'}", one) for place, one in found]
-    for name, one in shown:
-        one.parts = (f"{name}: {one.successes} of {one.episodes}",)
-    outer = [place for place, _ in found if not any(other != place and place[: len(other)] == other for other, _ in found)]
-    inner = [one for place, one in found if not any(other != place and other[: len(place)] == place for other, _ in found)]
-    whole = _without_sum(inner)
-    if len(outer) == 1 and len(found) > 1 and (first := found[0][1]) is not whole:
+    for place, one in found:
+        one.parts = (f"{'.'.join(place)[:TEXT_MOST] or path or 'the whole'}: {one.successes} of {one.episodes}",)
+    around = {place[:depth] for place, _ in found for depth in range(len(place))}
+    inner = [one for place, one in found if place not in around]
+    whole, (first_place, first) = _without_sum(inner), found[0]
+    if first_place in around and all(place[: len(first_place)] == first_place for place, _ in found):
         if first.episodes == whole.episodes and first.successes != whole.successes:
-            raise RefusedError(FORMAT, "counts_contradict", found=[part for _, one in found for part in one.parts][:SHOWN])
+            parts = [part for _, one in found for part in one.parts]
+            raise RefusedError(FORMAT, "counts_contradict", found=parts[:SHOWN])
         first.parts = (*first.parts, *whole.parts)
         whole = first
     whole.sure = False
@@ -334,7 +362,10 @@ def are_counts(rows: Sequence[Any], identity: Identity) -> bool:
 def _without_sum(counts: list[Count]) -> Count:
     """All of them together, or the last one if it is the sum of the others."""
     *others, last = counts
-    if others and (sum(one.successes for one in others), sum(one.episodes for one in others)) == (last.successes, last.episodes):
+    if others and (sum(one.successes for one in others), sum(one.episodes for one in others)) == (
+        last.successes,
+        last.episodes,
+    ):
         return last
     return total(counts)
 

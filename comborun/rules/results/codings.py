@@ -24,16 +24,36 @@ _FEW = 3
 GOOD = {"success", "succeeded", "successful", "pass", "passed", "true", "1", "yes", "ok", "done", "solved"}
 BAD = {"fail", "failed", "failure", "false", "0", "no", "timeout", "timed out"}
 _MORE_GOOD = GOOD.union(
-    "y t okay complete completed finished win won reached succ suc goal_reached goal reached_goal achieved accomplished"
-    " correct good wahr ja erfolg erfolgreich vrai oui succès réussi réussite verdadero si sí éxito exito vero sì"
-    " successo sim sucesso успех да 成功 是 true_ np.true_ bool(true) + ✓ ✔ ✅ √".split()
+    {
+        *(
+            "y",
+            "t",
+            "okay",
+            "complete",
+            "completed",
+            "finished",
+            "win",
+            "won",
+            "reached",
+            "succ",
+            "suc",
+            "goal_reached",
+        ),
+        *("goal", "reached_goal", "achieved", "accomplished", "correct", "good", "wahr", "ja", "erfolg", "erfolgreich"),
+        *("vrai", "oui", "succès", "réussi", "réussite", "verdadero", "si", "sí", "éxito", "exito", "vero", "sì"),
+        *("successo", "sim", "sucesso", "успех", "да", "成功", "是", "true_", "np.true_", "bool(true)", "+", "✓"),
+        *("✔", "✅", "√"),
+    }
 )
 _MORE_BAD = BAD.union(
-    "n f ko nok incomplete lost lose loss unsolved unsuccessful missed miss wrong bad collision collided fell fallen"
-    " dropped stuck truncated timelimit time_limit out_of_time max_steps step_limit horizon falsch nein fehler"
-    " misserfolg fehlgeschlagen faux non échec echec falso fallo fracaso fallito falha неудача нет 失败 否 false_"
-    " np.false_ bool(false) ✗ ✘ ❌ ×".split(),
-    ["not completed", "time out", "timed_out", "time limit"],
+    {
+        *("n", "f", "ko", "nok", "incomplete", "lost", "lose", "loss", "unsolved", "unsuccessful", "missed"),
+        *("miss", "wrong", "bad", "collision", "collided", "fell", "fallen", "dropped", "stuck", "truncated"),
+        *("timelimit", "time_limit", "out_of_time", "max_steps", "step_limit", "horizon", "falsch", "nein", "fehler"),
+        *("misserfolg", "fehlgeschlagen", "faux", "non", "échec", "echec", "falso", "fallo", "fracaso", "fallito"),
+        *("falha", "неудача", "нет", "失败", "否", "false_", "np.false_", "bool(false)", "✗", "✘", "❌", "×"),
+        *("not completed", "time out", "timed_out", "time limit"),
+    }
 )
 """words that are known when they are seen, and are proposed only"""
 ERRORED = frozenset(

@@ -67,7 +67,7 @@ SEEDS = ("env_seed", "episode_seed", "reset_seed", "eval_seed", "init_seed", "rn
 """names of a seed"""
 RATE = re.compile(r"(?:^|[_/.])(?:rate|sr|mean|avg|average|ratio)(?:$|[_/.])", re.IGNORECASE)
 """fields of a row that sums up episodes"""
-_SCORE = re.compile(r"return|reward|score|\br$", re.IGNORECASE)
+SCORES = re.compile(r"return|reward|score|\br$", re.IGNORECASE)
 _FULL_MARKS = ({10}, {100})
 _DEPTH = 4
 _FIELDS_MOST = 200
@@ -112,7 +112,7 @@ def proposed(keys: Keys, samples: Sequence[Row]) -> dict[str, Any]:
 
 def _score(samples: Sequence[Row]) -> str:
     numbers = [path for path, value in _paths(samples[0]) if isinstance(value, float)] if samples else []
-    return next((path for path in numbers if _SCORE.search(path)), numbers[0] if numbers else "")
+    return next((path for path in numbers if SCORES.search(path)), numbers[0] if numbers else "")
 
 
 def _worth(samples: Sequence[Row], identity: Identity, span: Span) -> tuple[int, int, int]:
@@ -200,7 +200,7 @@ def _verdict(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator
                 return
     indexed = any(identity.episode.find(row) is not MISSING for row in samples)
     sums_up = any(RATE.search(path) for path, _ in paths) or (len(samples) == 1 < span[1] and not indexed)
-    if any(isinstance(value, float) for _, value in paths) and not sums_up:
+    if any(isinstance(value, float) or SCORES.search(path) for path, value in paths) and not sums_up:
         yield {"success": NO_VERDICTS}
 
 

@@ -15,6 +15,7 @@ from comborun.rules.patterns import LONGEST_RECORD
 from comborun.rules.results.candidates import aggregate, are_counts, stated
 from comborun.rules.results.caught import OVERWRITTEN, Caught
 from comborun.rules.results.codings import verdict_word
+from comborun.rules.results.counts import UNCLEAR_COMMA
 from comborun.rules.results.episodes import (
     COMPLETION,
     COPY,
@@ -59,6 +60,8 @@ EPISODES_PER_COPY = 20
 """with so many episodes of each copy, the bias of the first K is too small to be seen"""
 _CELLS = {"true": True, "false": False, "": None, "none": None, "null": None}
 _DECIMAL_COMMA = re.compile(r"[+-]?\d{1,300},\d{1,300}")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
+"""a number with commas, which may be thousands: a log does not say which"""
 _UNNAMED = ("", "Unnamed: 0")
 """headers of a column that only numbers the rows"""
 _NUMBER = re.compile(r"[+-]?(\d+|\d*\.\d+|\d+\.\d*)([eE][+-]?\d{1,4})?")
@@ -207,7 +210,7 @@ class RowLines(Lines):
             except RefusedError as refused:
                 yield 0, refused, None, None
             else:
-                yield 0, counted, counted and counted.complaint, None
+                yield 0, counted, counted.complaint if counted else None, None
         else:
             yield from self._released(self._held or [])
         self._held = None
@@ -395,7 +398,8 @@ class Table(RowLines):
             yield self.refused(NO_RECORD, "other_number_of_cells", cells=len(cells), header=len(self._header))
         else:
             comma = self._between != ","
-            yield from self.held({name: cell(text, comma) for name, text in zip(self._header, cells) if name not in _UNNAMED})
+            named = ((name, text) for name, text in zip(self._header, cells) if name not in _UNNAMED)
+            yield from self.held({name: cell(text, comma, True) for name, text in named})
 
 
 def _split(line: str, between: str) -> list[str]:
@@ -410,10 +414,12 @@ def _split(line: str, between: str) -> list[str]:
         return [line]
 
 
-def cell(text: str, comma: bool = False) -> Any:
-    """The value of a cell: a number, true or false, nothing, or text. `comma`: it may stand for the decimal point."""
+def cell(text: str, comma: bool = False, table: bool = False) -> Any:
+    """The value of a cell: a number, true or false, nothing, or text. `comma`: it may stand for the decimal point; in a
+    `table` whose cells lie between other signs it always does.
+    """
     text = text.strip()
-    if comma and _DECIMAL_COMMA.fullmatch(text):
+    if comma and _DECIMAL_COMMA.fullmatch(text) and (table or not _THOUSANDS.fullmatch(text)):
         return float(text.replace(",", "."))
     if text.lower() in _CELLS:
         return _CELLS[text.lower()]
@@ -462,6 +468,8 @@ class LogPattern(LogLines):
         self._has_index = "episode" in named or named.issuperset(index)
         self._count = 0
         self._caught = Caught(identity.rules.errors)
+        self._unclear: dict[str, str] = {}
+        """fields with numbers whose comma may stand for thousands, and the first of each"""
         self._overwritten = 0
         """matches that name no episode, on text that a carriage return overwrites"""
 
@@ -472,7 +480,11 @@ class LogPattern(LogLines):
         pieces = [piece for piece in pieces if piece and not piece.isspace()]
         told: dict[tuple[Any, ...], dict[str, Any]] = {}
         if not self._has_index:
-            self._overwritten += sum(1 for piece in pieces[:-1] for _ in self._matches(piece))
+            for piece in pieces[:-1]:
+                matches = sum(1 for _ in self._matches(piece))
+                self._overwritten += matches
+                if not matches:
+                    self._caught.hear(piece)
             pieces = pieces[-1:]
         for piece in pieces:
             for row in self._rows(piece):
@@ -483,12 +495,14 @@ class LogPattern(LogLines):
 
     @property
     def pending(self) -> bool:
-        return super().pending or self._overwritten > 0 or any(self._caught.remarks())
+        return super().pending or self._overwritten > 0 or bool(self._unclear) or any(self._caught.remarks())
 
     def finish(self) -> Iterator[Entry]:
         yield from super().finish()
         if self.over and self._overwritten and (self._count < self.identity.planned or not self.identity.planned):
             yield 0, NOTHING, Fact(OVERWRITTEN, matches=self._overwritten), None
+        for name, value in self._unclear.items():
+            yield 0, NOTHING, Fact(UNCLEAR_COMMA, field=name, value=value), None
         for remark in self._caught.remarks():
             yield 0, NOTHING, remark, None
 
@@ -517,7 +531,10 @@ class LogPattern(LogLines):
         return tuple((name, row[name]) for name in row if name not in own)
 
     def _row(self, groups: dict[str, Any]) -> dict[str, Any]:
-        row = {name: cell(text) for name, text in groups.items() if text is not None and name != VERDICT}
+        row = {name: cell(text, True) for name, text in groups.items() if text is not None and name != VERDICT}
+        for name, value in row.items():
+            if isinstance(value, str) and _THOUSANDS.fullmatch(value):
+                self._unclear.setdefault(name, value)
         word = str(groups.get(VERDICT) or "").strip().lower()
         if word:
             row[self.identity.success.name] = verdict_word(word)

@@ -27,13 +27,15 @@ _NAMES = frozenset(
     {
         *("episode", "ep", "trial", "rollout", "task", "scene", "env", "environment", "house", "room", "level", "map"),
         *("id", "idx", "index", "i", "e", "n", "t", "number", "instance", "inst", "layout", "object", "obj", "variant"),
-        *("subset", "suite", "split", "goal", "instruction", "init", "state", "rank", "shard", "worker", "seed", "case"),
+        *("subset", "suite", "split", "goal", "instruction", "init", "state", "rank", "shard", "worker", "case"),
     }
 )
 """words in the names of fields that tell one episode from another"""
 _AGAIN = frozenset({"attempt", "retry", "run", "rerun", "time", "timestamp", "date", "version", "created", "started"})
 """words in the names of fields that differ when an episode runs again"""
-_PARALLEL = re.compile(r"(?:.*[^a-z])?(?:rank|shard|seed|worker|gpu|proc|process|device|replica)s?[-_=]?\d+", re.IGNORECASE)
+_PARALLEL = re.compile(
+    r"(?:.*[^a-z])?(?:rank|shard|seed|worker|gpu|proc|process|device|replica)s?[-_=]?\d+", re.IGNORECASE
+)
 """a part of a path that says that several processes wrote such files"""
 
 
@@ -63,6 +65,8 @@ def why_repeated(files: Iterable[tuple[str, Kept]], identity: Identity, span: Sp
     own = (identity.success, identity.policy_field, identity.environment_field, identity.seed)
     held = ({name for name, one in row.items() if not isinstance(one, float)} for _, _, row in told)
     shared = set.intersection(*held).difference(field.name for field in own)
+    if _copied(told, shared | {identity.success.name}, planned):
+        return {}
     known = shared - {identity.episode.name}
     names = sorted(known, key=lambda name: (not _words(name) & _NAMES, len({row[name] for _, _, row in told}), name))
     names = [name for name in names if not _words(name) & _AGAIN]
@@ -93,6 +97,14 @@ def _of_steps(told: list[Told], identity: Identity) -> bool:
         episodes.setdefault(own, set()).add(verdict_of(row, identity.success)[0])
     contested = any({True, False} <= verdicts for verdicts in episodes.values())
     return contested and runs == len(episodes) and 2 * len(episodes) <= len(told)
+
+
+def _copied(told: list[Told], shared: set[str], planned: int) -> bool:
+    """Whether each row comes again in another file, under whatever index."""
+    places: dict[frozenset[Any], set[str]] = {}
+    for path, _, row in told:
+        places.setdefault(frozenset((name, row.get(name)) for name in shared), set()).add(path)
+    return len(places) == planned and len(told) > planned and all(len(paths) > 1 for paths in places.values())
 
 
 def _words(name: str) -> set[str]:
