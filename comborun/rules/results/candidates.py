@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from itertools import islice
 
+from comborun.rules.results.codings import verdict_word
 from comborun.rules.results.fields import FORMAT, MISSING, TEXT_MOST, RefusedError, integer, number, verdict_of
 from comborun.rules.results.proposals import SCORES, VERDICTS
 from comborun.rules.results.rates import EPISODES_MOST, SHOWN, Count, count, total
@@ -79,6 +80,13 @@ _NO_EPISODE = re.compile(
 )
 
 
+_ASIDE = re.compile(
+    r"(?i)(?:.*[_.-])?(?:warm_?-?up|train(?:ing)?|calib(?:ration)?|debug|smoke|dry_?run|burn_?in|practice|demos?|expert|oracle"
+    r"|baseline|reference|skipped|discarded|invalid|excluded|pre(?:view|roll)?|sanity|test_?run)s?(?:[_.-].*)?"
+)
+"""names of what lies beside an evaluation and is none of it"""
+
+
 class Candidate:
     __slots__ = ("path", "rank", "rows")
 
@@ -102,7 +110,8 @@ def episodes(value: Any, identity: Identity, path: str = "") -> list[tuple[Row, 
             if found and identity.policy is None:
                 keys = [{"key": "success", "value": name}]
                 raise RefusedError(FORMAT, "verdict_elsewhere", episodes=sum(len(one.rows) for one in found), keys=keys)
-    if not found and not (found := _measures(value, identity)):
+    found = found or _flat(value, identity) or _measures(value, identity)
+    if not found:
         raise unknown_document(value)
     rows = [row for one in _chosen(found, identity) for row in one.rows]
     return [(row, None if found[0].rank == SINGLE else at) for at, row in enumerate(rows)]
@@ -127,12 +136,23 @@ def _chosen(found: list[Candidate], identity: Identity) -> list[Candidate]:
         by_name.setdefault(one.path[-1] if one.path else "", []).append(one)
     groups = [group for group in by_name.values() if sum(len(one.rows) for one in group) == planned]
     groups = groups or [[one] for one in found if len(one.rows) == planned]
+    groups = [group for group in groups if all(_another(one, group[0]) for one in found if one not in group)]
     alike = all([one.rows for one in group] == [one.rows for one in groups[0]] for group in groups)
     if groups and (len(groups) == 1 or (alike and _telling(groups[0][0].rows))):
         return groups[0]
     if not groups and any(identity.episode.find(row) is not MISSING for row in found[0].rows if isinstance(row, dict)):
         return found  # their own indexes say which of them are planned
     raise RefusedError(FORMAT, "several_candidates", found=[one.about for one in found[:SHOWN]], planned=planned)
+
+
+def _another(one: Candidate, chosen: Candidate) -> bool:
+    """Whether a list is no part of the same evaluation: a copy, a list of other fields, or one that its name tells from
+    it, such as a warm-up. Tasks that lie side by side are all of one.
+    """
+    if one.rows == chosen.rows or any(_ASIDE.fullmatch(part) for part in one.path):
+        return True
+    fields = [{*row} for rows in (one.rows, chosen.rows) for row in rows[:1] if isinstance(row, dict)]
+    return len(fields) == 2 and fields[0] != fields[1]
 
 
 def _telling(rows: list[Any]) -> bool:
@@ -179,8 +199,8 @@ def _holds(row: Row, identity: Identity) -> bool:
     if identity.success.word:
         return any(number(one) is not None for one in _opened(row).values())
     held = identity.success.find(_opened(row))
-    counts = ALL_COUNTS.intersection(key for key, one in row.items() if integer(one) is not None)
-    return held is not MISSING and not isinstance(held, (dict, list)) and not counts
+    counted = not isinstance(held, bool) and identity.episode.find(row) is MISSING and stated(row) is not None
+    return held is not MISSING and not isinstance(held, (dict, list)) and not counted
 
 
 def _single(value: Any, identity: Identity, path: str) -> list[Candidate]:
@@ -291,6 +311,54 @@ def _columns(value: Row, key: str) -> dict[str, list[Any]]:
     return {}
 
 
+def _flat(value: Any, identity: Identity) -> list[Candidate]:
+    """Lists and maps of bare verdicts, as truths or as words, if they are as many as planned, or indexes tell them."""
+    found: list[Candidate] = []
+    open_: list[tuple[Path, Any]] = [((), value)]
+    while open_:
+        path, one = open_.pop()
+        entries = dict(_entries(one)) if isinstance(one, (dict, list)) and one else {}
+        pairs = isinstance(one, list) and all(isinstance(two, list) and len(two) == 2 and _told(two[1]) for two in one)
+        if entries and (pairs or all(map(_told, entries.values()))):
+            numbers = [two[0] for two in one] if pairs else [_INDEX_KEY.fullmatch(key) for key in entries]
+            indexed = isinstance(one, dict) and all(numbers)
+            rows = _bare(entries, numbers, identity) if pairs or indexed else []
+            rows = rows or [{"name": key[:_TEXT_MOST], identity.success.name: two} for key, two in entries.items()]
+            if len(rows) == identity.planned or (indexed and not identity.planned):
+                found.append(Candidate(ARRAYS, path, rows))
+        elif len(path) < _DEPTH:
+            open_ += [((*path, key), two) for key, two in entries.items() if isinstance(two, (dict, list))]
+    return found
+
+
+def _bare(entries: Row, numbers: list[Any], identity: Identity) -> list[Row]:
+    """The rows of verdicts with these numbers; none if the numbers are not those of episodes."""
+    indexes = [int(one.group(1)) if isinstance(one, re.Match) else integer(one) for one in numbers]
+    if None in indexes or len({*indexes}) < len(indexes):
+        return []
+    verdicts = (two[1] if isinstance(two, list) else two for two in entries.values())
+    return [{identity.episode.name: at, identity.success.name: two} for at, two in zip(indexes, verdicts)]
+
+
+def _told(value: Any) -> bool:
+    return isinstance(value, bool) or (isinstance(value, str) and isinstance(verdict_word(value.lower(), True), bool))
+
+
+def as_rows(value: Any) -> Any:
+    """A document that holds a table by its columns, as pandas writes it, as a list of rows; another one as it is."""
+    if not isinstance(value, dict):
+        return value
+    names, data = value.get("columns"), value.get("data")
+    if isinstance(names, list) and isinstance(data, list) and all(isinstance(one, str) for one in names):
+        if all(isinstance(row, list) and len(row) == len(names) for row in data):
+            return [dict(zip(names, row)) for row in data]
+    columns = list(value.values())
+    if len(columns) > 1 and all(isinstance(one, dict) and list(one) == list(columns[0]) for one in columns):
+        if all(not isinstance(one, (dict, list)) and key.isdigit() for held in columns for key, one in held.items()):
+            return [{name: held[key] for name, held in value.items()} for key in columns[0]]
+    return value
+
+
 def _measures(value: Any, identity: Identity) -> list[Candidate]:
     """Episodes that have numbers and no verdicts: lists called returns, or lists of as many numbers as are planned."""
     while isinstance(value, dict) and len(value) == 1 and isinstance(inner := next(iter(value.values())), dict):
@@ -397,7 +465,7 @@ def _only_rates(value: Any, path: Path, depth: int) -> Iterator[str]:
 def stated(value: Row) -> Count | None:
     """k of n, or a rate of n, that this object states; None if it states none."""
     held = {_last(key): one for key, one in _opened(value).items() if number(one) is not None or _rate(one) is not None}
-    whole = {key: at for key, one in held.items() if (at := integer(one)) is not None}
+    whole = {key: at for key, one in held.items() if (at := _whole(one)) is not None}
     good = next((one for key, one in whole.items() if key in GOOD_COUNTS), -1)
     bad = next((one for key, one in whole.items() if key in BAD_COUNTS), -1)
     total = next((one for key, one in whole.items() if key in ALL_COUNTS), good + bad if min(good, bad) >= 0 else 0)
@@ -410,6 +478,10 @@ def stated(value: Row) -> Count | None:
         return None if rate is None else count(repr(rate), total, 1 if rate <= 1 else 100)
     except RefusedError:
         return None
+
+
+def _whole(value: object) -> int | None:
+    return int(value) if isinstance(value, str) and value.isdigit() and len(value) < 10 else integer(value)
 
 
 def _rate(value: object) -> float | None:

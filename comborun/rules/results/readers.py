@@ -579,7 +579,7 @@ class Whole(Reader):
         if self.general and not (_holds(found) or any(_torn(value) for _, value, _, _ in found)):
             own, self.identity = self.identity, identity  # what its format does not find may lie elsewhere in it
             general = self._entries(self.general)
-            if _holds(general):
+            if _holds(general) or not found:
                 found = general
             else:
                 self.identity = own

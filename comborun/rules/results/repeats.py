@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import combinations
 
+from comborun.rules.results.episodes import COPY
 from comborun.rules.results.fields import INDEX, MISSING, TEXT_MOST, RefusedError, verdict_of
 
 TYPE_CHECKING = False
@@ -100,11 +101,17 @@ def _of_steps(told: list[Told], identity: Identity) -> bool:
 
 
 def _copied(told: list[Told], shared: set[str], planned: int) -> bool:
-    """Whether each row comes again in another file, under whatever index."""
-    places: dict[frozenset[Any], set[str]] = {}
+    """Whether each row comes again in another file, under whatever index. Files that name processes are no copies."""
+    places: dict[frozenset[Any], list[str]] = {}
     for path, _, row in told:
-        places.setdefault(frozenset((name, row.get(name)) for name in shared), set()).add(path)
-    return len(places) == planned and len(told) > planned and all(len(paths) > 1 for paths in places.values())
+        places.setdefault(frozenset((name, row.get(name)) for name in shared - {COPY}), []).append(path)
+    times, rest = divmod(len(told), planned)
+    again = all(len({*paths}) > 1 and not len(paths) % times for paths in places.values()) if times > 1 else False
+    return again and not rest and not _parallel({path for path, _, _ in told})
+
+
+def _parallel(paths: Iterable[str]) -> bool:
+    return all(any(_PARALLEL.fullmatch(part.partition(".")[0]) for part in path.split("/")) for path in paths)
 
 
 def _words(name: str) -> set[str]:
@@ -122,7 +129,7 @@ def _by_file(told: list[Told], planned: int) -> dict[str, Any]:
     rows = list(files.values())
     if len(rows) < 2 or len({(path, index) for path, index, _ in told}) < len(told):
         return {}
-    parallel = all(any(_PARALLEL.fullmatch(part.partition(".")[0]) for part in path.split("/")) for path in files)
+    parallel = _parallel(files)
     if any(set(one[0][1]) != set(rows[0][0][1]) for one in rows):
         return {}
     equal = any(one == rows[0] for one in rows[1:])
