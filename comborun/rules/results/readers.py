@@ -39,7 +39,7 @@ from comborun.rules.results.fields import (
     numbers_itself,
 )
 from comborun.rules.results.proposals import is_verdict
-from comborun.rules.results.rates import Count
+from comborun.rules.results.rates import Count, total
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ _SEARCHED_MOST = 1 << 17
 """characters of a line that are searched for records, LONGEST_RECORD at a time"""
 VERDICT = "verdict"
 """the group of a pattern that holds the verdict as a word"""
+_COUNTS = ("successes", "episodes")
+"""the groups of a pattern that finds counts"""
 
 
 class Reader:
@@ -454,7 +456,8 @@ class LogLines(Lines):
 
 
 class LogPattern(LogLines):
-    """Matches of the grid's pattern in a log. Its groups are the fields; `verdict` holds a word.
+    """Matches of the grid's pattern in a log. Its groups are the fields; `verdict` holds a word. With the groups
+    `successes` and `episodes` they are counts: the last one, if it counts on, else all of them together.
 
     Every match counts. What a carriage return overwrites counts if it names its episode; of several that name the same
     one the last counts. Text behind the last line end counts when nothing more comes, since it may be cut off.
@@ -465,6 +468,8 @@ class LogPattern(LogLines):
         self._pattern = re.compile(identity.pattern)
         named = {*self._pattern.groupindex}
         index = identity.episode.names or (identity.episode.name,)
+        self._counting = {*_COUNTS} <= named
+        self._counts: list[dict[str, Any]] = []
         self._has_index = "episode" in named or named.issuperset(index)
         self._count = 0
         self._caught = Caught(identity.rules.errors)
@@ -489,22 +494,48 @@ class LogPattern(LogLines):
         for piece in pieces:
             for row in self._rows(piece):
                 told[self._key(row) if self._has_index else (len(told),)] = row
+        if self._counting:
+            self._counts += told.values()
+            return
         for row in told.values():
             yield self.row(row, None, None if "episode" in self._pattern.groupindex else self._count)
             self._count += 1
 
     @property
     def pending(self) -> bool:
-        return super().pending or self._overwritten > 0 or bool(self._unclear) or any(self._caught.remarks())
+        told = self._counts or self._unclear or self._overwritten
+        return super().pending or bool(told) or any(self._caught.remarks())
 
     def finish(self) -> Iterator[Entry]:
         yield from super().finish()
-        if self.over and self._overwritten and (self._count < self.identity.planned or not self.identity.planned):
+        if self._counts:
+            yield from self._counted()
+        if (
+            self.over
+            and self._overwritten
+            and not self._counting
+            and (self._count < self.identity.planned or not self.identity.planned)
+        ):
             yield 0, NOTHING, Fact(OVERWRITTEN, matches=self._overwritten), None
         for name, value in self._unclear.items():
             yield 0, NOTHING, Fact(UNCLEAR_COMMA, field=name, value=value), None
         for remark in self._caught.remarks():
             yield 0, NOTHING, remark, None
+
+    def _counted(self) -> Iterator[Entry]:
+        """The counts of all lines. A program that counts on says it anew after each episode."""
+        pairs = [tuple(integer(row.get(name)) or 0 for name in _COUNTS) for row in self._counts]
+        counts = [Count(good, of) for good, of in pairs if 0 <= good <= of and of]
+        for one in counts:
+            one.parts = (f"{one.successes} of {one.episodes}",)
+        steps = [
+            (after.successes - one.successes, after.episodes - one.episodes) for one, after in zip(counts, counts[1:])
+        ]
+        counting_on = bool(steps) and all(0 <= good <= of for good, of in steps)
+        if counts:
+            whole = counts[-1] if counting_on else total(counts)
+            whole.sure = False
+            yield 0, whole, None, None
 
     def _rows(self, piece: str) -> list[dict[str, Any]]:
         """The rows of a line; one that comes after a caught error has no verdict."""
@@ -537,7 +568,7 @@ class LogPattern(LogLines):
                 self._unclear.setdefault(name, value)
         word = str(groups.get(VERDICT) or "").strip().lower()
         if word:
-            row[self.identity.success.name] = verdict_word(word)
+            row[self.identity.success.name] = verdict_word(word, wider=True)
         return row
 
 

@@ -70,6 +70,8 @@ LOG_PATTERNS = (
     _COUNTER + _WORD,
     r"(?i)" + _TRUTH,
     r"(?i)^\W{0,8}(?P<verdict>success(?:ful)?|succeeded|solved|passed|fail(?:ed|ure)?|timeout)\W{0,8}$",
+    r"(?i)\bsuccess\w*(?:[ _]rate)?\W{0,4}(?P<successes>\d{1,9})\s?/\s?(?P<episodes>\d{1,9})\b",
+    r"(?i)\b(?P<successes>\d{1,9})\s?/\s?(?P<episodes>\d{1,9})\b.{0,20}?\bsuccess",
     _NUMBER + _SCORE,
 )
 """lines that programs print for each episode. Repeats are bounded, since a log may hold anything"""
@@ -384,7 +386,7 @@ def _in_log(folder: Folder, span: Span, log: str) -> Fact | None:
         identity = Identity(folder.identity.policy, folder.identity.environment, ResultRules(pattern=pattern), span[1])
         held = Folder(folder.directory, [], identity, "", log)
         found = uncounted(held, span, {"from": "log", "pattern": pattern})
-        if found and found.count("episodes") > most:
+        if found and found.count("episodes") > max(most, min(span[1], 2) - 1):
             best, most = found, found.count("episodes")
         if span[1] and most >= span[1]:
             break

@@ -47,6 +47,8 @@ def test_a_log_that_tells_of_episodes_comes_with_the_pattern_that_finds_them(tmp
         ("(1/2) solved", "(2/2) timeout"),
         ("success: True", "success: False"),
         ("\x1b[92mSuccess!\x1b[0m", "\x1b[91mFail!\x1b[0m"),
+        ("lift | Success rate: 1/1 => 100%", "lift | Success rate: 1/2 => 50%"),
+        ("Task 0: 1/1 successes", "Task 1: 0/1 successes"),
         ("episode 0 | steps 12 | return -3.5", "episode 1 | steps 9 | return 12"),
     ]
     assert len(LOG_PATTERNS) == len(logs)
