@@ -50,6 +50,8 @@ class Link(NamedTuple):
     complaint: str = ""
     gone: bool = False
     """whether the host answers but the run's folder is missing"""
+    silent: float = 0.0
+    """seconds that a look has waited for its answer, if that is longer than usual"""
 
     @property
     def trouble(self) -> str:
@@ -133,6 +135,12 @@ class SessionStatus(NamedTuple):
     @property
     def note(self) -> str:
         return "; ".join(harmless(say(fact)) for fact in self.facts)
+
+    @property
+    def unquoted_line(self) -> str:
+        """The last line of its log, unless its note quotes it."""
+        end = self.latest.end if self.life is Life.ENDED else None
+        return "" if end and any(fact.text("said") == self.last_line for fact in end.facts) else self.last_line
 
     @property
     def extra(self) -> bool:

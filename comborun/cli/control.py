@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from comborun.api.named import HostChoice, Target
 from comborun.cli.options import (
     SLOTS,
-    HostChoice,
-    Target,
     environment_option,
     json_option,
     of_run,
@@ -217,7 +216,7 @@ def retry(
     sessions = sessions_of(source, sessions, note)
     check_no_servers(source.view, sessions)
     steered = steer(target.transport, target.directory, "retry", *chosen, *sessions)
-    code = _show(target, steered, _restart(source, environment) if steered.done else "", as_json=as_json)
+    code = _show(target, steered, restart(source, environment) if steered.done else "", as_json=as_json)
     return 0 if chosen else code  # no failed session is not an error
 
 
@@ -294,7 +293,7 @@ def check_no_servers(view: RunView, names: Iterable[str]) -> None:
             )
 
 
-def _restart(source: Source, environment: str) -> str:
+def restart(source: Source, environment: str) -> str:
     """Start the dispatcher if it is gone, unless the run is stopped or held. Returns a note for the user.
 
     On Slurm, submit the new attempts.

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.amendment.resumption import smoke_sessions
+from comborun.api.named import GridChoice, HostChoice, Target
 from comborun.cli.options import (
     SLOTS,
-    GridChoice,
-    HostChoice,
-    Target,
     environment_option,
     grid_argument,
     host_options,

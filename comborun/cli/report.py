@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.cli.options import HostChoice, Target, json_option, one_run, root_options, run_option
+from comborun.cli.options import json_option, one_run, root_options, run_option
 from comborun.cli.terminal import program, show_json, show_rows, show_table, warn, working, wrapped
 from comborun.errors import UserError
 from comborun.remote.runs import is_remembered
@@ -22,6 +22,7 @@ from comborun.words.endings import outcome_words
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from comborun.api.named import HostChoice, Target
     from comborun.monitor.status import RunStatus
     from comborun.remote.mirror import Skipped
     from comborun.reporter.counting.combo import ComboSummary

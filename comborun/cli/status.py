@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -12,13 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from rich.console import Console
 
-from comborun.cli.options import Target, json_option, of_run
-from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_rows, working
+from comborun.api.named import HostChoice
+from comborun.cli.options import json_option, of_run
+from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_rows, unasked, working
 from comborun.errors import HostError, UserError
 from comborun.monitor.document import to_json
 from comborun.monitor.observe import last_look
-from comborun.monitor.screen import JsonScreen, StatusScreen, open_screen, show_once
-from comborun.monitor.watch import Clock, Settings, last_seen, once, until_answered, watch
+from comborun.monitor.screen import JsonScreen, PlainScreen, StatusScreen, show_once
+from comborun.monitor.watch import Clock, Settings, last_seen, once, until_answered
+from comborun.monitor.watcher import Watcher, watch
+from comborun.remote.transport import LocalTransport
 from comborun.rules.endings.failures import Failure
 from comborun.rules.results.counts import WROTE_NOTHING
 from comborun.rules.vocabulary import Life, Outcome
@@ -26,16 +30,18 @@ from comborun.text import harmless, several
 from comborun.words.times import clock
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from comborun.api.named import Target
     from comborun.monitor.status import Link, RunStatus, SessionStatus
+    from comborun.monitor.watch import Source
     from comborun.reporter.comparing.stopping import ComparisonProgress, EarlyStopping
 
 _MEND = "Correct `results` in the grid and give the same command again: it reads these files, and runs nothing."
 interval_option = click.option(
     "--interval", type=click.FloatRange(min=0.2), metavar="S", help="Seconds between two looks; by default `poll`."
 )
-plain_option = click.option("--plain", is_flag=True, help="Print lines instead of a live table.")
+plain_option = click.option("--plain", is_flag=True, help="Print lines instead of using the whole screen.")
 _MIRROR_S = 60.0
 """seconds between two copies of the records beside a live table"""
 
@@ -46,19 +52,27 @@ class Shown(NamedTuple):
     plain: bool = False
     as_json: bool = False
 
+    @property
+    def full(self) -> bool:
+        """Whether the whole screen can be used: it needs a terminal that moves its cursor, and keys."""
+        console = Console()
+        able = console.is_terminal and not console.is_dumb_terminal and sys.stdin.isatty() and sys.stdout.isatty()
+        return able and not self.plain and not self.as_json
+
     def screen(self) -> StatusScreen:
         if self.as_json:
             return JsonScreen(lambda text: click.echo(text, nl=False))
-        return open_screen(Console(highlight=False), plain=self.plain)
+        return PlainScreen(Console(highlight=False))
 
 
 @click.command()
 @partial(of_run, kept=True)
 @click.option("--once", "just_once", is_flag=True, help="The same as `combo status`.")
+@click.option("--all", "everywhere", is_flag=True, help="Watch the runs of all hosts, a row for each.")
 @interval_option
 @plain_option
 @json_option
-def monitor(target: Target, just_once: bool, **shown: Any) -> int:
+def monitor(target: Target | HostChoice, just_once: bool, **shown: Any) -> int:
     """Watch a run in a live table; make the report when all sessions have exited.
 
     Watching changes nothing: Ctrl-C leaves the sessions alone.
@@ -67,7 +81,15 @@ def monitor(target: Target, just_once: bool, **shown: Any) -> int:
     combo monitor                        the newest run
     combo monitor --host h100            the newest run there
     combo monitor 4_env_test --json      a document for each look
+    combo monitor --all                  every run on every host
     """
+    shown.pop("everywhere")
+    if isinstance(target, HostChoice):
+        from comborun.cli.runs import show_everywhere, watch_everywhere
+
+        if just_once:
+            return show_everywhere(target, as_json=shown["as_json"])
+        return watch_everywhere(target, **shown)
     if just_once:
         return show_status(target, as_json=shown["as_json"])
     if target.away:
@@ -96,7 +118,7 @@ def watch_until_the_end(target: Target, shown: Shown) -> int:
         source = target.source()
         settings = Settings(shown.interval or source.view.plan.poll)
         stop_early = StopEarly(target) if source.view.plan.stop_early else None
-        ended = watch(source, shown.screen(), Clock(), settings, stop_early or Mirroring(target))
+        ended = watched(target, source, settings, shown, stop_early or Mirroring(target))
         # wait for a host that went away before the report
         copy = until_answered(partial(brought, target), Clock(), settings, _show_lost_link)
         summary, folder = make_report(*copy)
@@ -113,6 +135,36 @@ def watch_until_the_end(target: Target, shown: Shown) -> int:
         if any(_unread(session) for session in ended.sessions):
             click.echo(_MEND, err=True)
     return SOME_DID_NOT if differing else exit_code(ended)
+
+
+def watched(
+    target: Target,
+    source: Source,
+    settings: Settings,
+    shown: Shown,
+    react: Callable[[RunStatus], str] | None = None,
+) -> RunStatus:
+    """Show a run until it has finished, on the whole screen where there is one. Returns the last status.
+
+    Raises KeyboardInterrupt if the user leaves before.
+    """
+    if not shown.full:
+        return watch(source, shown.screen(), Clock(), settings, react)
+    if isinstance(target.transport, LocalTransport):
+        target.transport.forks = False  # from here on there are threads
+    with unasked():
+        watcher = Watcher(source, Clock(), settings, react)
+        watcher.start()
+        from comborun.cli.orders import orders  # both are slow to import, and the host is asked meanwhile
+        from comborun.monitor.fullscreen.app import show_full_screen
+
+        left, lines = show_full_screen(watcher, orders(target))
+    console = Console(highlight=False)
+    for line in lines:
+        console.print(line, soft_wrap=True)
+    if left:
+        raise KeyboardInterrupt
+    return watcher.look.status
 
 
 def _unread(session: SessionStatus) -> bool:

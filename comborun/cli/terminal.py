@@ -12,18 +12,21 @@ import shlex
 import sys
 import threading
 import time
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.errors import UserError
+from comborun.api.listener import Listener
+from comborun.errors import HostError, UserError
 from comborun.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from comborun.api.listener import Opened
     from comborun.rules.facts import Fact
 
 QUIET_S = 2.0
@@ -168,6 +171,20 @@ def hush() -> None:
         one()
 
 
+@contextlib.contextmanager
+def unasked() -> Iterator[None]:
+    """Nobody is asked for a secret meanwhile: the screen shows something else."""
+
+    def refuse() -> None:
+        raise HostError("the host asks for a secret, which can't be typed here", "leave with q, and start again")
+
+    _HUSHES.append(refuse)
+    try:
+        yield
+    finally:
+        _HUSHES.remove(refuse)
+
+
 def ask_secret(question: str) -> str:
     """Ask a question; the answer is not shown."""
     hush()
@@ -253,6 +270,57 @@ def warn(*warnings: str) -> None:
 
 def note(sentence: str) -> None:
     click.echo(harmless(f"Note: {sentence}"), err=True)
+
+
+class _Terminal(Listener):
+    """Says on standard error what a call says, and asks there."""
+
+    forks = True
+
+    @property
+    def program(self) -> str:  # type: ignore[override]
+        return program()
+
+    @property
+    def ask(self) -> Callable[[str], str] | None:  # type: ignore[override]
+        return ask_secret if sys.stdin.isatty() else None
+
+    def tell(self, text: str) -> None:
+        hush()
+        click.echo(harmless(text), err=True)
+
+    def note(self, sentence: str) -> None:
+        note(sentence)
+
+    def warn(self, *warnings: str) -> None:
+        warn(*warnings)
+
+    def working(self, what: str) -> contextlib.AbstractContextManager[Callable[[object], None]]:
+        return working(what)
+
+    def confirm(self, question: str, otherwise: UserError) -> bool:
+        if not sys.stdin.isatty():
+            raise otherwise
+        self.tell(otherwise.message)
+        try:
+            return click.confirm(question, default=True, err=True)
+        except click.Abort:
+            click.echo("\nNothing was changed.", err=True)
+            raise
+
+    def opened(self, transport: Opened) -> None:
+        """Close it at the end of the command, and show its warnings, such as skipped ssh settings."""
+        if context := click.get_current_context(silent=True):
+            context.call_on_close(partial(_close, transport))
+
+
+def _close(opened: Opened) -> None:
+    opened.close()
+    for warning in opened.warnings:
+        note(warning)
+
+
+TERMINAL = _Terminal()
 
 
 def wrapped(sentence: str, lead: str = "") -> str:

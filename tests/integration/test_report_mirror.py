@@ -10,7 +10,7 @@ from box import put_library
 from recorded import queue_rows, record
 from report_runs import RUN, RunDirectory, row
 
-from comborun.cli.options import Target
+from comborun.api.named import Target
 from comborun.cli.report import bring_videos, make_report
 from comborun.cli.status import Shown, watch_until_the_end
 from comborun.cli.terminal import INTERRUPTED

@@ -11,6 +11,7 @@ import zlib
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from threading import Event
 from typing import Any
 
 from rich.console import Console
@@ -147,8 +148,13 @@ class Seen:
         return replace(self, counts=(0, 0), changed=NOW - 1, size=None, log=log, end={**base, **end, **fields})
 
 
-def _filled(record: Mapping[str, object]) -> dict[str, str]:
-    return {key: str(value) for key, value in record.items() if value not in {"", None}}
+def _filled(record: Mapping[str, object]) -> dict[str, object]:
+    """Without what is empty; lists, such as of facts, stay what they are."""
+    return {
+        key: value if isinstance(value, list) else str(value)
+        for key, value in record.items()
+        if value is not None and value != ""
+    }
 
 
 def together(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -276,6 +282,10 @@ class HandClock(Clock):
         self.passed += seconds
         if self.passed >= self.interrupt_at:
             raise KeyboardInterrupt
+
+    def wait(self, event: Event, seconds: float) -> bool:
+        self.sleep(seconds)
+        return event.is_set()
 
 
 def a_host(*gpus: tuple[int | None, int | None, int | None], disk: int = 812) -> tuple[dict[str, Any], ...]:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from comborun.api.named import GridChoice, HostChoice
 from comborun.cli import combo
 from comborun.cli.launch import start_run
-from comborun.cli.options import GridChoice, HostChoice
 from comborun.cli.terminal import INTERRUPTED, guarded
 from comborun.remote.launching import LaunchRequest
 
