@@ -316,7 +316,7 @@ def _unmatched(directory: Path, name: PurePosixPath, session: Session) -> Iterat
     rules = session.results
     folder = _folder(directory, [str(name)], session, "")
     keys = {"files": f"**/*{name.suffix}"}
-    if found := uncounted(folder.read(), folder.identity, (session.first, session.count), keys):
+    if found := uncounted(folder, (session.first, session.count), keys):
         yield Defect(str(name), 0, say(Fact(found.code, **{**found.fields, "file": "", "taken": list(rules.files)})))
 
 
