@@ -64,6 +64,7 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
     return replace(
         collected,
         plan=plan,
+        by_run=True,
         sessions=histories,
         aside=tuple(_history(directory, session) for session in whole.sessions if session.flag),
         done=MappingProxyType(parse(_text(directory / RUN.done))),
