@@ -18,7 +18,17 @@ from comborun.reporter.records.combos import (
 from comborun.reporter.records.reading import Context, Reading, RejectKind
 from comborun.rules.results import formats
 from comborun.rules.results.episodes import DEPTH_LIMIT, ORDER
-from comborun.rules.results.fields import FORMAT, MISSING, TORN, UNREADABLE, RefusedError, order_of
+from comborun.rules.facts import Fact
+from comborun.rules.results.fields import (
+    ENVIRONMENT,
+    FORMAT,
+    MISSING,
+    TORN,
+    UNREADABLE,
+    RefusedError,
+    of_sibling,
+    order_of,
+)
 from comborun.rules.results.filename_results import VIDEO, Named
 from comborun.rules.results.rates import Count
 from comborun.rules.results.readers import NOTHING, Lines, Reader, decode_line
@@ -114,7 +124,11 @@ def _fill(reading: Reading, context: Context, source: Reader, entries: Iterator[
             if not line and value.reason in {FORMAT, UNREADABLE}:
                 raise value
             reading.reject(line, say(value.fact), _KINDS.get(value.reason, RejectKind.NOT_A_RECORD))
+        elif isinstance(value, Count) and context.rules.named and not value.environment:  # a total of several
+            reading.reject(line, say(Fact("names_none", kind=ENVIRONMENT)))
         elif isinstance(value, Count):
+            if of_sibling(value.environment, context.identity):
+                continue
             reading.take_count(context.named(*_combo_of(context, value.environment)), line, value)
         else:
             number = order_of(value, order, context.identity)
@@ -128,7 +142,7 @@ def _settle(reading: Reading, context: Context, source: Reader) -> None:
     reading.unpaired = reading.unpaired or (source.unpaired if reading.entries else "")
     if context.identity.episode.word and any(record.seed is None for record in reading.records):
         reading.unpaired = "its rows hold no index and are numbered in the order in which they were written"
-    if not (reading.entries or reading.rejects or reading.defects):
+    if not (reading.entries or reading.rejects or reading.defects or context.rules.named):
         reading.defect(0, "the file holds no records")
 
 

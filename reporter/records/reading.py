@@ -27,6 +27,7 @@ from comborun.rules.results.fields import (
     RefusedError,
     ResultRules,
     integer,
+    of_sibling,
     read_row,
 )
 from comborun.rules.results.rates import Count
@@ -155,7 +156,10 @@ class Reading:
         alike = order is None and context.path == self.path
         if alike and self.take_alike(context, line, [value]):
             return
-        asked = context.identity.episode
+        identity = context.identity
+        if identity.rules.named and isinstance(value, dict) and of_sibling(identity.environment_field.find(value), identity):
+            return
+        asked = identity.episode
         if order is None and asked.word:
             order = context.first + len(self.records)
         known = len(self.defects)

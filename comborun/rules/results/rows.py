@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from comborun.rules.results.caught import ENDED_IN_EXCEPTIONS, OVERWRITTEN, SUSPECT
 from comborun.rules.results.codings import Coding
-from comborun.rules.results.fields import NAMES_ANOTHER, RefusedError, order_of, read_row
+from comborun.rules.results.fields import ENVIRONMENT, NAMES_ANOTHER, RefusedError, of_sibling, order_of, read_row
 from comborun.rules.results.rates import Count
 from comborun.rules.results.readers import NOTHING, SAMPLES, JobLines
 from comborun.rules.results.repeats import Kept, key_of
@@ -87,12 +87,15 @@ class Rows:
         if isinstance(value, RefusedError):
             self._refuse(value, line)
         elif isinstance(value, Count):
-            self._count(value)
+            self._count(value, line)
         else:
             self._row(line, value, order)
 
     def _row(self, line: int, value: object, order: int | None) -> None:
         identity = self.reader.identity
+        if identity.rules.named and isinstance(value, dict) and of_sibling(identity.environment_field.find(value), identity):
+            self.rows -= 1
+            return
         number = self.taken if self.ordered else order_of(value, order, identity)
         if identity.episode.names and isinstance(value, dict):
             try:
@@ -118,8 +121,13 @@ class Rows:
         if known.get(record.index) is None:
             known[record.index] = record.verdict
 
-    def _count(self, counted: Count) -> None:
-        if self.counted is None or counted.episodes > self.counted.episodes:
+    def _count(self, counted: Count, line: int) -> None:
+        identity = self.reader.identity
+        if identity.rules.named and of_sibling(counted.environment, identity):
+            self.rows -= 1
+        elif identity.rules.named and not counted.environment:  # a total of several environments
+            self._refuse(RefusedError(ENVIRONMENT, "names_none", kind=ENVIRONMENT), line)
+        elif self.counted is None or counted.episodes > self.counted.episodes:
             self.counted = counted
 
     def _refuse(self, refused: RefusedError, line: int) -> None:
