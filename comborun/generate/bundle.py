@@ -163,6 +163,7 @@ def session_manifest(session: Session, members: tuple[str, ...] = ()) -> str:
         count=session.count,
         judging=judging(session),
         together=list(members) or (session.together if session.environment else None) or None,
+        ranks=around.ranks if members else None,
         hang_s=watch.hang_s,
         stall_s=watch.stall_s or None,
         max_s=watch.max_s or None,
@@ -214,7 +215,9 @@ def judging(session: Session) -> dict[str, Any]:
     return {
         **{key: getattr(session, key) for key in ("policy", "environment", "unit", "ranged")},
         "results": results.as_data(),
-        "evidence": {"records": True} if session.together and session.environment else {
+        "evidence": {"records": True}
+        if session.together and session.environment
+        else {
             "records": records,
             "any_files": files,
             "line": evidence.line,

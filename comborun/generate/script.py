@@ -228,7 +228,8 @@ def _own_episodes(session: Session) -> Iterator[str]:
     """The episodes of one environment of a process, which its entries of files may ask for."""
     first, end = session.own_first, session.own_first + session.count
     yield f"COMBORUN_EPISODES={session.count} COMBORUN_FIRST_EPISODE={first}"
-    for placeholder, value in (("last_episode", end - 1), ("end_episode", end), ("first_seed", (session.seed or 0) + first)):
+    values = {"last_episode": end - 1, "end_episode": end, "first_seed": (session.seed or 0) + first}
+    for placeholder, value in values.items():
         if asks_for(session, placeholder):
             yield f"COMBORUN_{placeholder.upper()}={value}"
     if asks_for(session, "episode_list"):

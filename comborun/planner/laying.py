@@ -116,9 +116,8 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
     values = values_of("policy", combo.policy.name, combo.policy.attributes)
     values |= values_of("environment", combo.environment.name, combo.environment.attributes)
     values |= {"session": name, "seed": str(seed), **{FILE + file: "" for file in settings.files}}
-    own, entries = values, ()
+    own, (files, entries) = values, shared_files(settings)
     if settings.together:
-        files, entries = shared_files(settings)
         settings, values = settings.model_copy(update={"files": files}), shared_values(values)
     command = settings.launcher.command(settings.command) if settings.launcher else settings.command
     session = Session(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from comborun.model.command import ENTRIES, ENVIRONMENTS, START_TIME, entry_word, of_all, without_entries, word
+from comborun.model.resources import BashWord
 from comborun.model.work import grouped
 from comborun.planner.scheduling import ranges
 from comborun.text import clean, shortened
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from comborun.grid import AxisEntry, Grid, SettingKeys
     from comborun.model.command import FileText, JsonTree
     from comborun.model.plan import Session
-    from comborun.model.resources import BashWord
 
 
 def shared_files(settings: SettingKeys) -> tuple[dict[str, FileText], tuple[JsonTree, ...]]:
@@ -43,7 +43,7 @@ def added(
         if any(variable in text for text in texts):
             yield variable, word(value.replace("{", "{{"), {})
     for number, entry in enumerate(entries, 1):
-        yield of_all(f"{ENTRIES}{number}"), entry_word(entry, values)
+        yield of_all(f"{ENTRIES}{number}"), BashWord(entry_word(entry, values))
 
 
 def in_processes(sessions: Iterable[Session], grid: Grid) -> tuple[Session, ...]:

@@ -16,9 +16,9 @@ from comborun.reporter.records.combos import (
     policy_of_path,
 )
 from comborun.reporter.records.reading import Context, Reading, RejectKind
+from comborun.rules.facts import Fact
 from comborun.rules.results import formats
 from comborun.rules.results.episodes import DEPTH_LIMIT, ORDER
-from comborun.rules.facts import Fact
 from comborun.rules.results.fields import (
     ENVIRONMENT,
     FORMAT,
@@ -26,7 +26,7 @@ from comborun.rules.results.fields import (
     TORN,
     UNREADABLE,
     RefusedError,
-    of_sibling,
+    names_sibling,
     order_of,
 )
 from comborun.rules.results.filename_results import VIDEO, Named
@@ -124,17 +124,20 @@ def _fill(reading: Reading, context: Context, source: Reader, entries: Iterator[
             if not line and value.reason in {FORMAT, UNREADABLE}:
                 raise value
             reading.reject(line, say(value.fact), _KINDS.get(value.reason, RejectKind.NOT_A_RECORD))
-        elif isinstance(value, Count) and context.rules.named and not value.environment:  # a total of several
-            reading.reject(line, say(Fact("names_none", kind=ENVIRONMENT)))
         elif isinstance(value, Count):
-            if of_sibling(value.environment, context.identity):
-                continue
-            reading.take_count(context.named(*_combo_of(context, value.environment)), line, value)
+            _take_count(reading, context, line, value)
         else:
             number = order_of(value, order, context.identity)
             row = value if reading.format in _WHOLE else _named(reading, own, value)
             reading.take(own, line, row, None if number is None else context.first + number)
     _settle(reading, context, source)
+
+
+def _take_count(reading: Reading, context: Context, line: int, counted: Count) -> None:
+    if context.rules.named and not counted.environment:  # a total of several environments
+        reading.reject(line, say(Fact("names_none", kind=ENVIRONMENT)))
+    elif not names_sibling(counted.environment, context.identity):
+        reading.take_count(context.named(*_combo_of(context, counted.environment)), line, counted)
 
 
 def _settle(reading: Reading, context: Context, source: Reader) -> None:

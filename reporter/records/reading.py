@@ -157,7 +157,7 @@ class Reading:
         if alike and self.take_alike(context, line, [value]):
             return
         identity = context.identity
-        if identity.rules.named and isinstance(value, dict) and of_sibling(identity.environment_field.find(value), identity):
+        if of_sibling(value, identity):
             return
         asked = identity.episode
         if order is None and asked.word:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from comborun.grid.keys.grid_file import SettingKeys
 from comborun.grid.keys.program import ContainerKeys
-from comborun.model.command import BY_INDEX, BY_SEED, ENTRIES, ENVIRONMENTS, of_environment, placeholders, without_entries
+from comborun.model.command import BY_INDEX, BY_SEED, ENVIRONMENTS, of_environment, placeholders, without_entries
 from comborun.model.work import grouped
 from comborun.rules.results.fields import IGNORE
 
@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from comborun.errors import Problem
     from comborun.grid.combos import Combo
     from comborun.grid.draft import Draft
+    from comborun.model.command import JsonTree
 
 _TOTALS = frozenset({"kn-aggregate", "rank-metrics", "train-step"})
 """formats without a row for each episode"""
+_BREAKS = frozenset(',"\\')
 _OWN = frozenset({"episodes", "first_episode", "results"})
 """settings that may differ between the environments of a process"""
 _OF_ONE_SESSION = frozenset({"session", "last_episode", "end_episode", "episodes_per_rank", BY_SEED, *BY_INDEX})
@@ -82,10 +84,11 @@ def _same_names(draft: Draft, combos: list[Combo]) -> Iterator[Problem]:
     for combo in combos:
         for name in combo.result_rules.environment.values or (combo.environment.name,):
             if (other := first.setdefault(name, combo)) is not combo:
-                message = f"`together`: rows call both `{other.environment.name}` and `{combo.environment.name}` `{name}`"
+                both = f"`{other.environment.name}` and `{combo.environment.name}`"
+                message = f"`together`: rows call both {both} `{name}`"
                 yield draft.at_key(("environments",), message, "give each its own name in `results.environment`")
         values = (combo.environment.name, *combo.environment.attributes.values())
-        if listed and any(set(value) & set(",\"\\") for value in values):
+        if listed and any(_BREAKS.intersection(value) for value in values):
             message = f"`together`: a comma, a quote or a backslash in `{combo.environment.name}` or its attributes"
             yield draft.at_key(("environments",), message, f"{{{ENVIRONMENTS}}} is a list with commas")
 
@@ -100,7 +103,7 @@ def _texts(draft: Draft, combos: list[Combo]) -> Iterator[Problem]:
     box = settings.container or ContainerKeys()
     shared = {"command": settings.command, "container": " ".join((box.image or "", *box.mounts, box.options or ""))}
     shared["variables"] = " ".join(settings.variables.values())
-    entries: list[object] = []
+    entries: list[JsonTree] = []
     files = {name: without_entries(content, entries) for name, content in settings.files.items()}
     asked = {key: placeholders(text) for key, text in shared.items()}
     asked["files"] = tuple(name for content in files.values() for name in content.asks)

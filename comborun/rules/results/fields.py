@@ -346,8 +346,14 @@ def _name(row: Mapping[str, Any], field: Field, own: str | None, key: str, known
     return own or named
 
 
-def of_sibling(environment: object, identity: Identity) -> bool:
-    """Whether a row with this name is of another environment of the same process (`together`)."""
+def of_sibling(row: object, identity: Identity) -> bool:
+    """Whether a row is of another environment of the same process (`together`)."""
+    if not identity.rules.named or not isinstance(row, dict):
+        return False
+    return names_sibling(identity.environment_field.find(row), identity)
+
+
+def names_sibling(environment: object, identity: Identity) -> bool:
     own = identity.environment_field.values or (identity.environment,)
     return str(environment) in identity.rules.named and str(environment) not in own
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from comborun.rules.results.caught import ENDED_IN_EXCEPTIONS, OVERWRITTEN, SUSPECT
 from comborun.rules.results.codings import Coding
-from comborun.rules.results.fields import ENVIRONMENT, NAMES_ANOTHER, RefusedError, of_sibling, order_of, read_row
+from comborun.rules.results.fields import (
+    ENVIRONMENT,
+    NAMES_ANOTHER,
+    RefusedError,
+    names_sibling,
+    of_sibling,
+    order_of,
+    read_row,
+)
 from comborun.rules.results.rates import Count
 from comborun.rules.results.readers import NOTHING, SAMPLES, JobLines
 from comborun.rules.results.repeats import Kept, key_of
@@ -93,7 +101,7 @@ class Rows:
 
     def _row(self, line: int, value: object, order: int | None) -> None:
         identity = self.reader.identity
-        if identity.rules.named and isinstance(value, dict) and of_sibling(identity.environment_field.find(value), identity):
+        if of_sibling(value, identity):
             self.rows -= 1
             return
         number = self.taken if self.ordered else order_of(value, order, identity)
@@ -123,7 +131,7 @@ class Rows:
 
     def _count(self, counted: Count, line: int) -> None:
         identity = self.reader.identity
-        if identity.rules.named and of_sibling(counted.environment, identity):
+        if names_sibling(counted.environment, identity):
             self.rows -= 1
         elif identity.rules.named and not counted.environment:  # a total of several environments
             self._refuse(RefusedError(ENVIRONMENT, "names_none", kind=ENVIRONMENT), line)
