@@ -12,7 +12,7 @@ from rich.console import Console
 from comborun.api.named import HostChoice
 from comborun.api.watching import Mirroring, StopEarly, status_of
 from comborun.cli.options import json_lines_option, json_option, of_run
-from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_record, show_rows, unasked
+from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_error, show_record, show_rows, unasked
 from comborun.monitor.document import to_json
 from comborun.monitor.screen import JsonScreen, PlainScreen, StatusScreen, show_once
 from comborun.monitor.watch import Clock, Settings, until_answered
@@ -191,6 +191,8 @@ def show_status(target: Target, *, as_json: bool) -> int:
         click.echo(to_json(seen))
     else:
         show_once(Console(highlight=False), seen)
+        if target.away and (target.away.hint or target.away.message != target.away.headline):
+            show_error(target.away)  # of a changed host key both fingerprints, and what to do
     return target.away.exit_code if target.away else exit_code(seen)
 
 
