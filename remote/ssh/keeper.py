@@ -66,7 +66,8 @@ def main() -> int:
             keeper = Keeper(connection, Kept(Path(str(asked["socket"]))), keep_s)
             keeper.listen()
             send(starter, warnings=connection.warnings)
-            os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+            for stream in (0, 2):
+                os.dup2(os.open(os.devnull, os.O_RDWR), stream)
             starter.close()
             keeper.serve()
     return 0
