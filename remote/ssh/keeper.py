@@ -130,6 +130,7 @@ class Keeper:
                 if line == b'{"verb": "leave"}\n':
                     send(client, left=True)
                     self._leaving = True
+                    self._connection.close()
                 elif errors:
                     self._serve(client, errors[0])
 

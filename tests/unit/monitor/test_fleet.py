@@ -179,6 +179,7 @@ def test_a_row_fits_and_still_names_its_run(width: int) -> None:
         assert "0-2,5" in lines[1]
         assert "ann 20" in lines[1]
         assert "●8" in lines[1] or "8 running" in lines[1]
+        assert "…" not in f"{lines[0]}{lines[1][26:]}", "nothing but a long name is cut"
         assert "3 min ago" in lines[2]
 
 
