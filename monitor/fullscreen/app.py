@@ -49,6 +49,8 @@ _REST_S = 0.25
 """seconds that the cursor rests on a session before its log is fetched"""
 _ATTENTIVE_S, _USED_S = 5.0, 60.0
 """for so long after a key, the host is looked at every so many seconds"""
+_AGAIN_S = 10.0
+"""seconds until something that failed is asked again"""
 _LOG_LINES = 400
 _EVENTS_KEPT = 1 << 17
 _EVENTS = 'tail -c "$2" -- "$1"'
@@ -124,6 +126,8 @@ class FullScreen(App[None]):
         """whether the user has left before the end of the run"""
         self._moved = 0.0
         self._ticks = -1
+        self._failed: dict[str, float] = {}
+        """when the host last gave no answer to an errand"""
         self._used = time.monotonic()
         """when a key was last pressed"""
         self.fleet: Fleet | None = None
@@ -195,13 +199,15 @@ class FullScreen(App[None]):
             try:
                 found = work()
             except UserError as error:
+                self._failed[key] = time.monotonic()
                 self.call_later(self.say, error.headline)
             except Exception as error:  # noqa: BLE001  a bug ends the app with its traceback
                 self.call_later(self._raise, error)
             else:
                 self.call_later(self._got, then, found)
 
-        if not self.errands.busy(key):
+        again = time.monotonic() > self._failed.get(key, 0.0) + _AGAIN_S or key.startswith("order")
+        if again and not self.errands.busy(key):
             self.errands.ask(key, errand)
 
     def _raise(self, error: Exception) -> None:
@@ -654,6 +660,8 @@ def show_full_screen(watcher: Watcher, orders: Orders) -> tuple[bool, list[Text]
 
     Returns whether the user has left, and the last picture without its line of keys. Raises what ended the watcher.
     """
+    for name in ("COLUMNS", "LINES"):  # exported ones don't follow a resize
+        os.environ.pop(name, None)
     app = FullScreen(watcher, orders)
     try:
         app.run()

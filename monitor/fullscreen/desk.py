@@ -91,8 +91,11 @@ class Desk:
         """Take a new look. The cursor stays on its session."""
         if look.seen is not None and look.seen != self.look.seen and look.status.now is not None:
             self.samples.append(Sample(look.status.now, look.status.use))
+        first = self.look.seen is None
         self.look, self.causes = look, shared_causes(look.status)
         self.choose(self.choice)
+        if first:  # until then all sessions are queued
+            self.cursor = 0
 
     def choose(self, choice: Choice) -> None:
         name = self.row.name if self.row else ""
