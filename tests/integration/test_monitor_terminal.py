@@ -107,6 +107,7 @@ def test_keys_and_the_mouse_work_and_ctrl_c_leaves_the_last_picture_and_a_usable
     terminal.tmux("send-keys", "-t", "=watch:", "C-c")
     lines = terminal.wait_for(lambda shown: shown[-1] == "done")
     assert lines[-2] == "back to the shell"
+    lines = terminal.tmux("capture-pane", "-p", "-S", "-50", "-t", "=watch:").split("\n")
     assert titles(lines) == 1
     assert any("▸" in line for line in lines)
     assert terminal.tmux("display-message", "-p", "-t", "=watch:", "#{cursor_flag}").strip() == "1"
