@@ -7,17 +7,18 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from comborun.api import steering
+from comborun.api.listener import QUIET
 from comborun.api.named import HostChoice
-from comborun.cli.control import restart
 from comborun.cli.terminal import program
 from comborun.monitor.fleet import Fleet
 from comborun.monitor.fullscreen.orders import Orders
-from comborun.remote.program import steer
-from comborun.remote.program import stop as stop_sessions
+from comborun.monitor.steering import PlannedStop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from comborun.answers.runs import Steered
     from comborun.api.named import Target
 
 _LONGEST_S = 900.0
@@ -27,12 +28,11 @@ _AGAIN_S = 5.0
 
 def orders(target: Target) -> Orders:
     """Orders for one run, over its own connection."""
-    transport, directory = target.transport, target.directory
+    quiet = target._replace(listener=QUIET)
 
-    def retry(names: tuple[str, ...]) -> tuple[str, ...]:
-        steered = steer(transport, directory, "retry", *names)
-        said = restart(target.source(), "now") if steered.done else ""
-        return (*steered.texts, *([said] if said else []))
+    def stop(names: tuple[str, ...]) -> tuple[str, ...]:
+        order = PlannedStop(target.run, target.transport.host, names)
+        return steering.stop(quiet, order).lines or ("nothing was running",)
 
     def resume() -> tuple[str, ...]:
         """In a process of its own: it reads the records of all sessions, and says on standard error what it does."""
@@ -49,14 +49,18 @@ def orders(target: Target) -> Orders:
     return Orders(
         program=program(),
         options=target.options,
-        stop=lambda names: stop_sessions(transport, directory, names).texts or ("nothing was running",),
-        retry=retry,
+        stop=stop,
+        retry=lambda names: _lines(steering.retry(quiet, names)),
         resume=resume,
-        pause=lambda: steer(transport, directory, "pause").texts,
-        slots=lambda count: steer(transport, directory, "slots", str(count)).texts,
+        pause=lambda: steering.hold(quiet, "pause").lines,
+        slots=lambda count: steering.slots(quiet, count).lines,
         fleet=_fleet,
         words=lambda words: command_words(target, words),
     )
+
+
+def _lines(done: Steered) -> tuple[str, ...]:
+    return (*done.lines, *([done.note] if done.note else []))
 
 
 def command_words(target: Target, words: Sequence[str]) -> list[str]:

@@ -280,7 +280,7 @@ def recheck(target: Target, episodes: int, as_json: bool) -> int:
     combo recheck 4_env_test --episodes 5
     """
     from comborun.amendment.resumption import episodes_each, recheck_plan
-    from comborun.cli.report import collected
+    from comborun.api.reports import collected
     from comborun.remote.launching import launch_recheck
     from comborun.reporter.canary import compare_canary
 
