@@ -32,8 +32,8 @@ from comborun.monitor.view.access import FILE_POLICY, PAGE_POLICY, REPORT_POLICY
 from comborun.monitor.view.drawing import GpuHistory, GpuSample
 from comborun.monitor.view.logs import Logs
 from comborun.monitor.view.records import (
-    ReportSoFar,
     Renewed,
+    ReportSoFar,
     Rollout,
     alike,
     choose,
