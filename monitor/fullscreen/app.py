@@ -163,7 +163,7 @@ class FullScreen(App[None]):
             return
         if look is not self.desk.look:
             self.desk.renew(look)
-            if self.desk.page == "events":
+            if self.desk.page in ("events", "host"):
                 self._fetch_events()
         self._ticks = -1
         self._tick()
@@ -438,7 +438,7 @@ class FullScreen(App[None]):
             place = next((place for place, row in enumerate(desk.rows) if chosen in {row.name, *row.meant}), None)
             desk.cursor = desk.cursor if place is None else place
         desk.page, desk.full, desk.scrolled = name, False, 0
-        if name == "events":
+        if name in ("events", "host"):
             self._fetch_events()
         elif name == "runs":
             self.fleet = self.fleet or self.orders.fleet()

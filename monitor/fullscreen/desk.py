@@ -202,7 +202,7 @@ def _page(desk: Desk, height: int) -> Page:
     if desk.page == "grid":
         return _grid(desk, height)
     if desk.page == "host":
-        return _scrolled(desk, pages.host(status, tuple(desk.samples), width), height)
+        return _scrolled(desk, pages.host(status, tuple(desk.samples), desk.events or (), width), height)
     if desk.page == "events":
         return _scrolled(desk, pages.events(desk.events, status.now, width), height)
     if desk.page == "runs":
