@@ -212,7 +212,7 @@ def help_lines(words: str, width: int) -> Page:
     """The keys, those that fit the words of a filter."""
     lines = []
     for key in KEYS:
-        if words.casefold() in f"{key.shown} {key.does} {key.more}".casefold():
+        if words.casefold() in f"{key.shown} {key.short} {key.does} {key.more}".casefold():
             line = Text(f"  {key.shown:<12}", "bold").append(key.does, "default")
             lines.append(line.append(f"  {key.more}" if key.more and width >= 60 else "", "dim"))
     legend: Mapping[str, str] = {
