@@ -30,7 +30,7 @@ def document(status: RunStatus) -> dict[str, Any]:
         "complaint": link.complaint or None,
         "last_seen_seconds": link.last_seen,
         "hold": status.hold and chosen(status.hold, "kind", "since", words="why", reason="fact"),
-        **chosen(status, "finished", "stopped", "quarantine", "dispatcher", "slots"),
+        **chosen(status, "finished", "stopped", "quarantine", "closed", "dispatcher", "slots"),
         "servers": [
             _or_null(as_data(one) | {"why": in_words(one.why, one.ending)}, "cause", "why")
             | _waits(status.server_waits.get(one.name))

@@ -58,6 +58,8 @@ class Kind(Word):
     """nothing new starts: `reason`"""
     QUARANTINE = "quarantine"
     """a GPU gets no new sessions: `gpu`, `class`, `times`"""
+    CLOSED = "closed"
+    """an environment gets no new sessions: `environment`, `failure`, `times`"""
     GPU_CAP = "gpu_cap"
     """fewer sessions run at once on a GPU: `gpu`, `most`; `session` ran out of its memory"""
     NO_ROOM = "no_room"
