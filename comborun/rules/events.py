@@ -62,6 +62,9 @@ class Kind(Word):
     """an environment gets no new sessions: `environment`, `failure`, `times`"""
     GPU_CAP = "gpu_cap"
     """fewer sessions run at once on a GPU: `gpu`, `most`; `session` ran out of its memory"""
+    GPU_USE = "gpu_use"
+    """`gpus`: for each index `used`, `total` and `busy` (MiB, MiB, %), `sessions` (name: MiB), and `others` (lists of
+    user, program and MiB); at most every 30 s"""
     NO_ROOM = "no_room"
     """the machine starts no more processes: `reason`"""
     WARMING = "warming"
