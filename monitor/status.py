@@ -50,6 +50,8 @@ class Link(NamedTuple):
     complaint: str = ""
     gone: bool = False
     """whether the host answers but the run's folder is missing"""
+    silent: float = 0.0
+    """seconds that a look has waited for its answer, if that is longer than usual"""
 
     @property
     def trouble(self) -> str:

@@ -11,6 +11,7 @@ import zlib
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from threading import Event
 from typing import Any
 
 from rich.console import Console
@@ -282,6 +283,10 @@ class HandClock(Clock):
         self.passed += seconds
         if self.passed >= self.interrupt_at:
             raise KeyboardInterrupt
+
+    def wait(self, event: Event, seconds: float) -> bool:
+        self.sleep(seconds)
+        return event.is_set()
 
 
 def a_host(*gpus: tuple[int | None, int | None, int | None], disk: int = 812) -> tuple[dict[str, Any], ...]:
