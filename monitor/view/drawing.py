@@ -237,7 +237,7 @@ def _draw(panel: Panel, axes: Axes, bar: _Bar, top: float) -> None:
     if right > begin + gap:
         panel.box((begin, top), (right - begin - gap, height), bar.colour, 0.22)
     solid = sure - left > (right - left) / 2
-    width = (sure if solid else right) - left - 0.1
+    width = (sure if solid else right) - left - 0.16
     if width > measure("abc", SMALL):
         words = fit(f"{bar.symbol} {bar.name}".strip(), width, SMALL)
         ink = {"colour": ink_on(bar.colour)} if solid else {}

@@ -215,14 +215,14 @@ def choose(
     return found[:most], len(found)
 
 
-def alike(rows: Sequence[Rollout], one: Rollout) -> list[Rollout]:
-    """The same start in the same environment with every policy; of several attempts the newest."""
+def alike(rows: Sequence[Rollout], one: Rollout, policies: Sequence[str]) -> list[Rollout]:
+    """The same start in the same environment with every policy, in their order; of several attempts the newest."""
     found: dict[str, Rollout] = {}
     for other in rows:
         if other.environment == one.environment and other.start == one.start:
             found.setdefault(other.policy, other)
     found[one.policy] = one
-    return [*found.values()]
+    return [found[policy] for policy in policies if policy in found]
 
 
 def is_inside(path: str) -> bool:

@@ -174,6 +174,10 @@ class Server:
         app.add_middleware(GZipMiddleware, minimum_size=1000)
         return Guard(app, self._access, self._sign_in)
 
+    def close(self) -> None:
+        self._feed.watcher.close()
+        self._scratch.cleanup()
+
     # Who may come in
 
     async def _sign_in(self, scope: Any, receive: Any, send: Any) -> None:
@@ -235,7 +239,7 @@ class Server:
         if one is None and not asked.get("at"):
             one = next((row for row in found if row.playable), None)
         return {
-            "rows": found, "count": count, "wanted": wanted, "one": one, "beside": alike(rows, one) if one else [],
+            "rows": found, "count": count, "wanted": wanted, "one": one, "beside": alike(rows, one, look.view.plan.policies) if one else [], "groups": (),
             "here": self._here, "busy": self._episodes.busy, "complaint": self._episodes.complaint,
             "made": self._episodes.number, "neighbours": _neighbours(found, one),
         }  # fmt: skip
