@@ -315,7 +315,4 @@ def watch(
     """Show the run until it has finished. Returns the last status."""
     watcher = Watcher(source, clock, settings, react)
     watcher.subscribe(lambda: watcher.look.over or screen.show(replace(watcher.look.status, link=watcher.link())))
-    try:
-        return watcher.run()
-    finally:
-        screen.close()
+    return watcher.run()

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, is_dataclass
 from functools import cache
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
+from comborun.errors import UserError
 from comborun.model.codec import as_data
 from comborun.rules.facts import Fact
 
@@ -22,6 +23,8 @@ UntrustedFacts = Annotated[tuple[Fact, ...], _MARK]
 
 def data_of(answer: Any) -> Any:
     """The JSON value of an answer, or of a list of them."""
+    if isinstance(answer, dict):
+        return answer
     if not is_dataclass(answer):
         return [data_of(one) for one in answer]
     kind: Any = type(answer)
@@ -78,6 +81,13 @@ class Error:
     problems: tuple[Problem, ...] = ()
     """of a grid: every mistake"""
 
+    @classmethod
+    def of(cls, error: UserError) -> Error:
+        problems = tuple(
+            Problem(one.file, one.line, one.column, one.message, one.hint, one.count) for one in error.problems
+        )
+        return cls(error.code, error.message, error.hint, error.place or None, problems)
+
 
 @dataclass(frozen=True)
 class Done:
@@ -86,4 +96,4 @@ class Done:
     exit_code: int
     error: Error | None = None
     run: str | None = None
-    record: str = "done"
+    record: Literal["done"] = "done"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from comborun.answers import Untrusted, UntrustedFacts, UntrustedLines
 from comborun.rules.facts import Fact
@@ -200,7 +200,13 @@ class Status:
     unheard: Untrusted | None
     """set if the latest notice could not be sent"""
     facts: UntrustedFacts
-    record: str = "status"
+    record: Literal["status"] = "status"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        from comborun.answers.page import page_of
+
+        return page_of(self)
 
 
 # Launch and steer
@@ -236,9 +242,9 @@ class Launch:
     """the missing work of a finished run"""
     failed: tuple[str, ...]
     """sessions that failed at once"""
-    smoke: bool | None = None
+    smoke: bool | None
     """whether the smoke test passed; null without one, and in the `launch` record, which comes before it"""
-    record: str = "launch"
+    record: Literal["launch", "smoke"] = "launch"
 
 
 @dataclass(frozen=True)
@@ -343,6 +349,30 @@ class Explanation:
 
 
 @dataclass(frozen=True)
+class Cause:
+    """Sessions that went wrong for the same cause."""
+
+    failure: str | None
+    """the class of the failure; null for sessions that stalled or were stopped"""
+    sessions: tuple[str, ...]
+    cause: Untrusted
+    next: str
+    """what to do"""
+    facts: UntrustedFacts
+    commands: tuple[NextCommand, ...]
+
+
+@dataclass(frozen=True)
+class Causes:
+    """What went wrong in a run, the causes of most sessions first."""
+
+    run: str
+    advice: UntrustedLines
+    """what to do about the run as a whole"""
+    causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True)
 class Log:
     """A piece of a log."""
 
@@ -352,7 +382,7 @@ class Log:
     ended: bool
     untrusted_text: Untrusted
     """what the program printed, without control characters"""
-    record: str = "log"
+    record: Literal["log"] = "log"
 
 
 @dataclass(frozen=True)
@@ -361,6 +391,18 @@ class Window:
 
     session: str
     command: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GpuUser:
+    """A process on a GPU of a host."""
+
+    gpu: int
+    owner: str
+    program: Untrusted
+    mib: int
+    run: str
+    """the run of whose session it is; empty for others"""
 
 
 @dataclass(frozen=True)
@@ -377,9 +419,27 @@ class ListedRun:
     started: float
     seconds: float | None
     reachable: bool
+    complaint: Untrusted | None
+    """why its host does not answer"""
     last_seen_seconds: float | None
     stopped: bool
     hold: Hold | None
+    episodes_done: int | None
+    episodes_planned: int | None
+    estimated_end: float | None
+    """on this machine's clock"""
+    estimated_end_range: tuple[float, float] | None
+    gpus: tuple[int, ...]
+    """that its sessions have now"""
+    gpu_users: tuple[GpuUser, ...]
+
+
+@dataclass(frozen=True)
+class AllRuns:
+    """The runs on all hosts at one moment."""
+
+    runs: tuple[ListedRun, ...]
+    record: Literal["runs"] = "runs"
 
 
 @dataclass(frozen=True)
@@ -401,7 +461,7 @@ class Report:
     report: str
     """its folder on this machine"""
     files: tuple[str, ...]
-    record: str = "report"
+    record: Literal["report"] = "report"
 
 
 @dataclass(frozen=True)
@@ -455,6 +515,58 @@ class Comparison:
     schema: int
     before: str
     after: str
-    comparisons: tuple[Mapping[str, Any], ...]
+    comparisons: tuple[ComparedCombo, ...]
     sentences: UntrustedLines
     notes: UntrustedLines
+
+
+@dataclass(frozen=True)
+class ComparedEnvironment:
+    """Two policies in one environment. The difference is the rate of `a` minus that of `b`."""
+
+    environment: str
+    successes_a: int
+    n_a: int
+    successes_b: int
+    n_b: int
+    difference: float
+    interval: tuple[float, float]
+    """95 %, of this comparison alone"""
+    test: str
+    p: float
+    p_holm: float
+    """adjusted over all comparisons of the run's report"""
+    better: str | None
+    """the policy that is better, if that is decided"""
+    paired: bool
+    facts: UntrustedFacts
+    """what limits the comparison"""
+
+
+@dataclass(frozen=True)
+class ComparedOverall:
+    """Two policies over all environments that both have, each with the same weight."""
+
+    environments: int
+    mean_a: float
+    mean_b: float
+    difference: float
+    interval: tuple[float, float]
+    p: float
+    p_holm: float
+    better: str | None
+    facts: UntrustedFacts
+
+
+@dataclass(frozen=True)
+class ComparedPolicies:
+    """What the report of a run says of two of its policies."""
+
+    run: str
+    a: str
+    b: str
+    finished: bool
+    """whether all planned episodes are there"""
+    overall: ComparedOverall | None
+    """null with one environment in common, or if the data chose the number of episodes"""
+    environments: tuple[ComparedEnvironment, ...]

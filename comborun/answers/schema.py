@@ -30,11 +30,11 @@ ANSWERS: Mapping[str, tuple[Any, ...]] = {
     "launch": (runs.Launch, Done),
     "resume": (runs.Resumed,),
     "recheck": (runs.Rechecked,),
-    "monitor": (runs.Status, runs.Report, Done),
+    "monitor": (runs.Status, runs.AllRuns, runs.Report, Done),
     "status": (runs.Status,),
     "runs": (tuple[runs.ListedRun, ...],),
     "clean": (runs.Cleaned,),
-    "explain": (runs.Explanation, tuple[runs.Explanation, ...]),
+    "explain": (runs.Causes, runs.Explanation, tuple[runs.Explanation, ...]),
     "logs": (runs.Log, Done),
     "attach": (tuple[runs.Window, ...],),
     "stop": (runs.Stopped, runs.PlannedStop),
@@ -157,7 +157,5 @@ class _Shapes:
             key = name.removesuffix("_")
             required.append(key)
             properties[key] = {**({"description": words} if words else {}), **self.of(hint), **marked}
-        if name_of_record := getattr(kind, "record", None):
-            properties["record"] = {"const": name_of_record}
         described = {} if not about or about.startswith(f"{kind.__name__}(") else {"description": about}
         return {**described, "type": "object", "required": required, "properties": properties}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 import time
@@ -14,10 +13,11 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
+from comborun.answers.runs import AllRuns
 from comborun.cli.options import json_option, offers, root_options, take_over_option
-from comborun.cli.terminal import INTERRUPTED, show_json, show_rows, show_table, working
+from comborun.cli.terminal import INTERRUPTED, show_json, show_record, show_rows, show_table, working
 from comborun.errors import HostError, UserError
-from comborun.monitor.fleet import Fleet, looked_at, state, to_document
+from comborun.monitor.fleet import Fleet, answer, looked_at, state
 from comborun.monitor.fleet_table import complaints, day, show_live, table
 from comborun.remote import program
 from comborun.remote.runs import choose_run, copy_of, host_of, remembered, remove, sizes
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from comborun.api.named import HostChoice
-    from comborun.cli.status import Shown
     from comborun.monitor.fleet import FleetRow
     from comborun.remote.runs import Run
 
@@ -81,7 +80,7 @@ def show_everywhere(where: HostChoice, *, as_json: bool, grid: Path | None = Non
     code = HostError.exit_code if all(one.complaint for one in found) else 0
     rows = fleet.rows()
     if as_json:
-        show_json([to_document(row) for row in rows])
+        show_json([answer(row) for row in rows])
         return code
     if live:
         _print(table(rows, console.width, time.time()))
@@ -101,18 +100,18 @@ def show_everywhere(where: HostChoice, *, as_json: bool, grid: Path | None = Non
     return code
 
 
-def watch_everywhere(where: HostChoice, shown: Shown) -> int:
+def watch_everywhere(where: HostChoice, interval: float | None, *, plain: bool, as_json: bool) -> int:
     """Show the runs of all hosts until Ctrl-C: in a table that redraws itself, else a line for each change."""
     console, last = Console(highlight=False), dict[str, str]()
-    fleet = Fleet(where.everywhere(), where.look, shown.interval or _INTERVAL_S)
+    fleet = Fleet(where.everywhere(), where.look, interval or _INTERVAL_S)
     try:
-        if console.is_terminal and not console.is_dumb_terminal and not (shown.plain or shown.as_json):
+        if console.is_terminal and not console.is_dumb_terminal and not (plain or as_json):
             show_live(fleet, console, time.time, lasting=True)
         while True:
             if not fleet.wait(1.0):
                 continue
-            if shown.as_json:
-                click.echo(json.dumps([to_document(row) for row in fleet.rows()]))
+            if as_json:
+                show_record(AllRuns(tuple(map(answer, fleet.rows()))))
                 continue
             for row in fleet.rows():
                 said = f"{row.run.id} on {row.host}: {row.state}" + (f" ({row.complaint})" if row.complaint else "")
