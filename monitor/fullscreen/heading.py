@@ -24,9 +24,9 @@ _QUIET_S = 5.0
 """seconds since the last contact that are no news while the link is up"""
 
 
-def heading(status: RunStatus, link: Link, passed: float, width: int, height: int) -> list[Text]:
-    """At most a third of the height: the first lines matter most."""
-    lines = [title(status, link, passed, width), progress(status, width), *counts(status, width)]
+def below_title(status: RunStatus, link: Link, width: int, height: int) -> list[Text]:
+    """The heading without its first line, at most a third of the height: the first lines matter most."""
+    lines = [Text(), progress(status, width), *counts(status, width)]
     most = 1 if height < 8 else 2 if height < 12 else 3 if height < 18 else max(4, height // 4)
     if height < 12:
         lines = [lines[0], *counts(status, width)]
@@ -37,25 +37,26 @@ def heading(status: RunStatus, link: Link, passed: float, width: int, height: in
     if len(notes) > len(shown) and shown:
         shown[-1] = cut(shown[-1].copy().append(f"  (and {len(notes) - len(shown)} more: key e)"), width)
     lines = lines[:most] if height < 12 else [*lines, *host[: max(0, most - len(lines) - len(shown))], *shown]
-    return lines[: max(1, height - 2)]
+    return lines[1 : max(1, height - 2)]
 
 
 def title(status: RunStatus, link: Link, passed: float, width: int) -> Text:
     """The run, its hold with the key that lifts it, its end, and the age of the last contact, as far as they fit."""
     told = dict(_parts(status, link, passed))
     name = Text.assemble((visible(status.run, 60), "bold"), (" on ", "dim"), visible(status.host, 40))
-    whole = sum(text.cell_len + len(GAP) for key, text in told.items() if key != "short")
+    whole = sum(text.cell_len + len(GAP) for key, text in told.items() if key not in ("short", "bare"))
     if name.cell_len + whole > width:  # a run's id has its time, which its grid has not
         grid = visible(status.grid, max(8, width // 3))
         name = Text.assemble((grid, "bold"), (" on ", "dim"), visible(status.host, 20))
-    kept = ["name"]
-    parts = {"name": name, **told}
-    for key in ("hold", "link", "end", "time", "seen"):
-        trial = [parts[one] for one in (*kept, key) if one in parts]
-        if sum(text.cell_len for text in trial) + len(GAP) * (len(trial) - 1) <= width:
+    if "bare" in told:
+        cut(name, max(1, width - told["bare"].cell_len - len(GAP)))
+    kept, free = ["name"], width - name.cell_len
+    for key in ("hold", "short", "bare", "link", "end", "time", "seen"):
+        again = key in ("short", "bare") and kept[-1] in ("hold", "short")
+        if key in told and not again and len(GAP) + told[key].cell_len <= free:
             kept.append(key)
-        elif key == "hold":
-            kept.append("short")
+            free -= len(GAP) + told[key].cell_len
+    parts = {"name": name, **told}
     return cut(Text(GAP).join([text for key, text in parts.items() if key in kept]), width)
 
 
@@ -67,6 +68,7 @@ def _parts(status: RunStatus, link: Link, passed: float) -> Iterator[tuple[str, 
         keys = "  [R]esume"
         yield "hold", Text.assemble((f"{word}{when}{why}", "bold red"), (keys, "bold"))
         yield "short", Text.assemble((f"{word}{when}", "bold red"), (keys, "bold"))
+        yield "bare", Text.assemble((word, "bold red"), (keys, "bold"))
     if status.seconds is not None:
         ran = f"took {duration(status.seconds)}" if status.finished else f"runs {duration(status.seconds + passed)}"
         yield "time", Text(ran)
