@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History
 from comborun.monitor.view import pages
-from comborun.monitor.view.drawing import GpuHistory
+from comborun.monitor.view.gpus import GpuHistory
 from comborun.monitor.view.records import ReportSoFar, Rollout, alike, elsewhere, is_inside, report_so_far, rollouts
 from comborun.monitor.watcher import Look
 from comborun.remote.runs import bring_records, copy_of
@@ -31,7 +31,9 @@ VIDEOS_MOST = 256 << 20
 """bytes of videos, failed episodes and the newest first"""
 EPISODES_MOST = 2000
 _HOMES = re.compile(r"(?:/home|/Users|/export/home)/[^/\s:'\"<>&]+|(?<![\w/])/root(?=/|\b)")
-_ADDRESSES = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\b(?:[0-9a-f]{1,4}:){3,7}[0-9a-f]{1,4}\b|\b[\w.+-]+@[\w.-]+", re.I)
+_ADDRESSES = re.compile(
+    r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\b(?:[0-9a-f]{1,4}:){3,7}[0-9a-f]{1,4}\b|\b[\w.+-]+@[\w.-]+", re.IGNORECASE
+)
 
 
 class Redaction:

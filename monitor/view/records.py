@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from comborun.model.attempt import EpisodeRecord
     from comborun.reporter.records.collected import Collected
+    from comborun.reporter.records.videos import Video
 
 T = TypeVar("T")
 PLAYABLE = (".mp4", ".webm", ".gif")
@@ -106,7 +107,7 @@ def rollouts(source: Path, now: float) -> tuple[Rollout, ...]:
     return tuple(sorted(rows, key=lambda row: (-row.at, row.key)))
 
 
-def _videos(source: Path, collected: Collected) -> Iterator[videos.Video]:
+def _videos(source: Path, collected: Collected) -> Iterator[Video]:
     """As each attempt has listed them, else those that are there."""
     from comborun.reporter.records import videos
 

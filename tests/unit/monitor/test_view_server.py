@@ -52,7 +52,8 @@ class Browser:
         path, _, query = path.partition("?")
         pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
         scope = {
-            "type": "http", "asgi": {"spec_version": "2.4"}, "http_version": "1.1", "method": method, "path": path, "raw_path": path.encode(),
+            "type": "http", "asgi": {"spec_version": "2.4"}, "http_version": "1.1", "method": method,
+            "path": path, "raw_path": path.encode(),
             "query_string": query.encode(), "root_path": "", "scheme": "http", "headers": pairs,
             "client": ("127.0.0.1", 5), "server": ("127.0.0.1", 8420),
         }  # fmt: skip
@@ -103,7 +104,9 @@ def staged(tmp_path: Path, answers: list[Any], *, acts: bool = False) -> Stage:
     feed = Feed(Source(box, view), Settings(60))
     feed.watcher.wait(0, 10)
     made = Server(feed, KEYS, Site(KEYS.base, acts=acts))
-    return Stage(box, feed, made, Browser(made.app()), tmp_path / "data" / "comborun" / "gpu-box" / view.id, tmp_path / "run")
+    return Stage(
+        box, feed, made, Browser(made.app()), tmp_path / "data" / "comborun" / "gpu-box" / view.id, tmp_path / "run"
+    )
 
 
 RUNNING = an_answer(Seen(SESSION, counts=(30, 20), log=b"episode 29\n"), Seen("stairs__script_alert_1___script_"))
@@ -129,7 +132,16 @@ def acting(tmp_path: Path) -> Iterator[Stage]:
     found.server.close()
 
 
-EVERYTHING = ("", "cell/grass_flat", "rollouts", "host", "report", f"log/{SESSION}/1", f"files/{OUT}/rows.jsonl", "whole/report.html")
+EVERYTHING = (
+    "",
+    "cell/grass_flat",
+    "rollouts",
+    "host",
+    "report",
+    f"log/{SESSION}/1",
+    f"files/{OUT}/rows.jsonl",
+    "whole/report.html",
+)
 
 
 @pytest.mark.parametrize("place", EVERYTHING)
@@ -152,7 +164,10 @@ def test_the_key_of_the_address_opens_with_a_cookie_that_no_script_and_no_other_
     assert stage.browser.get(cookie=words[0]).code == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8420", "127.0.0.1", "127.0.0.1:80", "127.0.0.1:8420.evil.example", "", "[::1]:8420"])
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:8420", "127.0.0.1", "127.0.0.1:80", "127.0.0.1:8420.evil.example", "", "[::1]:8420"],
+)
 def test_another_host_is_refused_though_the_key_is_right(stage: Stage, host: str) -> None:
     assert stage.browser.get(host=host).code == 421
 
@@ -210,8 +225,9 @@ def test_files_of_attempts_are_given_so_that_nothing_in_them_runs(stage: Stage) 
     "path",
     [
         "id", "dispatch/secrets", f"{OUT}", f"{OUT}/../../../../id", f"{OUT}/../claim", "../../../../etc/passwd",
-        "/etc/passwd", f"{OUT}/out-link", f"{OUT}/folder-link/id", f"{OUT}/secret-link", f"{OUT}/claim-link", f"{OUT}/pipe", f"{OUT}/no\0file",
-        f"sessions/{SESSION}/attempt-1/claim", f"sessions/{SESSION}/attempt-1",
+        "/etc/passwd",
+        f"{OUT}/out-link", f"{OUT}/folder-link/id", f"{OUT}/secret-link", f"{OUT}/claim-link", f"{OUT}/pipe",
+        f"{OUT}/no\0file", f"sessions/{SESSION}/attempt-1/claim", f"sessions/{SESSION}/attempt-1",
     ],
 )  # fmt: skip
 def test_other_files_and_links_that_lead_out_are_refused(stage: Stage, tmp_path: Path, path: str) -> None:
