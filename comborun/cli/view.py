@@ -65,10 +65,11 @@ def view(
     keep_access(target.run, access)
     feed = Feed(source, Settings(interval or source.view.plan.poll))
     site = pages.Site(access.base, acts=act, options=target.options)
+    server = Server(feed, access, site)
     try:
-        serve(Server(feed, access, site).app(), listening, lambda: _tell(access, browser=not no_browser))
+        serve(server.app(), listening, lambda: _tell(access, browser=not no_browser))
     finally:
-        feed.watcher.close()
+        server.close()
         listening.close()
     click.echo("\nThe page has ended; the sessions go on.", err=True)
 
