@@ -10,7 +10,7 @@ import click
 
 from comborun.answers import Done
 from comborun.api.named import GridChoice, HostChoice
-from comborun.cli.terminal import TERMINAL, show_record
+from comborun.cli.terminal import TERMINAL, show_record, show_text
 from comborun.errors import UserError
 from comborun.remote.runs import copy_of, plan_of, remembered
 from comborun.remote.transport import LOCAL
@@ -178,7 +178,8 @@ def of_run_option(command: Command, *, kept: bool = False) -> Command:
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
+@json_option
+def completion(shell: str, as_json: bool) -> None:
     """Print a script that completes commands, options, runs, sessions, hosts, presets and keys.
 
     \b
@@ -186,11 +187,12 @@ def completion(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
+    from comborun.answers.grids import Text
     from comborun.cli import combo
 
     kind = get_completion_class(shell)
     assert kind
-    click.echo(kind(combo, {}, "combo", "_COMBO_COMPLETE").source())
+    show_text(Text(shell, kind(combo, {}, "combo", "_COMBO_COMPLETE").source() + "\n"), as_json=as_json)
 
 
 def words(what: str, context: click.Context) -> list[str]:
