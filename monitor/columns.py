@@ -147,7 +147,7 @@ COLUMNS = (
     Column("session", "its name", _name),
     Column("episodes", "how many of its episodes (or steps) are done, as a bar and in numbers", _episodes),
     Column("successes", "how many of its episodes with a verdict succeeded", _successes, priority=70, justify="right"),
-    Column("idle", "the time since the last line of its log", _idle,
+    Column("quiet", "the time since its newest record, file of output, or line of its log", _idle,
            lambda session: session.idle is not None, 50, "right"),
     Column("left", "the time until it ends, by the episodes that it has done", _left,
            lambda session: session.life is not Life.ENDED, 60, "right"),

@@ -112,8 +112,8 @@ def _alive(subject: Subject) -> Iterator[Fact]:
         yield Fact("no_progress_since", at=seen.stalled, seconds=subject.now - seen.stalled)
     else:
         yield from seen.facts
-    if seen.idle is not None:
-        yield Fact("log_grew", ago_s=seen.idle)
+    if seen.idle is not None and seen.latest.log_changed:
+        yield Fact("log_grew", ago_s=max(0.0, subject.now - seen.latest.log_changed))
     limits = subject.session.watch
     if limits.stall_s:
         yield Fact("stall_limit", seconds=limits.stall_s)

@@ -99,7 +99,7 @@ class SessionStatus(NamedTuple):
     window: str = ""
     """address of that attempt's window: the name of its tmux session, or screen's PID.name"""
     idle: float | None = None
-    """seconds since its log last grew; None unless it is alive"""
+    """seconds since its newest record, file of output, or line of its log; None unless it is alive"""
     silent: bool = False
     """whether its program is known to print nothing for long"""
     last_line: str = ""

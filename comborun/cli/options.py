@@ -14,6 +14,7 @@ from comborun.cli.terminal import TERMINAL, show_record, show_text
 from comborun.errors import UserError
 from comborun.remote.runs import copy_of, plan_of, remembered
 from comborun.remote.transport import LOCAL
+from comborun.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -193,6 +194,27 @@ def completion(shell: str, as_json: bool) -> None:
     kind = get_completion_class(shell)
     assert kind
     show_text(Text(shell, kind(combo, {}, "combo", "_COMBO_COMPLETE").source() + "\n"), as_json=as_json)
+
+
+@click.command()
+@click.argument("host", required=False, shell_complete=offers("hosts"))
+def disconnect(host: str | None) -> None:
+    """End the connections to a host, or to all hosts, that earlier commands have kept open.
+
+    Nothing that runs on a host ends. A ControlMaster of your own stays.
+
+    \b
+    combo disconnect
+    combo disconnect h100
+    """
+    from comborun.remote.ssh.keeping import all_kept
+
+    found = [(one.host, one) for one in all_kept()]
+    ended = [name for name, one in found if host in (None, name) and one.end()]
+    for name in dict.fromkeys(ended):
+        click.echo(harmless(f"disconnected from {name}"))
+    if not ended:
+        click.echo("no connection is kept" + (harmless(f" to {host}") if host else ""))
 
 
 def words(what: str, context: click.Context) -> list[str]:

@@ -150,7 +150,10 @@ def _show_rates(summary: Summary) -> None:
         show_table(heads, rows, numbers=heads[2:])
         if len(recorded) > len(rows):
             click.echo(f"and {len(recorded) - len(rows)} more combos in the report")
-    findings = alike((one.where, one.what) for one in summary.quality.findings)
+    _show_findings(alike((one.where, one.what) for one in summary.quality.findings))
+
+
+def _show_findings(findings: Sequence[str]) -> None:
     click.echo("\nOf the data:" if findings else "", nl=bool(findings))
     for sentence in findings[:_FINDINGS_MOST]:
         click.echo(wrapped(printable(sentence), "! "))
@@ -197,8 +200,9 @@ def show_comparison(between: Between, folder: Path, *, as_json: bool) -> None:
     colours = ["" if not one.decided else "green" if one.difference > 0 else "red" for _, one in between.rows]
     table = between.table
     show_table([head for head, _ in table.columns], table.rows, colours=colours)
-    for sentence in (*between.sentences, *between.notes):
-        click.echo(harmless(sentence))
+    for sentence in (between.answer, *between.sentences, *between.notes):
+        click.echo(wrapped(printable(sentence)))
+    _show_findings(between.quality)
     click.echo(f"\nReport: {click.style(str(folder), bold=True)}")
     purposes = {"html": "for reading; one file, opens offline", "md": "for pasting", "json": "for programs"}
     show_rows({f"comparison.{kind}": purpose for kind, purpose in purposes.items()})

@@ -194,6 +194,11 @@ def ask_secret(question: str) -> str:
     return str(click.prompt(question, hide_input=True, err=True))
 
 
+def ask_to_confirm(question: str) -> bool:
+    hush()
+    return bool(click.confirm(question, default=True, err=True))
+
+
 def colour() -> bool | None:
     """False if the user wants no colour (no-color.org); None lets the terminal decide."""
     return False if os.environ.get("NO_COLOR") else None
@@ -301,6 +306,10 @@ class _Terminal(Listener):
     @property
     def ask(self) -> Callable[[str], str] | None:  # type: ignore[override]
         return ask_secret if sys.stdin.isatty() else None
+
+    @property
+    def agree(self) -> Callable[[str], bool] | None:  # type: ignore[override]
+        return ask_to_confirm if sys.stdin.isatty() else None
 
     def tell(self, text: str) -> None:
         hush()

@@ -27,7 +27,7 @@ WORDS: Words = {
     "event_lost": "attempt {attempt} is lost",
     "event_ending": "the server is being ended[: {reason}]",
     "event_survives": "the server was to end, and still runs",
-    "event_ended": "attempt {attempt} ended: [{outcome}, ]{cause}[, exit code {code}][ ({class})]",
+    "event_ended": "attempt {attempt} ended: [{outcome}, ]{cause}[, exit code {exit_code}][ ({class})]",
     "event_retry": "another attempt comes[ after {wait_s:brief}][: {class}][, as a person asked{asked:if}]",
     "event_halted": "halted: nothing new starts[: {reason}]",
     "event_quarantine": "GPU {gpu} gets no new sessions: {class}, {times} times",
@@ -46,4 +46,7 @@ WORDS: Words = {
 def say_event(event: Event) -> str:
     """An event in words, without its time and its session."""
     fields = {key: value.as_data() if isinstance(value, Fact) else value for key, value in event.fields.items()}
-    return say(Fact(f"event_{event.kind}", **{"attempt": event.attempt, **fields}))
+    if "code" in fields:  # of a process; a fact's code is something else
+        fields["exit_code"] = fields.pop("code")
+    fact = Fact.of({"code": f"event_{event.kind}", "attempt": event.attempt, **fields})
+    return say(fact) if fact else event.kind

@@ -7,6 +7,7 @@ import os
 import queue
 import shlex
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 _TICK_S = 1.0
 _REST_S = 0.25
 """seconds that the cursor rests on a session before its log is fetched"""
+_ATTENTIVE_S, _USED_S = 5.0, 60.0
+"""for so long after a key, the host is looked at every so many seconds"""
 _LOG_LINES = 400
 _EVENTS_KEPT = 1 << 17
 _EVENTS = 'tail -c "$2" -- "$1"'
@@ -117,22 +120,16 @@ class FullScreen(App[None]):
         self.left = False
         """whether the user has left before the end of the run"""
         self._moved = 0.0
+        self._used = time.monotonic()
+        """when a key was last pressed"""
         self.fleet: Fleet | None = None
+        self.fault: BaseException | None = None
 
     def compose(self) -> ComposeResult:
         yield self.canvas
 
     def on_mount(self) -> None:
-        import asyncio
-
-        loop = asyncio.get_running_loop()
-
-        def soon(act: Callable[[], object]) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(act)
-
-        self._soon = soon
-        self._unsubscribe = self.watcher.subscribe(lambda: soon(self._news))
+        self._unsubscribe = self.watcher.subscribe(lambda: self.call_later(self._news))
         self.errands.start()
         self.set_interval(_TICK_S, self._tick)
         self.canvas.focus()
@@ -142,6 +139,11 @@ class FullScreen(App[None]):
         self._unsubscribe()
         if self.fleet:
             self.fleet.close()
+
+    def _fatal_error(self) -> None:
+        """A bug keeps its plain traceback: textual's would write out all values, for minutes."""
+        self.fault = sys.exception()
+        self._close_messages_no_wait()
 
     # What is known
 
@@ -159,6 +161,8 @@ class FullScreen(App[None]):
 
     def _tick(self) -> None:
         self.desk.passed, self.desk.link = self.watcher.passed(), self.watcher.link()
+        if self.desk.passed >= _ATTENTIVE_S and time.monotonic() < self._used + _USED_S:
+            self.watcher.refresh()
         if self.desk.page == "runs" and self.fleet and (self.fleet.wait(0) or self.desk.fleet is None):
             self.desk.fleet = self.fleet.rows() or self.desk.fleet
         self._fetch()
@@ -182,9 +186,9 @@ class FullScreen(App[None]):
                 found = work()
             except UserError as error:
                 said = error.headline
-                self._soon(lambda: self.say(said))
+                self.call_later(self.say, said)
             else:
-                self._soon(lambda: self._got(then, found))
+                self.call_later(self._got, then, found)
 
         if not self.errands.busy(key):
             self.errands.ask(key, errand)
@@ -239,7 +243,7 @@ class FullScreen(App[None]):
         event.stop()
         event.prevent_default()
         desk = self.desk
-        desk.message = ""
+        desk.message, self._used = "", time.monotonic()
         if event.key == "ctrl+c":
             self.act_leave()
         elif desk.question:
@@ -458,11 +462,16 @@ class FullScreen(App[None]):
 
         def done(lines: Sequence[str]) -> None:
             self.desk.marked.clear()
-            self._answered(what, lines)
+            if what == "resume":
+                self._answered(what, lines)
+            else:
+                more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+                self.say(f"{what}: {lines[0] if lines else 'done'}{more}")
 
         self._ask(f"order {what}", lambda: self.watcher.order(lambda _: act()), done)
 
     def _answered(self, what: str, lines: Sequence[str]) -> None:
+        self.desk.message = ""
         if len(lines) > 1:
             self.desk.answer = tuple(harmless(line, keep="") for line in lines)
             self.act_show("answer")
@@ -636,8 +645,8 @@ def show_full_screen(watcher: Watcher, orders: Orders) -> tuple[bool, list[Text]
         app.run()
     finally:
         watcher.close()
-    if watcher.failure:
-        raise watcher.failure
+    if error := app.fault or watcher.failure:
+        raise error
     desk = app.desk
     desk.renew(watcher.look)
     desk.question, desk.prompt, desk.message, desk.full = None, "", "", False

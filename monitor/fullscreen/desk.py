@@ -111,12 +111,12 @@ class Desk:
         if self.page == "grid" and not self.full:
             found = grid.Map.of(self.look.status)
             return found.at(*self.cell) if found.policies else None
-        return self.row.session if self.row else None
+        return self.row.session if self.row and self.page == "sessions" else None
 
     @property
     def meant(self) -> tuple[str, ...]:
         """The sessions that an order means: the marked ones, else those of the row or cell."""
-        if self.marked:
+        if self.marked and self.page == "sessions":
             return tuple(one.name for one in self.look.status.every if one.name in self.marked)
         if self.page == "sessions" and self.row and not self.full:
             return self.row.meant
@@ -299,7 +299,8 @@ def bottom(desk: Desk) -> list[Text]:
     if desk.prompt:
         return [Text(f"{desk.prompt}{desk.typed}", "bold").append("▏", "bold")]
     if desk.message:
-        return [Text(f" {desk.message}", "bold")]
+        lines = pane.wrapped(desk.message, desk.width, " ")[: max(1, min(4, desk.height - 3))]
+        return [Text(line.plain, "bold") for line in lines]
     return [Text(keys.line(desk.width), "dim")] if desk.height >= 8 else []
 
 

@@ -42,21 +42,21 @@ def heading(status: RunStatus, link: Link, passed: float, width: int, height: in
 
 def title(status: RunStatus, link: Link, passed: float, width: int) -> Text:
     """The run, its hold with the key that lifts it, its end, and the age of the last contact, as far as they fit."""
-    name = Text.assemble((visible(status.run, 48), "bold"), (" on ", "dim"), visible(status.host, 32))
-    if name.cell_len > width // 2:  # a run's id has its time, which its grid has not
+    told = dict(_parts(status, link, passed))
+    name = Text.assemble((visible(status.run, 60), "bold"), (" on ", "dim"), visible(status.host, 40))
+    whole = sum(text.cell_len + len(GAP) for key, text in told.items() if key != "short")
+    if name.cell_len + whole > width:  # a run's id has its time, which its grid has not
         grid = visible(status.grid, max(8, width // 3))
         name = Text.assemble((grid, "bold"), (" on ", "dim"), visible(status.host, 20))
-    parts = [("", name), *_parts(status, link, passed)]
-    order = ["hold", "link", "end", "time", "seen"]
-    kept = [""]
-    for key in order:
-        trial = [text for name_, text in parts if name_ in (*kept, key)]
+    kept = ["name"]
+    parts = {"name": name, **told}
+    for key in ("hold", "link", "end", "time", "seen"):
+        trial = [parts[one] for one in (*kept, key) if one in parts]
         if sum(text.cell_len for text in trial) + len(GAP) * (len(trial) - 1) <= width:
             kept.append(key)
         elif key == "hold":
             kept.append("short")
-    line = Text(GAP).join([text for key, text in parts if key in kept])
-    return cut(line, width)
+    return cut(Text(GAP).join([text for key, text in parts.items() if key in kept]), width)
 
 
 def _parts(status: RunStatus, link: Link, passed: float) -> Iterator[tuple[str, Text]]:

@@ -141,10 +141,14 @@ def events(found: Sequence[Event] | None, now: float | None, width: int) -> Page
         style = _STYLES.get(one.kind, "dim")
         if one.kind == Kind.ENDED and one.fields.get("outcome") != Outcome.SUCCEEDED:
             style = "red"
-        line = Text(f"{clock(one.at, near=now):<9} ", "dim").append(clipped(visible(one.session), name), style)
+        line = Text(f"{_when(one.at, now):<9} ", "dim").append(clipped(visible(one.session), name), style)
         lines.append(line.append(f"  {printable(visible(say_event(one)))}", style))
     head = Text(f"{'TIME':<9} {clipped('SESSION', name)}  WHAT HAPPENED, THE NEWEST FIRST", "dim")
     return Page(head, lines or [Text("nothing is recorded", "dim")])
+
+
+def _when(at: float, now: float | None) -> str:
+    return clock(at) if now is not None and now - at < 43200 else clock(at, near=now)
 
 
 def runs(found: Sequence[FleetRow] | None, here: str, width: int, now: float) -> Page:

@@ -22,7 +22,8 @@ SYMBOLS: Mapping[str, tuple[str, str]] = {
 }
 """state or outcome -> its symbol and its colour"""
 _LONGEST_NAME, _SHORTEST_NAME = 28, 9
-_LEAST_WHY = 18
+_LEAST_WHY = 0.3
+"""of the width"""
 
 
 class Moment(NamedTuple):
@@ -113,11 +114,13 @@ def _interval(row: Row, at: Moment, _: int) -> Text:
 
 
 def _quiet(row: Row, at: Moment, _: int) -> Text:
+    """As of the last look: nobody knows what came since."""
+    del at
     idle = row.session.idle
     if idle is None:
         return Text("-" if row.session.alive else "", "dim")
     style = "yellow" if group_of(row.session) == STALLED else "dim" if row.session.silent else ""
-    return Text(brief(idle + at.passed), style)
+    return Text(brief(idle), style)
 
 
 def _left(row: Row, at: Moment, _: int) -> Text:
@@ -139,8 +142,14 @@ def _tries(row: Row, at: Moment, _: int) -> Text:
     return Text(str(row.session.attempt), "" if row.session.attempt > 1 else "dim")
 
 
-def why_text(row: Row, width: int) -> Text:
-    """Why it failed, with the number of sessions that failed alike: it stays, whatever is cut."""
+def why_text(row: Row, at: Moment, width: int, *, left: bool) -> Text:
+    """Why it failed, with the number of sessions that failed alike: it stays, whatever is cut.
+
+    `left`: the time that is left stands here, because it has no column.
+    """
+    if left and row.session.alive and (shown := _left(row, at, width).plain.strip("-")):
+        rest = clipped(f"  {row.why}", max(0, width - cell_len(shown) - 5)) if row.why else ""
+        return Text(f"{shown} left").append(rest, "dim")
     if group_of(row.session) != FAILED:
         style = "yellow" if group_of(row.session) == STALLED or row.session.remark else _faded(row)
         return Text(clipped(row.why, width), style)
@@ -174,7 +183,8 @@ class Layout(NamedTuple):
                 text.append(blanks).append_text(cell).append(" ")
             else:
                 text.append_text(cell).append(f"{blanks} ")
-        return text.append_text(why_text(row, self.why)) if self.why else text
+        left = all(one.cell is not _left for one in self.columns)
+        return text.append_text(why_text(row, at, self.why, left=left)) if self.why else text
 
 
 def layout(rows: Sequence[Row], width: int) -> Layout:
@@ -210,7 +220,7 @@ def _fitted(columns: list[Column], width: int) -> Layout:
     def free() -> int:
         return width - sum(one.width + 1 for one in columns)
 
-    while free() < _LEAST_WHY:
+    while free() < min(40, _LEAST_WHY * width):
         # names shrink before the columns that matter most go
         wide = [place for place, one in enumerate(columns) if one.title in ("POLICY", "ENVIRONMENT")]
         shrinkable = [place for place in wide if columns[place].width > _SHORTEST_NAME]

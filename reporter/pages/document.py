@@ -37,20 +37,20 @@ KEYS: Mapping[type, str] = {
         sequential_seconds=timing.sequential bound_seconds=timing.bound policies environments combos totals
         family=comparisons.size claims=claims.decided undecided=claims.left_open
         comparisons=comparisons.all overall=comparisons.overall graded?=comparisons.graded failure_kinds?=kinds
-        trends? detectable=comparisons.environments means=macro_means strengths? attempts=timing.spans
+        trends? detectable=comparisons.environments means=macro_means strengths? looks? attempts=timing.spans
         quality canary? provenance""",
     ComboSummary: """
         policy environment unit planned completed=counts.completed successes=counts.successes
         errored=counts.errored missing=counts.missing measured?=counts.measured missing_episodes=counts.which_missing
         success_rate=rate.rate interval=rate.interval
         success_rate_of_planned=rate_of_planned.rate interval_of_planned=rate_of_planned.interval
-        bounds balanced letters retried outcome=ending.outcome cause=ending.cause warnings=ending.warnings
+        bounds balanced letters leans retried outcome=ending.outcome cause=ending.cause warnings=ending.warnings
         attempts=ending.attempts seconds=ending.seconds peak_memory_kib=ending.peak_memory
         metrics=metrics_by_name failures time_to_success not_needed?""",
     Totals: "combos planned completed successes errored missing measured? attempts",
     Proportion: "successes n",
     Balanced: "success_rate=rate.rate interval=rate.interval successes=rate.successes n=rate.n copies each",
-    MetricMean: "mean n starts? interval percentiles",
+    MetricMean: "mean n only? starts? interval percentiles",
     FailureKinds: "field kinds other untold",
     TimeToSuccess: "field unit median=curve.median untimed",
     Comparison: f"""
@@ -62,7 +62,7 @@ KEYS: Mapping[type, str] = {
         worst_difference? paired_environments=paired range heterogeneity facts?""",
     Graded: f"""
         metric environments a b n paired test interquartile_means=middle chance interval=chance_interval
-        {_P} {_LEFT_OPEN} more=better facts?""",
+        {_P} {_LEFT_OPEN} only_successes? more=better facts?""",
     KindComparison: f"""
         kind environments?=found.environments environment?=found.environment
         {_FOUND} more=found.better""",

@@ -173,8 +173,8 @@ def _decides(reading: Reading) -> bool:
 def _line_for(path: Path) -> Fact | None:
     """That a file holds episodes, with the line of a grid that counts them, if there is one."""
     identity = Identity("", "")
-    held = Folder(str(path.parent), [glob.escape(path.name)], identity, "").read()
-    found = uncounted(held, identity, (0, 0), {"files": f"**/*{ending_of(path.name)}"})
+    held = Folder(str(path.parent), [glob.escape(path.name)], identity, "")
+    found = uncounted(held, (0, 0), {"files": f"**/*{ending_of(path.name)}"})
     return Fact(found.code, **{**found.fields, "file": ""}) if found else None
 
 
@@ -282,10 +282,8 @@ def _settle_counts(files: Iterable[Reading]) -> None:
     """Leave of the counts of an attempt, or of a file of a folder, what they say together."""
     attempts: defaultdict[tuple[str, int | str], list[Reading]] = defaultdict(list)
     for reading in files:
-        for one in (*reading.records[:1], *reading.aggregates[:1]):
-            key = (one.session, one.attempt) if one.session else ("", reading.path)
-            if reading not in attempts[key]:
-                attempts[key].append(reading)
+        if one := next(iter(reading.entries), None):
+            attempts[(one.session, one.attempt) if one.session else ("", reading.path)].append(reading)
     for (session, _), readings in attempts.items():
         counts = [one for reading in readings for one in reading.counts]
         if not counts or (not session and all(one.sure for one in counts)):
@@ -294,6 +292,9 @@ def _settle_counts(files: Iterable[Reading]) -> None:
         planned = first.identity.planned if first.identity else 0
         listed = session and any(record.success is not None for reading in readings for record in reading.records)
         chosen = None if listed else settled(counts, planned)
+        told = {f"{one.successes} of {one.episodes}" for one in counts if one.sure}
+        if session and chosen in counts and len(told) > 1:
+            first.defect(0, f"{len(told)} files count differently: {', '.join(sorted(told))}")
         if chosen is None and not listed:
             first.unknown = say(not_settled(counts, planned).fact)
             first.reject(0, first.unknown, RejectKind.UNREADABLE)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from itertools import islice
 
+from comborun.rules.results.codings import verdict_word
 from comborun.rules.results.fields import FORMAT, MISSING, TEXT_MOST, RefusedError, integer, number, verdict_of
-from comborun.rules.results.proposals import VERDICTS
+from comborun.rules.results.proposals import SCORES, VERDICTS
 from comborun.rules.results.rates import EPISODES_MOST, SHOWN, Count, count, total
 
 TYPE_CHECKING = False
@@ -55,8 +56,11 @@ ALL_COUNTS = frozenset(
     }
 )
 RATES = frozenset(
-    ["success_rate", "sr", "success_ratio", "mean_success", "avg_success", "success_mean", "successrate", "avg_success_rate"]
-    + ["mean_success_rate", "average_success", "success_pct", "success_percent", "succ_rate", "average_success_rate"]
+    {
+        *("success_rate", "sr", "success_ratio", "mean_success", "avg_success", "success_mean", "successrate"),
+        *("avg_success_rate", "mean_success_rate", "average_success", "average_success_rate", "success_pct"),
+        *("success_percent", "succ_rate"),
+    }
 )
 """names of numbers of successes, of failures, of episodes, and of rates"""
 _DEPTH = 8
@@ -74,6 +78,13 @@ _NO_EPISODE = re.compile(
     r"|.*\d[_.-]\d+",
     re.IGNORECASE,
 )
+
+
+_ASIDE = re.compile(
+    r"(?i)(?:.*[_.-])?(?:warm_?-?up|train(?:ing)?|calib(?:ration)?|debug|smoke|dry_?run|burn_?in|practice|demos?|expert|oracle"
+    r"|baseline|reference|skipped|discarded|invalid|excluded|pre(?:view|roll)?|sanity|test_?run)s?(?:[_.-].*)?"
+)
+"""names of what lies beside an evaluation and is none of it"""
 
 
 class Candidate:
@@ -99,6 +110,7 @@ def episodes(value: Any, identity: Identity, path: str = "") -> list[tuple[Row, 
             if found and identity.policy is None:
                 keys = [{"key": "success", "value": name}]
                 raise RefusedError(FORMAT, "verdict_elsewhere", episodes=sum(len(one.rows) for one in found), keys=keys)
+    found = found or _flat(value, identity) or _measures(value, identity)
     if not found:
         raise unknown_document(value)
     rows = [row for one in _chosen(found, identity) for row in one.rows]
@@ -124,12 +136,23 @@ def _chosen(found: list[Candidate], identity: Identity) -> list[Candidate]:
         by_name.setdefault(one.path[-1] if one.path else "", []).append(one)
     groups = [group for group in by_name.values() if sum(len(one.rows) for one in group) == planned]
     groups = groups or [[one] for one in found if len(one.rows) == planned]
+    groups = [group for group in groups if all(_another(one, group[0]) for one in found if one not in group)]
     alike = all([one.rows for one in group] == [one.rows for one in groups[0]] for group in groups)
     if groups and (len(groups) == 1 or (alike and _telling(groups[0][0].rows))):
         return groups[0]
     if not groups and any(identity.episode.find(row) is not MISSING for row in found[0].rows if isinstance(row, dict)):
         return found  # their own indexes say which of them are planned
     raise RefusedError(FORMAT, "several_candidates", found=[one.about for one in found[:SHOWN]], planned=planned)
+
+
+def _another(one: Candidate, chosen: Candidate) -> bool:
+    """Whether a list is no part of the same evaluation: a copy, a list of other fields, or one that its name tells from
+    it, such as a warm-up. Tasks that lie side by side are all of one.
+    """
+    if one.rows == chosen.rows or any(_ASIDE.fullmatch(part) for part in one.path):
+        return True
+    fields = [{*row} for rows in (one.rows, chosen.rows) for row in rows[:1] if isinstance(row, dict)]
+    return len(fields) == 2 and fields[0] != fields[1]
 
 
 def _telling(rows: list[Any]) -> bool:
@@ -176,8 +199,8 @@ def _holds(row: Row, identity: Identity) -> bool:
     if identity.success.word:
         return any(number(one) is not None for one in _opened(row).values())
     held = identity.success.find(_opened(row))
-    counts = ALL_COUNTS.intersection(key for key, one in row.items() if integer(one) is not None)
-    return held is not MISSING and not isinstance(held, (dict, list)) and not counts
+    counted = not isinstance(held, bool) and identity.episode.find(row) is MISSING and stated(row) is not None
+    return held is not MISSING and not isinstance(held, (dict, list)) and not counted
 
 
 def _single(value: Any, identity: Identity, path: str) -> list[Candidate]:
@@ -288,6 +311,79 @@ def _columns(value: Row, key: str) -> dict[str, list[Any]]:
     return {}
 
 
+def _flat(value: Any, identity: Identity) -> list[Candidate]:
+    """Lists and maps of bare verdicts, as truths or as words, if they are as many as planned, or indexes tell them."""
+    found: list[Candidate] = []
+    open_: list[tuple[Path, Any]] = [((), value)]
+    while open_:
+        path, one = open_.pop()
+        entries = dict(_entries(one)) if isinstance(one, (dict, list)) and one else {}
+        pairs = isinstance(one, list) and all(isinstance(two, list) and len(two) == 2 and _told(two[1]) for two in one)
+        if entries and (pairs or all(map(_told, entries.values()))):
+            numbers = [two[0] for two in one] if pairs else [_INDEX_KEY.fullmatch(key) for key in entries]
+            indexed = isinstance(one, dict) and all(numbers)
+            rows = _bare(entries, numbers, identity) if pairs or indexed else []
+            rows = rows or [{"name": key[:_TEXT_MOST], identity.success.name: two} for key, two in entries.items()]
+            if len(rows) == identity.planned or (indexed and not identity.planned):
+                found.append(Candidate(ARRAYS, path, rows))
+        elif len(path) < _DEPTH:
+            open_ += [((*path, key), two) for key, two in entries.items() if isinstance(two, (dict, list))]
+    return found
+
+
+def _bare(entries: Row, numbers: list[Any], identity: Identity) -> list[Row]:
+    """The rows of verdicts with these numbers; none if the numbers are not those of episodes."""
+    indexes = [int(one.group(1)) if isinstance(one, re.Match) else integer(one) for one in numbers]
+    if None in indexes or len({*indexes}) < len(indexes):
+        return []
+    verdicts = (two[1] if isinstance(two, list) else two for two in entries.values())
+    return [{identity.episode.name: at, identity.success.name: two} for at, two in zip(indexes, verdicts)]
+
+
+def _told(value: Any) -> bool:
+    return isinstance(value, bool) or (isinstance(value, str) and isinstance(verdict_word(value.lower(), True), bool))
+
+
+def as_rows(value: Any) -> Any:
+    """A document that holds a table by its columns, as pandas writes it, as a list of rows; another one as it is."""
+    if not isinstance(value, dict):
+        return value
+    names, data = value.get("columns"), value.get("data")
+    if isinstance(names, list) and isinstance(data, list) and all(isinstance(one, str) for one in names):
+        if all(isinstance(row, list) and len(row) == len(names) for row in data):
+            return [dict(zip(names, row)) for row in data]
+    columns = list(value.values())
+    if len(columns) > 1 and all(isinstance(one, dict) and list(one) == list(columns[0]) for one in columns):
+        if all(not isinstance(one, (dict, list)) and key.isdigit() for held in columns for key, one in held.items()):
+            return [{name: held[key] for name, held in value.items()} for key in columns[0]]
+    return value
+
+
+def _measures(value: Any, identity: Identity) -> list[Candidate]:
+    """Episodes that have numbers and no verdicts: lists called returns, or lists of as many numbers as are planned."""
+    while isinstance(value, dict) and len(value) == 1 and isinstance(inner := next(iter(value.values())), dict):
+        value = inner
+    lists = {key: one for key, one in value.items() if _numbers(one)} if isinstance(value, dict) else {}
+    first = next((key for key in lists if SCORES.search(key)), "")
+    if first and identity.planned in (0, len(lists[first])):
+        columns = {key.rstrip("s"): one for key, one in lists.items() if len(one) == len(lists[first])}
+        rows = [{key: one[at] for key, one in columns.items()} for at in range(len(lists[first]))]
+        return [Candidate(NAMED, (first,), rows)]
+    if _numbers(value) and len(value) == identity.planned:
+        return [Candidate(NAMED, (), [{"value": one} for one in value])]
+    if lists and len(lists) == len(value) and sum(map(len, lists.values())) == identity.planned:
+        return [Candidate(NAMED, (), [{"task": key, "value": one} for key, held in lists.items() for one in held])]
+    return []
+
+
+def _numbers(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(one, float) or integer(one) is not None for one in value)
+    )
+
+
 def _verdicts(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(one is None or one in (0, 1) for one in value)
 
@@ -308,15 +404,15 @@ def aggregate(value: Any, path: str = "") -> Count | None:
         if rates := list(islice(_only_rates(value, (), 0), SHOWN)):
             raise RefusedError(FORMAT, "rates_of_no_number", found=rates)
         return None
-    shown = [(f"{'.'.join(place)[:TEXT_MOST] or path or 'the whole'}", one) for place, one in found]
-    for name, one in shown:
-        one.parts = (f"{name}: {one.successes} of {one.episodes}",)
-    outer = [place for place, _ in found if not any(other != place and place[: len(other)] == other for other, _ in found)]
-    inner = [one for place, one in found if not any(other != place and other[: len(place)] == place for other, _ in found)]
-    whole = _without_sum(inner)
-    if len(outer) == 1 and len(found) > 1 and (first := found[0][1]) is not whole:
+    for place, one in found:
+        one.parts = (f"{'.'.join(place)[:TEXT_MOST] or path or 'the whole'}: {one.successes} of {one.episodes}",)
+    around = {place[:depth] for place, _ in found for depth in range(len(place))}
+    inner = [one for place, one in found if place not in around]
+    whole, (first_place, first) = _without_sum(inner), found[0]
+    if first_place in around and all(place[: len(first_place)] == first_place for place, _ in found):
         if first.episodes == whole.episodes and first.successes != whole.successes:
-            raise RefusedError(FORMAT, "counts_contradict", found=[part for _, one in found for part in one.parts][:SHOWN])
+            parts = [part for _, one in found for part in one.parts]
+            raise RefusedError(FORMAT, "counts_contradict", found=parts[:SHOWN])
         first.parts = (*first.parts, *whole.parts)
         whole = first
     whole.sure = False
@@ -334,7 +430,10 @@ def are_counts(rows: Sequence[Any], identity: Identity) -> bool:
 def _without_sum(counts: list[Count]) -> Count:
     """All of them together, or the last one if it is the sum of the others."""
     *others, last = counts
-    if others and (sum(one.successes for one in others), sum(one.episodes for one in others)) == (last.successes, last.episodes):
+    if others and (sum(one.successes for one in others), sum(one.episodes for one in others)) == (
+        last.successes,
+        last.episodes,
+    ):
         return last
     return total(counts)
 
@@ -366,7 +465,7 @@ def _only_rates(value: Any, path: Path, depth: int) -> Iterator[str]:
 def stated(value: Row) -> Count | None:
     """k of n, or a rate of n, that this object states; None if it states none."""
     held = {_last(key): one for key, one in _opened(value).items() if number(one) is not None or _rate(one) is not None}
-    whole = {key: at for key, one in held.items() if (at := integer(one)) is not None}
+    whole = {key: at for key, one in held.items() if (at := _whole(one)) is not None}
     good = next((one for key, one in whole.items() if key in GOOD_COUNTS), -1)
     bad = next((one for key, one in whole.items() if key in BAD_COUNTS), -1)
     total = next((one for key, one in whole.items() if key in ALL_COUNTS), good + bad if min(good, bad) >= 0 else 0)
@@ -379,6 +478,10 @@ def stated(value: Row) -> Count | None:
         return None if rate is None else count(repr(rate), total, 1 if rate <= 1 else 100)
     except RefusedError:
         return None
+
+
+def _whole(value: object) -> int | None:
+    return int(value) if isinstance(value, str) and value.isdigit() and len(value) < 10 else integer(value)
 
 
 def _rate(value: object) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from comborun.rules.facts import Fact
-from comborun.rules.results.candidates import SUCCESS_LISTS, aggregate, episodes, rank
+from comborun.rules.results.candidates import SUCCESS_LISTS, aggregate, as_rows, episodes, rank
 from comborun.rules.results.episodes import decode_whole
 from comborun.rules.results.fields import FORMAT, NO_RECORD, TEXT_MOST, TORN, UNREADABLE, Identity, RefusedError
 
@@ -28,7 +28,7 @@ _GRADES = {"C": True, "I": False}
 
 def read(file: Whole) -> Iterator[Entry]:
     """The episodes of any document, else how many of them succeeded. Raises RefusedError."""
-    return found_in(decode_whole(file.text), file)
+    return found_in(as_rows(decode_whole(file.text)), file)
 
 
 def found_in(value: Any, file: Whole) -> Iterator[Entry]:

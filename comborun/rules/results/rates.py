@@ -73,7 +73,8 @@ def settled(counts: Sequence[Count], planned: int) -> Count | None:
 
 def not_settled(counts: Sequence[Count], planned: int) -> RefusedError:
     """The refusal of counts of which none is decided."""
-    return RefusedError(FORMAT, "several_counts", found=[part for one in counts for part in one.parts][:SHOWN], planned=planned)
+    found = [part for one in counts for part in one.parts][:SHOWN]
+    return RefusedError(FORMAT, "several_counts", found=found, planned=planned)
 
 
 def count(rate: str, episodes: int, scale: int = 1) -> Count:

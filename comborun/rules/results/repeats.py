@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import combinations
 
+from comborun.rules.results.episodes import COPY
 from comborun.rules.results.fields import INDEX, MISSING, TEXT_MOST, RefusedError, verdict_of
 
 TYPE_CHECKING = False
@@ -27,13 +28,15 @@ _NAMES = frozenset(
     {
         *("episode", "ep", "trial", "rollout", "task", "scene", "env", "environment", "house", "room", "level", "map"),
         *("id", "idx", "index", "i", "e", "n", "t", "number", "instance", "inst", "layout", "object", "obj", "variant"),
-        *("subset", "suite", "split", "goal", "instruction", "init", "state", "rank", "shard", "worker", "seed", "case"),
+        *("subset", "suite", "split", "goal", "instruction", "init", "state", "rank", "shard", "worker", "case"),
     }
 )
 """words in the names of fields that tell one episode from another"""
 _AGAIN = frozenset({"attempt", "retry", "run", "rerun", "time", "timestamp", "date", "version", "created", "started"})
 """words in the names of fields that differ when an episode runs again"""
-_PARALLEL = re.compile(r"(?:.*[^a-z])?(?:rank|shard|seed|worker|gpu|proc|process|device|replica)s?[-_=]?\d+", re.IGNORECASE)
+_PARALLEL = re.compile(
+    r"(?:.*[^a-z])?(?:rank|shard|seed|worker|gpu|proc|process|device|replica)s?[-_=]?\d+", re.IGNORECASE
+)
 """a part of a path that says that several processes wrote such files"""
 
 
@@ -63,6 +66,8 @@ def why_repeated(files: Iterable[tuple[str, Kept]], identity: Identity, span: Sp
     own = (identity.success, identity.policy_field, identity.environment_field, identity.seed)
     held = ({name for name, one in row.items() if not isinstance(one, float)} for _, _, row in told)
     shared = set.intersection(*held).difference(field.name for field in own)
+    if _copied(told, shared | {identity.success.name}, planned):
+        return {}
     known = shared - {identity.episode.name}
     names = sorted(known, key=lambda name: (not _words(name) & _NAMES, len({row[name] for _, _, row in told}), name))
     names = [name for name in names if not _words(name) & _AGAIN]
@@ -95,6 +100,20 @@ def _of_steps(told: list[Told], identity: Identity) -> bool:
     return contested and runs == len(episodes) and 2 * len(episodes) <= len(told)
 
 
+def _copied(told: list[Told], shared: set[str], planned: int) -> bool:
+    """Whether each row comes again in another file, under whatever index. Files that name processes are no copies."""
+    places: dict[frozenset[Any], list[str]] = {}
+    for path, _, row in told:
+        places.setdefault(frozenset((name, row.get(name)) for name in shared - {COPY}), []).append(path)
+    times, rest = divmod(len(told), planned)
+    again = all(len({*paths}) > 1 and not len(paths) % times for paths in places.values()) if times > 1 else False
+    return again and not rest and not _parallel({path for path, _, _ in told})
+
+
+def _parallel(paths: Iterable[str]) -> bool:
+    return all(any(_PARALLEL.fullmatch(part.partition(".")[0]) for part in path.split("/")) for path in paths)
+
+
 def _words(name: str) -> set[str]:
     """The words of a name: `scene`, `id` of `scene_id` and of `sceneId`."""
     return {one.lower() for one in _WORD.findall(name)}
@@ -110,7 +129,7 @@ def _by_file(told: list[Told], planned: int) -> dict[str, Any]:
     rows = list(files.values())
     if len(rows) < 2 or len({(path, index) for path, index, _ in told}) < len(told):
         return {}
-    parallel = all(any(_PARALLEL.fullmatch(part.partition(".")[0]) for part in path.split("/")) for path in files)
+    parallel = _parallel(files)
     if any(set(one[0][1]) != set(rows[0][0][1]) for one in rows):
         return {}
     equal = any(one == rows[0] for one in rows[1:])

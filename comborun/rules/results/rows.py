@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from comborun.rules.results.caught import ENDED_IN_EXCEPTIONS, OVERWRITTEN, SUSPECT
+from comborun.rules.results.caught import ASIDE
 from comborun.rules.results.codings import Coding
+from comborun.rules.results.counts import UNCLEAR_COMMA
 from comborun.rules.results.fields import NAMES_ANOTHER, RefusedError, order_of, read_row
 from comborun.rules.results.rates import Count
 from comborun.rules.results.readers import NOTHING, SAMPLES, JobLines
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from comborun.rules.facts import Fact
     from comborun.rules.results.readers import Entry, Reader
 
+VAGUE = ("unknown_format", "unknown_document", "unknown_list", "unknown_text", "rates_of_no_number")
+"""why a file that may be none of results is refused: another one is the better example"""
 NAMES_MOST = 5
 """names of policies or environments that a reason quotes"""
 
@@ -81,7 +84,7 @@ class Rows:
     def _take(self, entry: Entry) -> None:
         line, value, remark, order = entry
         if value is NOTHING:
-            self.remarks += [remark] if remark and remark.code in (ENDED_IN_EXCEPTIONS, SUSPECT, OVERWRITTEN) else []
+            self.remarks += [remark] if remark and remark.code in (*ASIDE, UNCLEAR_COMMA) else []
             return
         self.rows += 1
         if isinstance(value, RefusedError):
@@ -147,7 +150,7 @@ class Refusals:
         self.named = list(dict.fromkeys([*self.named, *other.named]))[:NAMES_MOST]
 
     def _take(self, count: int, why: Fact | None, line: int, file: str) -> None:
-        if not self.count:
+        if not self.count or (self.why and self.why.code in VAGUE and why and why.code not in VAGUE):
             self.why, self.line, self.file = why, line, file
         self.count += count
 

@@ -62,6 +62,8 @@ def test_what_runs_shows_its_progress_and_its_times() -> None:
     ended = only(Seen("grass_act").ended(records=100, successes=91, ended=NOW - 40))
     assert (ended.done, ended.successes, ended.seconds) == (100, 91, 60)
     assert only(Seen("grass_act", log=None)).idle == 100, "without a log it is idle since its start"
+    assert only(Seen("grass_act", changed=NOW - 60, written=NOW - 2)).idle == 2, "its newest record counts, too"
+    assert only(Seen("grass_act", changed=NOW - 3, written=NOW - 90)).idle == 3
 
 
 def test_an_attempt_that_goes_on_adds_to_what_was_done_before_it() -> None:
