@@ -33,6 +33,8 @@ ANSWERS: Mapping[str, tuple[Any, ...]] = {
     "monitor": (runs.Status, runs.AllRuns, runs.Report, Done),
     "status": (runs.Status,),
     "runs": (tuple[runs.ListedRun, ...],),
+    "disconnect": (grids.Disconnected,),
+    "view": (grids.Page, grids.Bundle, Done),
     "clean": (runs.Cleaned,),
     "explain": (runs.Causes, runs.Explanation, tuple[runs.Explanation, ...]),
     "logs": (runs.Log, Done),

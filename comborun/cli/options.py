@@ -10,7 +10,7 @@ import click
 
 from comborun.answers import Done
 from comborun.api.named import GridChoice, HostChoice
-from comborun.cli.terminal import TERMINAL, show_record, show_text
+from comborun.cli.terminal import TERMINAL, show_json, show_record, show_text
 from comborun.errors import UserError
 from comborun.remote.runs import copy_of, plan_of, remembered
 from comborun.remote.transport import LOCAL
@@ -198,7 +198,8 @@ def completion(shell: str, as_json: bool) -> None:
 
 @click.command()
 @click.argument("host", required=False, shell_complete=offers("hosts"))
-def disconnect(host: str | None) -> None:
+@json_option
+def disconnect(host: str | None, as_json: bool) -> None:
     """End the connections to a host, or to all hosts, that earlier commands have kept open.
 
     Nothing that runs on a host ends. A ControlMaster of your own stays.
@@ -210,8 +211,13 @@ def disconnect(host: str | None) -> None:
     from comborun.remote.ssh.keeping import all_kept
 
     found = [(one.host, one) for one in all_kept()]
-    ended = [name for name, one in found if host in (None, name) and one.end()]
-    for name in dict.fromkeys(ended):
+    ended = dict.fromkeys(name for name, one in found if host in (None, name) and one.end())
+    if as_json:
+        from comborun.answers.grids import Disconnected
+
+        show_json(Disconnected(tuple(ended)))
+        return
+    for name in ended:
         click.echo(harmless(f"disconnected from {name}"))
     if not ended:
         click.echo("no connection is kept" + (harmless(f" to {host}") if host else ""))

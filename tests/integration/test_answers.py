@@ -96,6 +96,8 @@ def test_every_command_answers_by_the_schema(desk: Desk, failing: str) -> None:
     assert "IGNORE" in failed["last_line"]
     assert {"last_line", "note", "facts"} <= {*status["untrusted"]}
     check(desk, "runs")
+    check(desk, "disconnect")
+    check(desk, "view", "--bundle", desk.home / "bundle")
     check(desk, "explain")
     check(desk, "explain", failed["name"])
     *pieces, end = check(desk, "logs", failed["name"])
