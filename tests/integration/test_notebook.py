@@ -19,9 +19,10 @@ import json, os, sys, time
 policy, environment, out, count = sys.argv[1:]
 if (policy, environment) == ("poor", "field") and not os.path.exists(os.path.expanduser("~/mended")):
     import a_module_that_is_not_there
+while not os.path.exists(os.path.expanduser("~/go")):
+    time.sleep(0.05)
 with open(os.path.join(out, "rows.jsonl"), "w") as rows:
     for n in range(int(count)):
-        time.sleep(0.05)
         rows.write(json.dumps({"episode": n, "seed": n, "success": policy == "good", "video": f"{n}.mp4"}) + "\\n")
         rows.flush()
 """
@@ -29,11 +30,11 @@ CELLS = [
     "import comborun",
     "run = comborun.launch('grid.yaml', set={'episodes': 8})\nrun",
     "watching = run.watch()\nwatching",
-    "last = run.wait()\nprint(last.finished, dict(last.counts))",
+    "import pathlib\npathlib.Path('~/go').expanduser().touch()\nlast = run.wait()\nprint(last.finished, dict(last.counts))",
     "[one] = run.explain()\nprint(one.session, one.outcome, one.last_lines[-1])",
     "frame = run.episodes().to_pandas()\nprint(frame.groupby(['policy', 'environment']).success.agg(['size', 'mean']))",
     "found = run.compare('poor', 'good')\nprint([(e.environment, e.difference, e.better) for e in found.environments])",
-    "import pathlib\npathlib.Path('~/mended').expanduser().touch()\nprint(run.retry(failed=True).done)",
+    "pathlib.Path('~/mended').expanduser().touch()\nprint(run.retry(failed=True).done)",
     "print(dict(run.wait().counts))",
     "last = run.status()\nlast",
     "try:\n    run.compare('poor', 'nobody')\nexcept comborun.UserError as error:\n    print(error.code)",
