@@ -30,7 +30,8 @@ for place, job in enumerate(json.load(open(jobs))["jobs"]):
             os.kill(os.getpid(), 11)
         while job["name"] == "hall" and os.path.exists("gate"):
             time.sleep(0.02)
-        row = {"environment": job["name"], "episode": episode, "success": episode % 2 == 0, "seed": job["seed"] + episode}
+        row = {"environment": job["name"], "episode": episode, "seed": job["seed"] + episode}
+        row["success"] = episode % 2 == 0
         with open(f"{output}/rows_{rank}.jsonl", "a") as file:
             file.write(json.dumps(row) + "\\n")
 """
@@ -47,9 +48,13 @@ class Lab:
         words = f"{shlex.quote(sys.executable)} runner.py {{file.jobs.json}} {{output_dir}} {bad} {how}"
         jobs = '[{name: "{environment}", n: "{episodes}", seed: "{seed}"}]'
         entries = {
-            **{"policies": "[good]", "environments": "[maze, hall, yard]", "episodes": "3", "together": "environments"},
-            **{"files": f"{{jobs.json: {{jobs: {jobs}}}}}", "retry": "{crashed: {times: 1, wait: 0}}"},
-            **{"limits": "{breaker: 0}"},
+            "policies": "[good]",
+            "environments": "[maze, hall, yard]",
+            "episodes": "3",
+            "together": "environments",
+            "files": f"{{jobs.json: {{jobs: {jobs}}}}}",
+            "retry": "{crashed: {times: 1, wait: 0}}",
+            "limits": "{breaker: 0}",
         }
         return self.desk.grid(command=words, **{**entries, **keys})
 
@@ -143,7 +148,7 @@ def test_a_changed_environment_is_evaluated_again_without_the_others(lab: Lab) -
     override = "[{when: {environment: hall}, episodes: 5}]"
     lab.desk.combo("run", lab.grid(overrides=override), "--changed", "rerun", timeout=120, code=0)
     assert {len(lab.ends(f"{name}_good")) for name in ("maze", "hall", "yard")} == {1}
-    (again,) = [path for path in lab.desk.runs[0].glob("sessions/hall_good_*/attempt-1/end")]
+    (again,) = lab.desk.runs[0].glob("sessions/hall_good_*/attempt-1/end")
     assert json.loads(again.read_text())["records"] == 5
 
 
