@@ -12,22 +12,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from comborun.rules.vocabulary import several
 
 
 class UserError(Exception):
     code, exit_code = "mistake", 2
+    """a stable word, and the exit code of a command"""
+    place = ""
+    """file:line:column of the first mistake in a grid"""
+    problems: tuple[Problem, ...] = ()
+    """every mistake in a grid"""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
-
-    def as_data(self) -> dict[str, object]:
-        """For programs: what `--json` answers."""
-        return {"code": self.code, "message": self.message, "hint": self.hint}
 
     @property
     def headline(self) -> str:
@@ -82,12 +83,9 @@ class GridError(UserError):
         if more := count - len(shown):
             shown.append(f"and {more} more of these kinds")
         super().__init__(f"{file or first.file} has {several(count, 'mistake')}\n" + "\n".join(shown))
-        self.problems = problems
+        self.problems, self.place = problems, first.place
         if len(problems) == 1 and file in ("", first.file):  # the first line names the cause
             self.message, self.hint = f"{first.place}: {first.message}", first.hint
-
-    def as_data(self) -> dict[str, object]:
-        return {**super().as_data(), "problems": [asdict(one) for one in self.problems]}
 
 
 class HostError(UserError):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
+from comborun.answers import runs
 from comborun.model.plan import Plan, Session
 from comborun.model.resources import ServerInstance
 from comborun.monitor.observe import History, RunView
@@ -52,11 +52,21 @@ class Explanation:
         lines = [indented(line) for line in log.decode("utf-8", "replace").split("\n")]
         return replace(self, last_lines=tuple(line for line in lines if line)[-MOST_LINES:])
 
-
-def to_document(explanation: Explanation) -> dict[str, Any]:
-    commands = [{"command": f"combo {one.words}", "does": one.does} for one in explanation.commands]
-    reasons = {"reasons": [harmless(say(one)) for one in explanation.reasons], "facts": data_of(explanation.reasons)}
-    return {**asdict(replace(explanation, reasons=())), **reasons, "commands": commands}
+    @property
+    def answer(self) -> runs.Explanation:
+        return runs.Explanation(
+            run=self.run,
+            session=self.session,
+            policy=self.policy,
+            environment=self.environment,
+            state=self.state,
+            outcome=self.outcome,
+            attempt=self.attempt,
+            reasons=tuple(harmless(say(one)) for one in self.reasons),
+            commands=tuple(runs.NextCommand(f"combo {one.words}", one.does) for one in self.commands),
+            last_lines=self.last_lines,
+            facts=self.reasons,
+        )
 
 
 def explain(view: RunView, history: History, status: RunStatus, name: str) -> Explanation:
@@ -102,8 +112,8 @@ def _alive(subject: Subject) -> Iterator[Fact]:
         yield Fact("no_progress_since", at=seen.stalled, seconds=subject.now - seen.stalled)
     else:
         yield from seen.facts
-    if seen.idle is not None:
-        yield Fact("log_grew", ago_s=seen.idle)
+    if seen.idle is not None and seen.latest.log_changed:
+        yield Fact("log_grew", ago_s=max(0.0, subject.now - seen.latest.log_changed))
     limits = subject.session.watch
     if limits.stall_s:
         yield Fact("stall_limit", seconds=limits.stall_s)

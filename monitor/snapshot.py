@@ -235,6 +235,8 @@ class Attempt(NamedTuple):
     """counts of its result files while it runs"""
     log_size: int = 0
     log_changed: float | None = None
+    written: float | None = None
+    """when a running one last wrote a record or a file; None if unknown"""
     tail: bytes = b""
     """the last bytes of the log: untrusted"""
     counter: LogProgress = NOTHING
@@ -255,6 +257,11 @@ class Attempt(NamedTuple):
     @property
     def counts(self) -> Counts:
         return self.end.counts if self.end else self.live
+
+    @property
+    def last_sign(self) -> float | None:
+        """When it last wrote a record, a file or a line of its log; at least its start."""
+        return max(filter(None, (self.log_changed, self.written, self.started)), default=None)
 
     @property
     def started(self) -> float | None:

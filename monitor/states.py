@@ -99,7 +99,7 @@ def _with_state(status: SessionStatus, case: Case) -> SessionStatus:
         one = Attempt(status.name, case.next_task.attempt)
     begin, end, started = one.begin, one.end, one.started
     until = (end.ended or None) if end else case.now if one.alive else None
-    idle = one.log_changed or started
+    idle = one.last_sign
     queued = rule.life is Life.QUEUED
     status = status._replace(
         life=rule.life,

@@ -192,9 +192,10 @@ class TryResult:
 
     @property
     def counts(self) -> bool:
-        """Whether the results of such a session count, and no line for `results:` would make more of them count."""
-        counts = self.end.counts
-        return not counts.proposes and (counts.verdicts > 0 or self.end.completeness == "complete")
+        """Whether the results of such a session count, none is refused, and no line for `results:` would make more of
+        them count."""
+        counts, complete = self.end.counts, self.end.completeness == "complete"
+        return not counts.proposes and (complete or (counts.verdicts > 0 and not counts.refused))
 
     @property
     def command(self) -> str:

@@ -134,7 +134,9 @@ _LOOKS = frozenset({"probe", "sample"})
 
 
 def _here(transport: Transport) -> LocalTransport | None:
-    return transport if isinstance(transport, LocalTransport) and transport.host == LOCAL else None
+    if isinstance(transport, LocalTransport) and transport.host == LOCAL and transport.forks:
+        return transport
+    return None
 
 
 def _verb(*words: str) -> int:

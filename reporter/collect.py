@@ -64,6 +64,7 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
     return replace(
         collected,
         plan=plan,
+        by_run=True,
         sessions=histories,
         aside=tuple(_history(directory, session) for session in whole.sessions if session.flag),
         done=MappingProxyType(parse(_text(directory / RUN.done))),
@@ -321,7 +322,7 @@ def _unmatched(directory: Path, name: PurePosixPath, session: Session) -> Iterat
     rules = session.results
     folder = _folder(directory, [str(name)], session, "")
     keys = {"files": f"**/*{name.suffix}"}
-    if found := uncounted(folder.read(), folder.identity, (session.first, session.count), keys):
+    if found := uncounted(folder, (session.first, session.count), keys):
         yield Defect(str(name), 0, say(Fact(found.code, **{**found.fields, "file": "", "taken": list(rules.files)})))
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
@@ -86,6 +88,9 @@ def write_report(
 ) -> Summary:
     """Write every file of the report, the page before the figures. Videos are looked for in `directory`."""
     report = summarize(collected, ranked=ranked)
+    if not collected.by_run:
+        looks = _looks(output / "final_benchmark_report.json", report.summary)
+        report = replace(report, summary=replace(report.summary, looks=looks))
     drawn = figures(report, files=bool(forms))
     sheet = contact_sheet(directory, report.episodes, output) if directory else None
     sections = page.page(report.summary)
@@ -107,6 +112,24 @@ def write_report(
             with suppress(OSError):
                 path.unlink()
     return report.summary
+
+
+def _looks(earlier: Path, summary: Summary) -> tuple[int, ...]:
+    """Completed episodes at each report of a folder that grows, this one last; empty at the first one.
+
+    An earlier report counts as a look if it compared the same policies with fewer episodes.
+    """
+    try:
+        found = json.loads(earlier.read_text("utf-8"))
+        before = [*found.get("looks", []), found["totals"]["completed"]]
+        known = found["run"] == summary.run and found["comparisons"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return ()
+    now = summary.totals.completed
+    if not known or not summary.comparisons.all or not all(type(one) is int for one in before):
+        return ()
+    looks = [*sorted({one for one in before if 0 < one < now}), now]
+    return (*looks,) if len(looks) > 1 else ()
 
 
 def report_between(before: Collected, after: Collected, output: Path) -> Between:

@@ -25,7 +25,7 @@ from comborun.words.rows import why_not_counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from comborun.cli.options import GridChoice
+    from comborun.api.named import GridChoice
     from comborun.grid import Grid
     from comborun.model.plan import Session
     from comborun.rules.results.counts import Counts

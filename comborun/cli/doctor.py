@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from comborun.cli.options import HostChoice, json_option, root_options
+from comborun.cli.options import json_option, root_options
 from comborun.cli.terminal import SOME_DID_NOT, show_json, working
 from comborun.grid import load_grid
 from comborun.remote.grids import with_policies
@@ -24,6 +24,8 @@ from comborun.words.doctor import told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from comborun.api.named import HostChoice
 
 _SYMBOLS = {Level.ERROR: "✗", Level.WARNING: "!", Level.NOTE: "·", Level.OK: "✓"}
 _STYLES = {Level.ERROR: "bold red", Level.WARNING: "bold yellow", Level.NOTE: "cyan", Level.OK: "green"}

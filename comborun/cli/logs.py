@@ -9,20 +9,18 @@ import shutil
 import stat
 import sys
 import tempfile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.cli.options import Target, json_option, of_run_option, sessions_argument
+from comborun.api.looking import causes_of, explanations
+from comborun.cli.options import json_option, of_run_option, sessions_argument
 from comborun.cli.terminal import note, program, show_json, wrapped
 from comborun.errors import UserError
 from comborun.model.attempt import SLURM
 from comborun.monitor.addressing import sessions_of
-from comborun.monitor.classify import classify
-from comborun.monitor.explain import MOST_LINES, Explanation, explain_server, server_names, to_document
-from comborun.monitor.explain import explain as explain_session
-from comborun.monitor.observe import History
+from comborun.monitor.explain import Command, Explanation
 from comborun.monitor.snapshot import ServerStatus
 from comborun.monitor.watch import once
 from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED
@@ -31,7 +29,6 @@ from comborun.remote.logs import (
     LogPosition,
     attach_command,
     can_be_shown,
-    end_of_log,
     follow,
     follow_command,
     is_open,
@@ -43,7 +40,8 @@ from comborun.remote.logs import (
 from comborun.remote.program import refuse_elsewhere
 from comborun.remote.transport import LOCAL
 from comborun.rules.counting import shown
-from comborun.rules.names import SERVERS, RunLayout
+from comborun.rules.names import RunLayout
+from comborun.rules.vocabulary import first_of, several
 from comborun.text import harmless
 from comborun.words import say
 from comborun.words.endings import outcome_words
@@ -51,10 +49,16 @@ from comborun.words.endings import outcome_words
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from comborun.api.named import Target
     from comborun.model.attempt import Begin
+    from comborun.monitor.causes import RunCauses
     from comborun.monitor.status import SessionStatus
     from comborun.monitor.watch import Source
     from comborun.remote.logs import LogPiece
+
+
+_MOST_NAMED = 8
+"""sessions of a cause that are named"""
 
 
 @click.command()
@@ -284,34 +288,46 @@ def _control_folder() -> Path:
 
 
 @click.command()
-@sessions_argument("sessions", required=True, metavar="SESSION")
+@sessions_argument("sessions", metavar="[SESSION]")
 @of_run_option
 @json_option
 def explain(sessions: tuple[str, ...], target: Target, as_json: bool) -> None:
     """Explain why a session does not run, what it does, or how it ended, and how to continue.
 
+    Without a session: what went wrong in the run, equal causes together, each with the next step.
+
     \b
+    combo explain                        all failures of the newest run
     combo explain stairs_flat
     combo explain flat stairs            its policy and its environment
     combo explain vlm                    a model server
     """
-    source, layout, found = target.source(), RunLayout(target.directory), list[Explanation]()
-    view, history = source.view, source.fold(History())
-    status = classify(view, history)
-    for session in sessions_of(source, sessions, note, guess=True):
-        if session in server_names(view.plan):
-            one = explain_server(view, status, session)
-            log = layout.attempt(SERVERS + session, one.attempt).log if one.attempt else ""
-        else:
-            one, attempts = explain_session(view, history, status, session), history.of(session)
-            log = layout.attempt(session, one.attempt).log if attempts and attempts[-1].log_size else ""
-        found.append(one.with_log(end_of_log(target.transport, PurePosixPath(log), 2 * MOST_LINES)) if log else one)
+    if not sessions:
+        _explain_run(causes_of(target), target.options, as_json=as_json)
+        return
+    found = explanations(target, sessions)
     if as_json:
-        documents = [to_document(one) for one in found]
-        show_json(documents[0] if len(documents) == 1 else documents)
+        answers = [one.answer for one in found]
+        show_json(answers[0] if len(answers) == 1 else answers)
         return
     for one in found:
         _show(one, target.options)
+
+
+def _explain_run(found: RunCauses, options: str, *, as_json: bool) -> None:
+    if as_json:
+        show_json(found.answer)
+        return
+    said = say(found.summary) if found.causes else "nothing has gone wrong"
+    click.echo(f"{click.style(harmless(found.run), bold=True)}: {said}")
+    for line in found.advice:
+        click.echo(wrapped(harmless(line), "! "))
+    for one in found.causes:
+        kind = one.failure.row.words if one.failure else ""
+        click.echo(f"\n{click.style(one.words, bold=True)}{f' ({kind})' if kind and kind not in one.words else ''}")
+        click.echo(wrapped(f"{several(len(one.names), 'session')}: {first_of(one.names, _MOST_NAMED)}", "  "))
+        click.echo(wrapped(f"next: {say(one.step)}", "  "))
+        _show_commands(one.commands, options)
 
 
 def _show(found: Explanation, options: str) -> None:
@@ -327,9 +343,13 @@ def _show(found: Explanation, options: str) -> None:
         click.echo(f"\nThe end of its log (attempt {found.attempt}):")
     for line in found.last_lines:
         click.echo(f"  {click.style(line, dim=True)}")
-    words = [f"{program()} {one.words}{options}" for one in found.commands]
-    width = max(map(len, words), default=0)
-    if words:
+    if found.commands:
         click.echo()
-    for line, one in zip(words, found.commands, strict=True):
+    _show_commands(found.commands, options)
+
+
+def _show_commands(commands: Sequence[Command], options: str) -> None:
+    words = [f"{program()} {one.words}{options}" for one in commands]
+    width = max(map(len, words), default=0)
+    for line, one in zip(words, commands, strict=True):
         click.echo(f"  {line.ljust(width)}  {click.style(one.does, dim=True)}")

@@ -34,7 +34,7 @@ from comborun.words.times import duration
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from comborun.cli.options import GridChoice, HostChoice
+    from comborun.api.named import GridChoice, HostChoice
     from comborun.grid import Grid
     from comborun.model.placement import Budgets, Component, Layout
     from comborun.model.plan import Plan

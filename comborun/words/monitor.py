@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from comborun.rules.endings.failures import words_of
+from comborun.rules.endings.failures import mend, words_of
 from comborun.rules.facts import Fact, facts_of
 from comborun.rules.room.waits import WaitFor
 from comborun.rules.vocabulary import Cause, amount, first_of, several
@@ -445,6 +445,12 @@ WORDS: Words = {
     "after_waits": "the grid's last command runs once all sessions have ended: {sessions} have not",
     "after_ended": "it ended[ after {seconds:duration}][: {how}]",
     "after_runs": "it has been running for {seconds:duration}",
+    # causes that sessions share
+    "shared_causes": "{causes:cause}, {sessions:session}",
+    "look_at_stalled": "see in its window whether it still works; `limits: {{stall_after: ...}}` would end it",
+    "retry_will_come": "nothing: another attempt comes by itself",
+    "mend_stopped": "resume the run when it shall go on",
+    "mend_failure": lambda fact: mend(fact.text("failure")),
     # what stop and resume would do
     "stop_unseen": "{run} on {host}: what runs is not known",
     "stop_ends": _stop_ends,

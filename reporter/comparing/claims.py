@@ -68,7 +68,7 @@ def claims(
         decided=(
             *(_overall(one, alpha) for one in _ordered(comparisons.overall) if one.decided),
             *(
-                f"{_claim(one)}{_unknown(one, causes)}"
+                f"{_claim(one)}{unknown_words(one, causes)}"
                 for group in groups
                 for one in _ordered(group.comparisons)
                 if one.decided
@@ -84,7 +84,7 @@ def claims(
             ),
             *([f"Not decided overall: {_pairs(overall)}.{_limits(overall)}"] if overall else ()),
             *(
-                f"Only among completed episodes: {_claim(one)}{_unknown(one, causes)}"
+                f"Only among completed episodes: {_claim(one)}{unknown_words(one, causes)}"
                 for group in groups
                 for one in _ordered(group.comparisons)
                 if one.only_completed
@@ -119,9 +119,9 @@ def _claim(comparison: Comparison) -> str:
     swapped = comparison.difference < 0
     first, second = (comparison.rate_b, comparison.rate_a) if swapped else (comparison.rate_a, comparison.rate_b)
     so_far = "So far " if comparison.so_far else ""
-    stopped = comparison.sequential and comparison.sequential.stopped_early
-    leans = stopped and not comparison.so_far
-    leaning = " Stopped early, so the difference is exaggerated; the interval accounts for it." if leans else ""
+    leaning = (
+        " Stopped early, so the difference is exaggerated; the interval accounts for it." if comparison.leans else ""
+    )
     return (
         f"{so_far}{_beats(comparison)} in {comparison.environment}: {_rate(first)} against {_rate(second)},"
         f" {_size(comparison)}, {_basis(comparison)},"
@@ -151,7 +151,7 @@ def _basis(comparison: Comparison) -> str:
     return f"{comparison.paired_word} ({comparison.test})"
 
 
-def _unknown(comparison: Comparison, causes: Causes) -> str:
+def unknown_words(comparison: Comparison, causes: Causes) -> str:
     """The number of episodes that the claim leaves out, why they are missing, and what they change if they count."""
     reasons = [
         f"{count} of {policy}" + (f" ({cause})" if (cause := causes.get((policy, comparison.environment))) else "")
@@ -250,8 +250,12 @@ def _graded(graded: Graded) -> str:
         low, high = 1 - high, 1 - low
     chance = max(graded.chance, 1 - graded.chance)
     n = "n = " + " and ".join(dict.fromkeys(map(str, graded.n)))
+    where = _where(graded)
+    if graded.only_successes:
+        succeeded = f"{graded.n[0]} episodes in which both" if graded.paired else f"{n} episodes that"
+        where = f"Of the {succeeded} succeeded {where[0].lower()}{where[1:]}, and of no others,"
     return (
-        f"{_where(graded)} {graded.ahead} has more {graded.metric} than {graded.behind}: in {fraction(chance)} % of"
+        f"{where} {graded.ahead} has more {graded.metric} than {graded.behind}: in {fraction(chance)} % of"
         f" {'the same episodes' if graded.paired else 'episodes drawn from each'} [{fraction(low)}, {fraction(high)}]"
         f" (equal values count half), interquartile mean {number(first)} against {number(second)}, {graded.test},"
         f" {n}, Holm p {p_value(graded.p_holm)}.{limits(graded.facts)}"

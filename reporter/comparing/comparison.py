@@ -118,6 +118,11 @@ class Comparison(Tested):
     """whether more episodes may come"""
 
     @property
+    def leans(self) -> bool:
+        """Whether the difference is too far from 0, since the test stopped early."""
+        return bool(self.sequential and self.sequential.stopped_early and not self.so_far)
+
+    @property
     def paired(self) -> bool:
         """Whether the same episodes were compared."""
         return self.pairs is not None
@@ -263,11 +268,11 @@ def overall_of(meetings: Sequence[Meeting]) -> Overall:
         range=(min(one.difference for one in seen), max(one.difference for one in seen)),
         heterogeneity=heterogeneity(seen),
         unknown=(sum(len(one.a.unknown) for one in meetings), sum(len(one.b.unknown) for one in meetings)),
-        facts=_of_all(meetings),
+        facts=of_all(meetings),
     )
 
 
-def _of_all(meetings: Sequence[Meeting]) -> tuple[Fact, ...]:
+def of_all(meetings: Sequence[Meeting]) -> tuple[Fact, ...]:
     """Each fact once, with the environments that it limits."""
     found: list[tuple[Fact, list[str]]] = []
     for met in meetings:

@@ -21,10 +21,12 @@ from comborun.reporter.comparing.comparison import (
     Tested,
     comparison_of,
     corrected,
+    of_all,
     overall_of,
 )
 from comborun.reporter.comparing.pairing import Arm, Meeting, Side, arm, count_pairs, meet
-from comborun.reporter.counting.measures import ERRORED, KINDS, EpisodeEnds
+from comborun.reporter.counting.measures import ERRORED, KINDS, NO_FIELDS, EpisodeEnds
+from comborun.reporter.evidence.fields import Fields
 from comborun.reporter.evidence.starts import Settled, starts_of
 from comborun.reporter.json_types import Range, Rounded
 from comborun.reporter.merge import MergedCombo
@@ -49,6 +51,8 @@ class Scores:
 
     arm: Arm
     values: Mapping[int, float]
+    only_successes: bool = False
+    """whether only successful episodes have a value"""
 
     @property
     def by_start(self) -> list[float]:
@@ -72,6 +76,8 @@ class Graded(Tested):
     """interquartile means of a and of b; over environments their means"""
     paired: bool
     unknown: tuple[int, int]
+    only_successes: bool = False
+    """whether only successful episodes of a or of b have a value"""
 
     @property
     def test(self) -> str:
@@ -90,10 +96,11 @@ class Graded(Tested):
         return (1 + self.interval[0]) / 2, (1 + self.interval[1]) / 2
 
 
-def scores(combo: MergedCombo, metric: str, settled: Settled | None = None) -> Scores:
+def scores(combo: MergedCombo, metric: str, settled: Settled | None = None, fields: Fields = NO_FIELDS) -> Scores:
     ran = [record for record in combo.accepted if record.verdict is not Verdict.ERRORED]
-    found = [(record, value) for record in ran if (value := record.metric(metric)) is not None]
+    found = [(record, value) for record in ran if (value := fields.value(record, metric)) is not None]
     values = {record.episode: value for record, value in found}
+    only_successes = len(found) < len(ran) and all(record.verdict is Verdict.SUCCESS for record, _ in found)
     scored = replace(
         arm(combo, settled),
         completed=frozenset(values),
@@ -101,7 +108,7 @@ def scores(combo: MergedCombo, metric: str, settled: Settled | None = None) -> S
         starts=starts_of([record for record, _ in found], settled),
         errored=frozenset(record.episode for record in combo.accepted) - values.keys(),
     )
-    return Scores(scored, values)
+    return Scores(scored, values, only_successes)
 
 
 def compare_graded(metric: str, environments: Mapping[str, Sequence[Scores]]) -> tuple[Graded, ...]:
@@ -123,6 +130,7 @@ def compare_graded(metric: str, environments: Mapping[str, Sequence[Scores]]) ->
 
 
 def _graded(metric: str, meetings: Sequence[tuple[str, Scores, Scores]]) -> Graded:
+    met = [meet(environment, a.arm, b.arm) for environment, a, b in meetings]
     cells = [_effect(a, b) for _, a, b in meetings]
     difference, interval, p = _pooled(cells)
     sign = 1 if difference > 0 else -1
@@ -145,6 +153,8 @@ def _graded(metric: str, meetings: Sequence[tuple[str, Scores, Scores]]) -> Grad
         middle=(_mean_of_middles(a for a, _ in sides), _mean_of_middles(b for _, b in sides)),
         paired=all(one.pairs for one in cells),
         unknown=(sum(one for one, _ in unknown), sum(one for _, one in unknown)),
+        only_successes=any(one.only_successes for side in sides for one in side),
+        facts=met[0].facts if len(met) == 1 else of_all(met),
     )
 
 

@@ -15,6 +15,7 @@ from comborun.model.work import Combo, Spans, describe, grouped, size
 from comborun.reporter.counting.ending import ComboEnding, ending
 from comborun.reporter.counting.measures import (
     LIMIT,
+    NO_FIELDS,
     Balanced,
     EpisodeEnds,
     FailureKinds,
@@ -25,6 +26,7 @@ from comborun.reporter.counting.measures import (
     metrics,
     time_to_success,
 )
+from comborun.reporter.evidence.fields import Fields
 from comborun.reporter.json_types import Share, TextOrNull
 from comborun.reporter.merge import MergedCombo
 from comborun.reporter.records.collected import SessionHistory
@@ -203,6 +205,11 @@ class ComboSummary:
         return combo_name(self.policy, self.environment)
 
     @property
+    def leans(self) -> bool:
+        """Whether its rate leans away from the others', since it stopped early: † in tables"""
+        return bool(self.not_needed and self.rate and self.rate.n)
+
+    @property
     def rate_of_planned(self) -> Proportion | None:
         """Of all planned episodes, as if those without a verdict had failed; None without completed episodes."""
         if self.counts is None or self.rate is None or not self.counts.completed:
@@ -235,6 +242,7 @@ class ComboData:
     ends: EpisodeEnds | None
     not_needed: int
     """number of episodes"""
+    fields: Fields = NO_FIELDS
 
     @property
     def records(self) -> Sequence[EpisodeRecord]:
@@ -248,7 +256,7 @@ class ComboData:
     @property
     def means(self) -> tuple[MetricMean, ...]:
         if not (tally := self.tally):
-            return metrics(self.records, self.wanted, self.groups)
+            return metrics(self.records, self.wanted, self.groups, self.fields)
         names = self.wanted or tuple(tally.metrics)[:LIMIT]
         found = ((name, tally.metrics[name]) for name in names if name in tally.metrics)
         return tuple(MetricMean(name, mean, tally.episodes, None, None) for name, mean in found)

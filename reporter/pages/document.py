@@ -7,14 +7,12 @@ docstring below the field. KEYS says which fields of a class the document shows,
 from __future__ import annotations
 
 import json
-import re
-import sys
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import cache, partial
-from linecache import getlines
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
+from comborun.model.codec import field_docs
 from comborun.reporter.comparing.comparison import Comparison, Overall
 from comborun.reporter.comparing.family import EnvironmentComparisons
 from comborun.reporter.comparing.graded import Graded, KindComparison
@@ -39,20 +37,20 @@ KEYS: Mapping[type, str] = {
         sequential_seconds=timing.sequential bound_seconds=timing.bound policies environments combos totals
         family=comparisons.size claims=claims.decided undecided=claims.left_open
         comparisons=comparisons.all overall=comparisons.overall graded?=comparisons.graded failure_kinds?=kinds
-        trends? detectable=comparisons.environments means=macro_means strengths? attempts=timing.spans
+        trends? detectable=comparisons.environments means=macro_means strengths? looks? attempts=timing.spans
         quality canary? provenance""",
     ComboSummary: """
         policy environment unit planned completed=counts.completed successes=counts.successes
         errored=counts.errored missing=counts.missing measured?=counts.measured missing_episodes=counts.which_missing
         success_rate=rate.rate interval=rate.interval
         success_rate_of_planned=rate_of_planned.rate interval_of_planned=rate_of_planned.interval
-        bounds balanced letters retried outcome=ending.outcome cause=ending.cause warnings=ending.warnings
+        bounds balanced letters leans retried outcome=ending.outcome cause=ending.cause warnings=ending.warnings
         attempts=ending.attempts seconds=ending.seconds peak_memory_kib=ending.peak_memory
         metrics=metrics_by_name failures time_to_success not_needed?""",
     Totals: "combos planned completed successes errored missing measured? attempts",
     Proportion: "successes n",
     Balanced: "success_rate=rate.rate interval=rate.interval successes=rate.successes n=rate.n copies each",
-    MetricMean: "mean n starts? interval percentiles",
+    MetricMean: "mean n only? starts? interval percentiles",
     FailureKinds: "field kinds other untold",
     TimeToSuccess: "field unit median=curve.median untimed",
     Comparison: f"""
@@ -64,7 +62,7 @@ KEYS: Mapping[type, str] = {
         worst_difference? paired_environments=paired range heterogeneity facts?""",
     Graded: f"""
         metric environments a b n paired test interquartile_means=middle chance interval=chance_interval
-        {_P} {_LEFT_OPEN} more=better facts?""",
+        {_P} {_LEFT_OPEN} only_successes? more=better facts?""",
     KindComparison: f"""
         kind environments?=found.environments environment?=found.environment
         {_FOUND} more=found.better""",
@@ -220,23 +218,8 @@ def _attribute(owner: type, name: str) -> tuple[Any, str] | None:
     """The type and the docstring of a field or a property; None if the class has none of this name."""
     if name in _hints(owner):
         known = (base for base in owner.__mro__ if base.__module__ != "builtins")
-        docs = (_docs(base.__module__).get((base.__name__, name)) for base in known)
+        docs = (field_docs(base.__module__).get((base.__name__, name)) for base in known)
         return _hints(owner)[name], next(filter(None, docs), "")
     found = getattr(owner, name, None)
     function = getattr(found, "fget", None) or getattr(found, "func", None)
     return (_hints(function)["return"], function.__doc__ or "") if function else None
-
-
-_CLASS = re.compile(r"^class (\w+)(.+?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
-_FIELD = re.compile(r'^    (\w+): [^\n]+\n    """(.+?)"""', re.MULTILINE | re.DOTALL)
-
-
-@cache
-def _docs(module: str) -> dict[tuple[str, str], str]:
-    """The texts below the fields of a module's classes, which Python itself does not keep."""
-    source = "".join(getlines(sys.modules[module].__file__ or ""))  # empty where only bytecode is installed
-    return {
-        (name, field): " ".join(text.split())
-        for name, body in _CLASS.findall(source)
-        for field, text in _FIELD.findall(body)
-    }

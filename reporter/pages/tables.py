@@ -44,13 +44,16 @@ NAMED, NAMED_LENGTH = 3, 50
 """environments in a cell, and their characters together"""
 STRENGTHS = (
     "Log-odds that an episode goes better than one of an average policy in the same environment; equal ends count half."
-    " Policies that did not meet are compared through others. The intervals cover all strengths at once."
+    " Policies that did not meet are compared through others. The intervals cover all strengths at once, with"
+    " 5 % of error of their own: beside the claims of this report, which share another 5 %."
 )
 NO_STRENGTHS = (
     "There are none: the run may stop early or is not over, policies are not connected by environments that they share,"
     " or one of them always won or always lost."
 )
+_ONLY = {"success": "successes", "failure": "failures"}
 _UNPLANNED = ", not CASM as planned"
+LEANS = "† Stopped early: the number of episodes depends on how they went, so this number leans away from the others."
 EARLY = "† Some of its environments stopped early, where the number of episodes depends on how they went."
 
 
@@ -101,7 +104,7 @@ def columns(left: str, right: str = "", last: str = "") -> list[tuple[str, str]]
     return [(head, side) for side, heads in sides for head in heads.split("|") if head]
 
 
-def _filled(table: TextTable) -> TextTable:
+def filled(table: TextTable) -> TextTable:
     """Without the columns that are empty in all rows."""
     kept = [column for column, _ in enumerate(table.columns) if any(row[column] for row in table.rows)]
     rows = [[row[column] for column in kept] for row in table.rows]
@@ -145,7 +148,7 @@ def ranking(standing: Standing | None) -> TextTable | None:
     early = f" {EARLY}" if any(place.early for place in standing.places) else ""
     counts = "k/n" if standing.environment else "environments"
     heads = columns("policy", f"{mean}|95 % interval|{counts}", f"letters|{shown[0][1]} to {shown[-1][1]} %")
-    return _filled(TextTable("Ranking", heads, rows, f"{what}{lettered}{early}"))
+    return filled(TextTable("Ranking", heads, rows, f"{what}{lettered}{early}"))
 
 
 def forest(place: Place, axis: Sequence[tuple[float, str]]) -> str:
@@ -170,7 +173,7 @@ def means(summary: Summary) -> TextTable | None:
         return None
     ranked = any(mean.rank and mean.rank != (1, len(found)) for mean in found)
     early = f" {EARLY}" if any(mean.early for mean in found) else ""
-    return _filled(
+    return filled(
         TextTable(
             "Means over environments",
             columns("policy", "mean|95 % interval|rank|environments|episodes", "environments missing|not complete"),
@@ -224,7 +227,7 @@ def comparisons(found: Sequence[Comparison], title: str, note: str = "") -> Text
     rows = [
         [
             *(one.environment if several else "", one.a, one.b),
-            *(strong(points(one.difference), one), points_interval(one.interval)),
+            *(strong(f"{points(one.difference)}{'†' * one.leans}", one), points_interval(one.interval)),
             *(
                 holm_p(one),
                 _both(one.rate_a.n, one.rate_b.n),
@@ -235,7 +238,8 @@ def comparisons(found: Sequence[Comparison], title: str, note: str = "") -> Text
         for one in _smallest(found)
     ]
     heads = columns("environment|a|b", "a − b|95 % interval|p (Holm)|n", "test|better")
-    return _filled(TextTable(title, heads, rows, note, len(found)))
+    note = f"{note} {LEANS}".strip() if any(one.leans for one in found) else note
+    return filled(TextTable(title, heads, rows, note, len(found)))
 
 
 def graded(found: Sequence[Graded]) -> TextTable | None:
@@ -306,7 +310,7 @@ def failures(combos: Iterable[ComboSummary]) -> TextTable | None:
         rows.append([combo.policy, combo.environment, *map(str, cells)])
     kinds = [*((name, "right") for name in names), *columns("", "other kinds|not told|errored")]
     note = "Episodes, in the words of their records."
-    return _filled(TextTable("Failed episodes by kind", [*columns("policy|environment"), *kinds], rows, note))
+    return filled(TextTable("Failed episodes by kind", [*columns("policy|environment"), *kinds], rows, note))
 
 
 def metrics(combos: Sequence[ComboSummary]) -> TextTable | None:
@@ -328,7 +332,8 @@ def _metric(found: MetricMean | None) -> str:
     if found is None:
         return NOTHING
     starts = f", {found.starts} starts" if found.starts else ""
-    words, spread = f"{with_interval(found.mean, found.interval)} (n = {found.n}{starts})", found.percentiles
+    only = f", {_ONLY[found.only]} only" if found.only else ""
+    words, spread = f"{with_interval(found.mean, found.interval)} (n = {found.n}{only}{starts})", found.percentiles
     return f"{words}; {number(spread[0])} to {number(spread[1])}" if spread else words
 
 
@@ -345,8 +350,11 @@ def combos(summary: Summary, shown: Sequence[ComboSummary]) -> TextTable | None:
         if any(combo.counts.completed != combo.counts.planned for combo in shown if combo.counts)
         else "",
         "Succeeded without more means complete, and ended with exit code 0."
+        if summary.by_run
+        else ""
         if summary.planned
         else "Planned is what the records show: no plan says how many there should be.",
+        LEANS if any(combo.leans for combo in shown) else "",
     )
     heads = columns(
         "policy|environment",
@@ -354,7 +362,7 @@ def combos(summary: Summary, shown: Sequence[ComboSummary]) -> TextTable | None:
         "outcome",
     )
     rows = [[combo.policy, combo.environment, *_counted(combo), *_ended(combo, summary)] for combo in shown]
-    return _filled(TextTable("Combos", heads, rows, " ".join(filter(None, notes)), below=below)) if rows else None
+    return filled(TextTable("Combos", heads, rows, " ".join(filter(None, notes)), below=below)) if rows else None
 
 
 def _counted(combo: ComboSummary) -> list[str]:
@@ -362,12 +370,17 @@ def _counted(combo: ComboSummary) -> list[str]:
     if counts is None:
         return ["", "", "", "", _planned(combo), "", "", ""]
     lost = [Strong(count) if count else "0" for count in (counts.errored, counts.missing)]
-    rates = [Strong(of(combo.rate)), Strong(rate(combo.rate)), interval(combo.rate), combo.letters]
+    rates = [
+        Strong(of(combo.rate)),
+        Strong(f"{rate(combo.rate)}{'†' * combo.leans}"),
+        interval(combo.rate),
+        combo.letters,
+    ]
     return [*rates, _planned(combo), str(counts.completed), *lost]
 
 
 def _ended(combo: ComboSummary, summary: Summary) -> list[str]:
-    if not summary.planned:
+    if not summary.by_run:
         return [""] * 3
     end = combo.ending
     warned = " warned" if end.outcome is Outcome.SUCCEEDED and end.warnings else ""
@@ -382,7 +395,7 @@ def _planned(combo: ComboSummary) -> str:
 def _below(combo: ComboSummary, summary: Summary) -> Iterator[str]:
     """Why it ended, unless it ended as it should; and which planned episodes have no verdict."""
     end, counts = combo.ending, combo.counts
-    if summary.planned and not (end.clean and end.outcome is Outcome.SUCCEEDED):
+    if summary.by_run and not (end.clean and end.outcome is Outcome.SUCCEEDED):
         yield end.cause
     if counts is None or counts.completed == counts.planned:
         return

@@ -18,6 +18,7 @@ from comborun.reporter.records.combos import (
 from comborun.reporter.records.reading import Context, Reading, RejectKind
 from comborun.rules.facts import Fact
 from comborun.rules.results import formats
+from comborun.rules.results.documents import SUMMARY_NOT_READ
 from comborun.rules.results.episodes import DEPTH_LIMIT, ORDER
 from comborun.rules.results.fields import (
     ENVIRONMENT,
@@ -90,7 +91,7 @@ def read_names(found: Sequence[str], context: Context) -> Reading:
 
 def _refuse(reading: Reading, refused: RefusedError, *, named: bool) -> None:
     """Record that the whole file gives nothing. An unknown format is a fault only if the grid names the file."""
-    if refused.fact.code == formats.SUMMARY_NOT_READ:
+    if refused.fact.code == SUMMARY_NOT_READ:
         reading.format, reading.why = formats.SUMMARY, formats.WHY[formats.SUMMARY]
         reading.defect(0, say(refused.fact))
     elif refused.reason == FORMAT and not named:

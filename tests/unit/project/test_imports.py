@@ -17,16 +17,10 @@ ALLOWED = {
     "comborun.remote": {"comborun", "comborun.rules", "comborun.words", "comborun.host", "comborun.remote"},
     "comborun.monitor": {"comborun", "comborun.rules", "comborun.words", "comborun.remote", "comborun.monitor"},
     "comborun.reporter": {"comborun", "comborun.rules", "comborun.words", "comborun.reporter"},
-    "comborun.cli": {
-        "comborun",
-        "comborun.rules",
-        "comborun.words",
-        "comborun.cli",
-        "comborun.remote",
-        "comborun.monitor",
-        "comborun.reporter",
-    },
 }
+_BELOW = {"comborun", "comborun.rules", "comborun.words", "comborun.remote", "comborun.monitor", "comborun.reporter"}
+ALLOWED["comborun.api"] = {*_BELOW, "comborun.api"}
+ALLOWED["comborun.cli"] = {*_BELOW, "comborun.api", "comborun.cli"}
 
 ROOMS = {
     "comborun.rules": ("results", "endings", "room"),
