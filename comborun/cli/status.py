@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from comborun.api.named import HostChoice
 from comborun.api.watching import Mirroring, StopEarly, status_of
@@ -23,7 +27,7 @@ from comborun.text import harmless
 from comborun.words.times import clock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from comborun.api.named import Target
     from comborun.monitor.status import Link, RunStatus, SessionStatus
@@ -34,6 +38,10 @@ interval_option = click.option(
     "--interval", type=click.FloatRange(min=0.2), metavar="S", help="Seconds between two looks; by default `poll`."
 )
 plain_option = click.option("--plain", is_flag=True, help="Print lines instead of using the whole screen.")
+_FIRST_S = 0.3
+"""seconds that the first picture waits for the first look; without an answer it shows the plan"""
+_SETTLED_S = 3.0
+_OTHER_SCREEN, _BACK = "\x1b[?1049h\x1b[H", "\x1b[?1049l"
 
 
 class Shown(NamedTuple):
@@ -148,11 +156,18 @@ def watched(
         return watch(source, shown.screen(), Clock(), settings, react)
     if isinstance(target.transport, LocalTransport):
         target.transport.forks = False  # from here on there are threads
+    begun = time.monotonic()
+
+    def later(seen: RunStatus) -> str:
+        """Copying and deciding load large libraries, so the screen comes first."""
+        return react(seen) if react and (seen.finished or time.monotonic() > begun + _SETTLED_S) else ""
+
     with unasked():
-        watcher = Watcher(source, Clock(), settings, react)
+        watcher = Watcher(source, Clock(), settings, later)
         watcher.start()
-        from comborun.cli.orders import orders  # both are slow to import, and the host is asked meanwhile
-        from comborun.monitor.fullscreen.app import show_full_screen
+        with _first_picture(watcher):
+            from comborun.cli.orders import orders
+            from comborun.monitor.fullscreen.app import show_full_screen
 
         left, lines = show_full_screen(watcher, orders(target))
     console = Console(highlight=False)
@@ -161,6 +176,28 @@ def watched(
     if left:
         raise KeyboardInterrupt
     return watcher.look.status
+
+
+@contextmanager
+def _first_picture(watcher: Watcher) -> Iterator[None]:
+    """The picture on the other screen of the terminal, while the rest is loaded: that takes longer than a look."""
+    from comborun.monitor.fullscreen.desk import Desk, picture
+
+    look = watcher.wait(0, _FIRST_S)
+    desk = Desk(look, watcher.link())
+    desk.renew(look)
+    console = Console(highlight=False)
+    with suppress(OSError):
+        desk.width, desk.height = os.get_terminal_size(sys.stdout.fileno())
+    lines = Text("\n").join(picture(desk)) if desk.width and desk.height else Text()
+    sys.stdout.write(_OTHER_SCREEN)
+    console.print(lines, end="", soft_wrap=True, no_wrap=True, crop=False)
+    sys.stdout.flush()
+    try:
+        yield
+    except BaseException:
+        sys.stdout.write(_BACK)
+        raise
 
 
 def _unread(session: SessionStatus) -> bool:
