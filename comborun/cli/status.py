@@ -165,6 +165,13 @@ def watched(
     with unasked():
         watcher = Watcher(source, Clock(), settings, later)
         watcher.start()
+        if watcher.wait(0, _FIRST_S).status.finished:
+            while not watcher.look.over:
+                watcher.wait(watcher.look.number, 60.0)
+            if watcher.failure:
+                raise watcher.failure
+            show_once(Console(highlight=False), watcher.look.status)
+            return watcher.look.status
         with _first_picture(watcher):
             from comborun.cli.orders import orders
             from comborun.monitor.fullscreen.app import show_full_screen
@@ -183,9 +190,8 @@ def _first_picture(watcher: Watcher) -> Iterator[None]:
     """The picture on the other screen of the terminal, while the rest is loaded: that takes longer than a look."""
     from comborun.monitor.fullscreen.desk import Desk, picture
 
-    look = watcher.wait(0, _FIRST_S)
-    desk = Desk(look, watcher.link())
-    desk.renew(look)
+    desk = Desk(watcher.look, watcher.link())
+    desk.renew(watcher.look)
     console = Console(highlight=False)
     with suppress(OSError):
         desk.width, desk.height = os.get_terminal_size(sys.stdout.fileno())
