@@ -63,9 +63,10 @@ class Shown(NamedTuple):
 @plain_option
 @json_lines_option
 def monitor(target: Target | HostChoice, just_once: bool, **shown: Any) -> int:
-    """Watch a run in a live table; make the report when all sessions have exited.
+    """Watch a run on the whole screen; make the report when all sessions have exited.
 
-    Watching changes nothing: Ctrl-C leaves the sessions alone.
+    `?` shows the keys. Watching changes nothing: q and Ctrl-C leave the sessions alone. Without a terminal, or with
+    --plain, it prints a line for each change.
 
     \b
     combo monitor                        the newest run

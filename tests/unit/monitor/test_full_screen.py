@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +15,10 @@ from rich.cells import cell_len
 
 from comborun.monitor.fullscreen.app import FullScreen
 from comborun.monitor.fullscreen.desk import Desk, picture
-from comborun.monitor.fullscreen.keys import KEYS
+from comborun.monitor.fullscreen.keys import KEYS, document_lines
 from comborun.monitor.fullscreen.orders import Orders
 from comborun.monitor.fullscreen.rows import Choice, chosen, parsed
+from comborun.monitor.fullscreen.table import layout
 from comborun.monitor.interval import exact_interval
 from comborun.monitor.observe import RunView
 from comborun.monitor.status import Link
@@ -386,3 +388,11 @@ def test_only_lines_that_have_changed_are_drawn_again() -> None:
         assert 0 < len(drawn) < 10
 
     on_screen(act)
+
+
+def test_the_documents_name_every_key_and_every_column() -> None:
+    text_of = (Path(__file__).parents[3] / "docs/watching.md").read_text("utf-8")
+    for line in document_lines():
+        assert line in text_of
+    for column in layout(desk_of(*a_busy_run()).rows, 300).columns:
+        assert column.title in text_of
