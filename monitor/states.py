@@ -15,11 +15,18 @@ from comborun.rules.endings.evidence import Evidence
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact, data_of
 from comborun.rules.names import AFTER
-from comborun.rules.results.counts import FORMER, NO_EPISODE, WROTE_NOTHING, Counts, RequiredEvidence, completeness, joined
+from comborun.rules.results.counts import (
+    FORMER,
+    NO_EPISODE,
+    WROTE_NOTHING,
+    Counts,
+    RequiredEvidence,
+    completeness,
+    joined,
+)
 from comborun.rules.room.waits import ROOM, WaitFor
 from comborun.rules.vocabulary import Completeness, Life, Outcome, session_outcome
 from comborun.words import say
-
 
 _FOUND_NOTHING = (WROTE_NOTHING, NO_EPISODE)
 """reasons that say no more than the error which ended a program"""

@@ -34,7 +34,9 @@ PAGE_POLICY = (
 )
 FILE_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; media-src 'self'"
 """for files of the run: whatever they hold, nothing of it runs or loads anything"""
-REPORT_POLICY = "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'unsafe-inline'"
+REPORT_POLICY = (
+    "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'unsafe-inline'"
+)
 """for the report, whose own policy allows one script by its hash"""
 _ALWAYS = {
     "x-content-type-options": "nosniff",

@@ -30,7 +30,9 @@ VIDEOS_MOST = 256 << 20
 """bytes of videos, failed episodes and the newest first"""
 EPISODES_MOST = 2000
 _HOMES = re.compile(r"(?:/home|/Users|/export/home)/[^/\s:'\"<>&]+|(?<![\w/])/root(?=/|\b)")
-_ADDRESSES = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\b(?:[0-9a-f]{1,4}:){3,7}[0-9a-f]{1,4}\b|\b[\w.+-]+@[\w.-]+", re.I)
+_ADDRESSES = re.compile(
+    r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\b(?:[0-9a-f]{1,4}:){3,7}[0-9a-f]{1,4}\b|\b[\w.+-]+@[\w.-]+", re.I
+)
 
 
 class Redaction:

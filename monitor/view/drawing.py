@@ -208,7 +208,9 @@ def _bars(status: RunStatus, history: History, since: float, now: float) -> Iter
                 colour = COLOURS.get(end.outcome, GREY)
                 yield _Bar(start, max(start, end.ended), one.name, colour, end.ended, MARKS[end.outcome].symbol)
             elif attempt.alive:
-                yield _Bar(start, _likely(one, now), one.name, COLOURS.get(one.life, _RUNNING), now, MARKS[one.life].symbol)
+                yield _Bar(
+                    start, _likely(one, now), one.name, COLOURS.get(one.life, _RUNNING), now, MARKS[one.life].symbol
+                )
     yield from _coming(status, now)
 
 

@@ -88,7 +88,9 @@ class Logs:
                 raise HostError(f"the log of {name} can't be searched", done.complaint)
             rows = (line.partition(":") for line in done.text.split("\n"))
             return [
-                Line(int(number), harmless(text, keep="\t")[:_LINE_MOST]) for number, _, text in rows if number.isdecimal()
+                Line(int(number), harmless(text, keep="\t")[:_LINE_MOST])
+                for number, _, text in rows
+                if number.isdecimal()
             ]
 
         return self._shared((name, attempt, "search", word), find)

@@ -236,7 +236,12 @@ def alerts(status: RunStatus) -> list[tuple[str, str, str]]:
     if status.disk_full:
         found.append(("failed", "the disk of the run is full", ""))
     said = (status.advice, status.notify_problem, None if status.finished else status.slurm)
-    words = [clock_words(status.ahead, status.host), *map(say, filter(None, said)), status.undecided, *status.uncounted[:5]]
+    words = [
+        clock_words(status.ahead, status.host),
+        *map(say, filter(None, said)),
+        status.undecided,
+        *status.uncounted[:5],
+    ]
     return [*found, *(("stalled", harmless(one), "") for one in words if one)]
 
 
@@ -284,5 +289,7 @@ def templates() -> Environment:
         svg=lambda panel: Markup(panel.svg()),  # noqa: S704 - its text is escaped
         percent=lambda share: f"{100 * share:.0f}",
     )
-    environment.globals.update(chips=chips, alerts=alerts, AFTER=AFTER, log_path=lambda name, number: RUN.attempt(name, number).log)
+    environment.globals.update(
+        chips=chips, alerts=alerts, AFTER=AFTER, log_path=lambda name, number: RUN.attempt(name, number).log
+    )
     return environment

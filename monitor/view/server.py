@@ -263,7 +263,10 @@ class Server:
         """The whole report, as a file of its own."""
         name = request.path_params["name"]
         path = Path(self._scratch.name) / "report" / name
-        if name not in {"report.html", "report.md", "final_benchmark_report.json", "episodes.csv"} or not path.is_file():
+        if (
+            name not in {"report.html", "report.md", "final_benchmark_report.json", "episodes.csv"}
+            or not path.is_file()
+        ):
             return PlainTextResponse("there is no such report yet", 404)
         policy = REPORT_POLICY if name.endswith("html") else FILE_POLICY
         kind = "text/html" if name.endswith("html") else "text/plain"
@@ -312,7 +315,11 @@ class Server:
         with suppress(OSError, RuntimeError):
             folder = self._folder.resolve()
             found = (folder / path).resolve(strict=True)
-            if found.is_relative_to(folder / "sessions") and is_inside(str(found.relative_to(folder))) and found.is_file():
+            if (
+                found.is_relative_to(folder / "sessions")
+                and is_inside(str(found.relative_to(folder)))
+                and found.is_file()
+            ):
                 return found
         return None
 
