@@ -196,6 +196,8 @@ WORDS: Words = {
         "limits here: `ulimit -n` is [{files}|unlimited], `ulimit -u` is [{processes}|unlimited]"
     ),
     Evidence.SURVIVORS.value: lambda fact: f"processes survive: {' '.join(fact.texts('pids'))}",
-    Evidence.LEFT_BEHIND.value: "processes that it left behind were ended after {grace_s} s: {count}",
+    Evidence.LEFT_BEHIND.value: (
+        "processes that it left behind were ended after {grace_s} s: {count}; a launcher must wait for what it starts"
+    ),
     Evidence.WRONG_GPU.value: _wrong_gpu,
 }
