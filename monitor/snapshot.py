@@ -244,6 +244,8 @@ class Attempt(NamedTuple):
     """in the host's words: starting, running, orphaned, lost or ended (comborun/host/record/run_directory.py)"""
     claimed: bool = False
     """a supervisor has claimed it, though it may not have written `begin` yet"""
+    closing: bool = False
+    """whether its command has ended, though its end is not on record yet"""
     stalled: float | None = None
     """since when it has shown no progress, if that is longer than allowed"""
     problems: tuple[Fact, ...] = ()

@@ -274,6 +274,7 @@ RULES = (
     Rule("is gone without an end", lambda case: not case.living, Life.ENDED, _lost, session_outcome(None)),
     Rule("starts", lambda case: case.latest.life == Life.STARTING, Life.STARTING, _problems),
     Rule("runs without a supervisor", lambda case: case.latest.life == Life.ORPHANED, Life.ORPHANED, _problems),
+    Rule("has ended, and is judged", lambda case: case.latest.closing, Life.ENDING),
     Rule("makes no progress", lambda case: case.latest.stalled is not None, Life.STALLED, _problems),
     Rule("runs", lambda _: True, Life.RUNNING, _problems),
 )  # fmt: skip

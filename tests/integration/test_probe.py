@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from box import Box, alive, bash, kill, until
+from box import Box, alive, bash, frozen, kill, until
 from nvidia import Gpus
 from recorded import record
 from test_notices import RECORDS
@@ -85,6 +85,17 @@ def test_what_runs_tells_when_it_last_wrote_though_its_log_is_silent(box: Box) -
     assert (one.log_changed, one.last_sign) == (1, one.written)
     assert one.written
     assert abs(one.written - (box.attempt("env_one") / "out" / "videos" / "7.mp4").stat().st_mtime) < 2
+
+
+def test_a_command_that_has_ended_before_its_end_is_on_record_is_told(box: Box) -> None:
+    box.plan({"env_one": bash("true; " + HOLD)})
+    box.start()
+    begin = box.begun("env_one")
+    assert not probe(box).attempts[0].closing
+    with frozen(begin.supervisor):
+        kill(begin.pid, signal.SIGKILL)
+        until(lambda: not alive(begin.pid), "the command is gone")
+        assert probe(box).attempts[0].closing
 
 
 def test_who_has_stopped_a_run_is_told_and_the_list_of_people_is_bounded(box: Box) -> None:

@@ -109,6 +109,7 @@ class RunningCommand:
         if self._verdict or not {*left.find()} - {ours}:
             return
         watch = self._watch = self._watch or watch_over(attempt)
+        files.append(attempt.at.follows)
         quiet_s, written, last = attempt.timing.left_s, False, time.monotonic()
         while not (self.interrupted or stopping(attempt.at)) and {*left.find()} - {ours} and watch.lacks_evidence():
             now = time.monotonic()

@@ -76,6 +76,7 @@ class Probe:
         self.layout = self.attempts.layout
         self.tail = tail
         slurm_of(self.attempts)
+        self.boot = process.boot_id()
         after = os.path.exists(self.layout.script(AFTER))
         self.names = [name for name in session_names(self.layout) if after or name != AFTER]
         self.gpus: tuple[int, ...] = ()
@@ -126,8 +127,15 @@ class Probe:
         verdict = files.read(at.verdict)
         document.update(verdict=records.ending(verdict), ending=verdict.get("note", ""))
         if document["claimed"]:
+            document["closing"] = document["life"] == Life.RUNNING and self._closing(document.get("begin") or {}, at)
             document["live"] = dict(live_counts(at).pairs())
             document["written"] = _newest_output(at)
+
+    def _closing(self, begin: dict[str, Any], at: AttemptLayout) -> bool:
+        """Whether its command has ended, though the end is not on record yet."""
+        pid, start, boot = (begin.get(key, "") for key in ("pid", "pid_start", "boot"))
+        here = bool(pid) and boot == self.boot and not self.attempts.backend.elsewhere
+        return here and not process.alive(pid, start, boot) and not os.path.exists(at.follows)
 
     def _tails(self) -> list[bytes]:
         """The ends of the logs. Running and ended sessions each have a share of the answer, and each log an equal part
@@ -151,7 +159,7 @@ class Probe:
         document: Document = {
             "run": self.attempts.id,
             "now": round(time.time(), 6),
-            "boot": process.boot_id(),
+            "boot": self.boot,
             "slots": int(slots) if slots.isdecimal() else None,
             "stopped": stopped,
             "multiplexer": multiplexer,
