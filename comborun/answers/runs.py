@@ -456,11 +456,12 @@ class AllRuns:
 class Cleaned:
     host: str
     removed: tuple[str, ...]
-    """with --dry-run, and without --yes: what would be removed"""
     stays: Mapping[str, str]
     """run -> why"""
     bytes: int
+    """of those that are removed"""
     done: bool
+    """False with --dry-run: they would be removed"""
 
 
 @dataclass(frozen=True)

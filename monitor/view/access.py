@@ -151,5 +151,5 @@ class Guard:
             return self._sign_in
         if not path.startswith(self._access.base):
             return PlainTextResponse("open the address that combo view printed", 404)
-        words = [cookie_parser(cookie).get(COOKIE, "") for cookie in headers.getlist("cookie")]
-        return self._app if any(map(self._access.opens, words)) else self._sign_in
+        keys = [cookie_parser(cookie).get(COOKIE, "") for cookie in headers.getlist("cookie")]
+        return self._app if any(map(self._access.opens, keys)) else self._sign_in

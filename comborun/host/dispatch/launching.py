@@ -357,12 +357,12 @@ class Launcher:
             return [(name, state.until, state.why) for name in names if state.why]
         if not isinstance(state, Granted):
             return []
-        later = Fact(Wait.LATER_IN_PROCESS, process=session.name)
+        later, again = Wait.LATER_IN_PROCESS, Wait.AGAIN_IN_PROCESS
         waits = []
         for name in attempts.members(session.name):
             number = attempts.latest(name)
             if number != session.attempt and not (number and attempts.follows(name, number) is None):
-                waits.append((name, "", later))
+                waits.append((name, "", Fact(again if number else later, process=session.name)))
         return waits
 
 

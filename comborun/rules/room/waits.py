@@ -64,6 +64,8 @@ class Wait(Word):
 
     LATER_IN_PROCESS = "later_in_process", WaitFor.SLOT
     """process: the one that runs it after others"""
+    AGAIN_IN_PROCESS = "again_in_process", WaitFor.RETRY
+    """process: the same of a session that has failed before"""
     TOKEN_TAKEN = "token_taken", WaitFor.TOKEN
     """token, session; run: of the session that has it, if it is another one"""
     GROUP_FULL_ON_HOST = "group_full_on_host", WaitFor.CAP
