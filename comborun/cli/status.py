@@ -18,6 +18,7 @@ from comborun.api.watching import Mirroring, StopEarly, status_of
 from comborun.cli.options import json_lines_option, json_option, of_run
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_json, show_record, show_rows, unasked
 from comborun.monitor.screen import JsonScreen, PlainScreen, StatusScreen, show_once
+from comborun.monitor.table import SORTS, USUAL, Rows
 from comborun.monitor.watch import Clock, Settings, until_answered
 from comborun.monitor.watcher import Watcher, watch
 from comborun.remote.transport import LocalTransport
@@ -98,14 +99,19 @@ def monitor(target: Target | HostChoice, just_once: bool, **shown: Any) -> int:
 
 @click.command()
 @partial(of_run, kept=True)
+@click.option("--failed", is_flag=True, help="Only sessions that stall, or ended without success.")
+@click.option("--sort", type=click.Choice(list(SORTS)), default="state", show_default=True, help="Order of the rows.")
+@click.option("--all", "every", is_flag=True, help="All rows, however many.")
 @json_option
-def status(target: Target, as_json: bool) -> int:
-    """Show the table of a run once.
+def status(target: Target, as_json: bool, **rows: Any) -> int:
+    """Show the table of a run once; in a file or a pipe all rows, and whole lines.
 
     \b
     combo status
+    combo status --failed
+    combo status --sort quiet | less
     """
-    return show_status(target, as_json=as_json)
+    return show_status(target, as_json=as_json, rows=Rows(**rows))
 
 
 def watch_until_the_end(target: Target, shown: Shown) -> int:
@@ -228,14 +234,14 @@ def _show_way_back(target: Target, ended: RunStatus | None) -> None:
     show_rows({label: target.command(verb) for label, verb in rows.items()}, err=True)
 
 
-def show_status(target: Target, *, as_json: bool) -> int:
+def show_status(target: Target, *, as_json: bool, rows: Rows = USUAL) -> int:
     seen = status_of(target)
     if as_json:
         from comborun.monitor.document import answer  # slow to import
 
         show_json(answer(seen))
     else:
-        show_once(Console(highlight=False), seen)
+        show_once(Console(highlight=False), seen, rows)
     return target.away.exit_code if target.away else exit_code(seen)
 
 
