@@ -290,7 +290,7 @@ class AddedSession:
     environment: str
     first: int
     count: int
-    name: str
+    session: str
 
 
 @dataclass(frozen=True)

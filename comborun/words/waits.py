@@ -69,6 +69,7 @@ def _gpu_memory_too_much(fact: Fact) -> str:
 
 
 WORDS: Words = {
+    Wait.LATER_IN_PROCESS: "{process} runs it after others",
     Wait.TOKEN_TAKEN: "only one on the host may have {token}, and {session}[ of the run {run}] has it",
     Wait.GROUP_FULL_ON_HOST: "{sessions} of {group} run, as many as its per_host allows",
     Wait.CORES_TAKEN: _cores_taken,

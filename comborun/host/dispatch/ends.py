@@ -133,7 +133,7 @@ class Ends:
 
     def on_retry(self, session: Session) -> None:
         """Follow a retry that a user may have asked for."""
-        if self._run.attempts.retried_after(session.name) < session.attempt:
+        if not self._run.attempts.asked(session.name, session.attempt):
             return
         self._run.admission.again(session.name, alone=False)
         if isinstance(session.state, Queued):  # without more waiting

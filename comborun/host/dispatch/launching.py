@@ -13,7 +13,7 @@ import os
 import time
 
 from comborun.host.admission.admission import WAITS_MOST
-from comborun.host.dispatch.sessions import Queued, Server, Starting
+from comborun.host.dispatch.sessions import Granted, Queued, Server, Starting
 from comborun.host.engines.protocol import launch_s
 from comborun.host.record import attempt_lineage
 from comborun.host.system import files, machine
@@ -22,6 +22,7 @@ from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HoldReason
+from comborun.rules.names import TOGETHER
 from comborun.rules.room.capacity import Blocker
 from comborun.rules.room.waits import Wait
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from comborun.host.dispatch.run_policy import RunPolicy
     from comborun.host.dispatch.run_state import LocalState
     from comborun.host.dispatch.servers import Servers
-    from comborun.host.dispatch.sessions import Granted, Session
+    from comborun.host.dispatch.sessions import Session
     from comborun.host.dispatch.windows import Refused, Windows
 
 BUDGET, _OF_SERVER = 6, 2
@@ -197,6 +198,10 @@ class Launcher:
     def _grant(self, session: Session, gpus: tuple[int, ...]) -> dict[str, object]:
         if isinstance(session, Server):
             return {**self._run.admission.grant(session.name, gpus), "server": session.name}
+        if session.name in self._run.attempts.processes:
+            names = [one.name for one in self._run.attempts.next_start(session.name)]
+            granted = self._run.admission.grant(session.name, gpus)
+            return {**granted, TOGETHER: names, **self._servers.grant(session, gpus)}
         tail = attempt_lineage.tail(self._run.attempts, session.name) if session.attempt else None
         missing = {"first": tail[0], "count": tail[1]} if tail else {}
         servers = self._servers.grant(session, gpus)
@@ -317,6 +322,8 @@ class Launcher:
         retries, others, names = [], [], []
         for session in self._run.queue:
             state = session.state
+            if session.name in self._run.attempts.processes:
+                retries += self._of_process(session)
             if not isinstance(state, Queued):
                 continue
             if state.why:
@@ -331,6 +338,22 @@ class Launcher:
         else:
             others += self._run.admission.waits(names)
         return retries + [(name, "", fact) for name, fact in others + self._servers.waits(names)]
+
+    def _of_process(self, session: Session) -> list[tuple[str, str, Fact]]:
+        """What the sessions of a process wait for that have ended and start again, or come later in a start."""
+        attempts, state = self._run.attempts, session.state
+        if isinstance(state, Queued):
+            names = [one.name for one in attempts.next_start(session.name) if attempts.latest(one.name)]
+            return [(name, state.until, state.why) for name in names if state.why]
+        if not isinstance(state, Granted):
+            return []
+        later = Fact(Wait.LATER_IN_PROCESS, process=session.name)
+        waits = []
+        for name in attempts.members(session.name):
+            number = attempts.latest(name)
+            if number != session.attempt and not (number and attempts.follows(name, number) is None):
+                waits.append((name, "", later))
+        return waits
 
 
 def complain(text: str) -> None:

@@ -7,6 +7,7 @@ import os
 import time
 
 from comborun.host.record import attempt_lineage
+from comborun.host.record.judging import DONE
 from comborun.host.record.queue import DROPPED, SMOKE
 from comborun.host.record.run_directory import NextRetry
 from comborun.host.system import files
@@ -62,8 +63,11 @@ class RunPolicy:
         which asks again for cancelled and lost sessions.
         """
         name, number = session.name, session.attempt
-        if person and outcome_of(session.end) in ("cancelled", "lost") and self._attempts.retried_after(name) < number:
-            self._attempts.ask(name, number)
+        for one in self._attempts.members(name) if person else ():
+            last = number if one == name else self._attempts.latest(one)
+            end = session.end if one == name else self._attempts.end(one, last)
+            if end and outcome_of(end) in ("cancelled", "lost") and self._attempts.retried_after(one) < last:
+                self._attempts.ask(one, last)
         return self._attempts.follows(name, number)
 
     def report_new_ends(self, sessions: Collection[Known]) -> None:
@@ -119,7 +123,7 @@ class RunPolicy:
 
     def count(self, end: Mapping[str, Any], gpus: Sequence[int]) -> bool:
         """Count an end for the breaker. True if that put a GPU into quarantine."""
-        if outcome_of(end) == "succeeded":
+        if outcome_of(end) == "succeeded" or records.integer(end, DONE):  # what ended it is no fault of the machine
             if self.breaker.succeeded(gpus):
                 self._write_breaker()
             return False
@@ -184,7 +188,8 @@ class RunPolicy:
 
     def link_results(self, sessions: Iterable[Known]) -> None:
         """Fill the folder results/ with a link to every result file that counts."""
-        attempt_lineage.link(self._attempts, [session.name for session in sessions if session.flag != DROPPED])
+        names = [session.name for session in sessions if session.flag != DROPPED]
+        attempt_lineage.link(self._attempts, [one for name in names for one in self._attempts.members(name)])
 
     def wants_after(self, sessions: Iterable[Known]) -> bool:
         """Whether `after` must run: once; again if it was lost or cancelled, or if sessions have ended since."""
@@ -202,8 +207,8 @@ class RunPolicy:
     def record_done(self, sessions: Iterable[Known]) -> bool:
         """Record that the run is done; False if that can't be written."""
         planned = [session for session in sessions if session.flag != DROPPED]
-        outcomes = [outcome_of(session.end) for session in planned if session.flag != SMOKE]
-        smoke = [outcome_of(session.end) for session in planned if session.flag == SMOKE]
+        outcomes = [one for session in planned if session.flag != SMOKE for one in self._outcomes(session)]
+        smoke = [one for session in planned if session.flag == SMOKE for one in self._outcomes(session)]
         after = self._attempts.end(AFTER, self._attempts.latest(AFTER))
         counts = [(one.value, outcomes.count(one)) for one in Outcome]
         fields = [("at", round(time.time(), 6)), *counts, ("after", outcome_of(after) if after else "")]
@@ -211,8 +216,15 @@ class RunPolicy:
             fields += [("smoke", len(smoke)), ("smoke_succeeded", smoke.count(Outcome.SUCCEEDED))]
         return files.write(self._run.layout.done, fields)
 
+    def _outcomes(self, session: Known) -> list[Outcome]:
+        """The outcome of a session, or of each that shares its process."""
+        names, attempts = self._attempts.members(session.name), self._attempts
+        if names == (session.name,):
+            return [outcome_of(session.end)]
+        return [outcome_of(attempts.end(name, attempts.latest(name))) for name in names]
+
     def report_done(self, sessions: Iterable[Known]) -> None:
-        outcomes = [outcome_of(session.end) for session in sessions if session.flag != DROPPED]
+        outcomes = [one for session in sessions if session.flag != DROPPED for one in self._outcomes(session)]
         self._run.events.write(Kind.DONE)
         fact = Fact(Notice.RUN_FINISHED, succeeded=outcomes.count(Outcome.SUCCEEDED), sessions=len(outcomes))
         self._run.notices.tell("finished", "", fact)

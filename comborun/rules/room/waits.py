@@ -61,6 +61,8 @@ class Wait(Word):
         member.waits_for = waits_for
         return member
 
+    LATER_IN_PROCESS = "later_in_process", WaitFor.SLOT
+    """process: the one that runs it after others"""
     TOKEN_TAKEN = "token_taken", WaitFor.TOKEN
     """token, session; run: of the session that has it, if it is another one"""
     GROUP_FULL_ON_HOST = "group_full_on_host", WaitFor.CAP
