@@ -1,4 +1,4 @@
-"""A `Status` of `answers.runs` as HTML, for notebooks. Pure."""
+"""A `Status` of `answers.status` as HTML, for notebooks. Pure."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from comborun.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from comborun.answers.status import Status
     from comborun.api.episodes import Episodes
     from comborun.api.watching import Watching
 
@@ -72,7 +73,7 @@ class Run:
 
     # Look
 
-    def status(self) -> runs.Status:
+    def status(self) -> Status:
         """The run now; if its host does not answer, as it was last seen, with `reachable` False."""
         from comborun.api.watching import status_of
         from comborun.monitor.document import answer
@@ -89,7 +90,7 @@ class Run:
 
         return Watching(self._there(), interval)
 
-    def wait(self, interval: float | None = None) -> runs.Status:
+    def wait(self, interval: float | None = None) -> Status:
         """Wait until the run has finished."""
         for status in (watching := self.watch(interval)):
             last = status

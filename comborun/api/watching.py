@@ -20,7 +20,7 @@ from comborun.text import several
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from comborun.answers import runs
+    from comborun.answers.status import Status
     from comborun.api.named import Target
     from comborun.monitor.status import RunStatus
     from comborun.reporter.comparing.stopping import ComparisonProgress, EarlyStopping
@@ -57,7 +57,7 @@ class Watching:
         self._watcher = Watcher(source, Clock(), Settings(interval or source.view.plan.poll), react)
         self._begun = False
 
-    def __iter__(self) -> Iterator[runs.Status]:
+    def __iter__(self) -> Iterator[Status]:
         """If the host does not answer, the last look comes again with `reachable` False."""
         from comborun.monitor.document import answer  # slow to import
 
