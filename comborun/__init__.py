@@ -11,16 +11,16 @@ run.episodes().to_pandas()
 from importlib import import_module
 
 __version__ = "0.1.0"
-__all__ = ["Episode", "Episodes", "GridError", "HostError", "Run", "RunGoneError", "UserError", "launch", "open"]
-
 _PLACES = {
     "Episode": ("api.episodes", "Episode"),
     "Episodes": ("api.episodes", "Episodes"),
     "Run": ("api.run", "Run"),
     "launch": ("api.run", "launch"),
     "open": ("api.run", "open_run"),
+    "runs": ("api.run", "all_runs"),
     **{name: ("errors", name) for name in ("GridError", "HostError", "RunGoneError", "UserError")},
 }
+__all__ = [*_PLACES]  # noqa: PLE0604  they are names
 
 
 def __getattr__(name: str) -> object:

@@ -9,4 +9,5 @@ from comborun.errors import UserError as UserError
 Run = _run.Run
 launch = _run.launch
 open = _run.open_run  # noqa: A001
+runs = _run.all_runs
 __version__: str

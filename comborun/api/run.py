@@ -233,6 +233,18 @@ def launch(
     return Run(started.target, started.answer)
 
 
+def all_runs(host: str | None = None) -> tuple[runs.ListedRun, ...]:
+    """The runs on all hosts that this machine has used, or on one; of a host that does not answer as last seen."""
+    from comborun.monitor.fleet import Fleet, answer
+
+    where = HostChoice(host)
+    fleet = Fleet(where.everywhere(), where.look)
+    while not fleet.answered:
+        fleet.wait(1.0)
+    fleet.close()
+    return tuple(map(answer, fleet.rows()))
+
+
 def _yaml(value: object) -> str:
     """A value as it stands after `--set KEY=`."""
     import json
