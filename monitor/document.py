@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comborun import answers
-from comborun.answers.status import ClosedGpu, Hold, HostEvent, Server, Session, Slurm, Status, Task, Waiting
+from comborun.answers.status import (
+    ClosedEnvironment,
+    ClosedGpu,
+    Hold,
+    HostEvent,
+    Server,
+    Session,
+    Slurm,
+    Status,
+    Task,
+    Waiting,
+)
 from comborun.answers.status import Space as SpaceAnswer
 from comborun.words import say
 from comborun.words.endings import in_words
@@ -35,6 +46,7 @@ def answer(status: RunStatus) -> Status:
         finished=status.finished,
         stopped=status.stopped,
         quarantine=tuple(ClosedGpu(*one) for one in status.quarantine),
+        closed=tuple(ClosedEnvironment(*one) for one in status.closed),
         dispatcher=status.dispatcher,
         slots=status.slots,
         servers=tuple(_server(status, one) for one in status.servers),

@@ -197,7 +197,13 @@ def _after(status: RunStatus, seen: SessionStatus) -> Iterator[Fact]:
 
 def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator[Command]:
     run, name = f"--run {shlex.quote(view.id)}", shlex.quote(seen.name)
-    if status.stopped or status.hold or status.quarantine or (status.dispatcher is None and not status.finished):
+    if (
+        status.stopped
+        or status.hold
+        or status.quarantine
+        or status.closed
+        or (status.dispatcher is None and not status.finished)
+    ):
         yield Command(f"resume {shlex.quote(view.id)}", "lets the run go on")
     when = " when the run goes on" if status.stopped or status.hold else ""
     busy, slots = len(status.busy), status.slots or view.plan.limits.parallel

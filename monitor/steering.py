@@ -84,7 +84,7 @@ class PlannedResume:
 
     @property
     def held(self) -> bool:
-        return bool(self.seen.hold or self.seen.quarantine or self.seen.stopped)
+        return bool(self.seen.hold or self.seen.quarantine or self.seen.closed or self.seen.stopped)
 
     @property
     def kept(self) -> int:
@@ -123,6 +123,7 @@ def resume_facts(going: PlannedResume) -> Iterator[Fact]:
     if seen.stopped:
         yield Fact("no_longer_stopped")
     yield from (Fact("gpu_used_again", gpu=one.gpu, failure=one.failure) for one in seen.quarantine)
+    yield from (Fact("environment_used_again", environment=one.environment, failure=one.failure) for one in seen.closed)
     if going.kept and not seen.hold and not seen.stopped:
         yield Fact("tasks_released", tasks=going.kept)
     ranged = {one.name for one in going.view.plan.sessions if one.ranged}

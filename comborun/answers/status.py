@@ -40,6 +40,15 @@ class ClosedGpu:
 
 
 @dataclass(frozen=True)
+class ClosedEnvironment:
+    """An environment that gets no new sessions, though others go on."""
+
+    environment: str
+    failure: str
+    since: float | None
+
+
+@dataclass(frozen=True)
 class Server:
     """A model server."""
 
@@ -167,6 +176,7 @@ class Status:
     finished: bool
     stopped: bool
     quarantine: tuple[ClosedGpu, ...]
+    closed: tuple[ClosedEnvironment, ...]
     dispatcher: int | None
     """the pid of what starts sessions; null if it is gone"""
     slots: int | None

@@ -53,7 +53,7 @@ class Run:
 
     @property
     def directory(self) -> str:
-        """its folder on the host"""
+        """Its folder on the host."""
         return self.target.directory
 
     def __repr__(self) -> str:
@@ -92,9 +92,7 @@ class Run:
 
     def wait(self, interval: float | None = None) -> Status:
         """Wait until the run has finished."""
-        for status in (watching := self.watch(interval)):
-            last = status
-        del watching
+        *_, last = self.watch(interval)
         return last
 
     def explain(self, *sessions: str) -> tuple[runs.Explanation, ...]:

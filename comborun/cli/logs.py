@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import shlex
 import shutil
@@ -16,6 +15,7 @@ import click
 
 from comborun.answers.runs import Window
 from comborun.api.looking import causes_of, explanations, log_records
+from comborun.cli.log_text import drawn, named_lines
 from comborun.cli.options import json_lines_option, json_option, of_run_option, sessions_argument
 from comborun.cli.terminal import note, program, show_json, show_record, wrapped
 from comborun.errors import UserError
@@ -40,7 +40,6 @@ from comborun.remote.logs import (
 )
 from comborun.remote.program import refuse_elsewhere
 from comborun.remote.transport import LOCAL
-from comborun.rules.counting import shown
 from comborun.rules.names import RunLayout
 from comborun.rules.vocabulary import first_of, several
 from comborun.text import harmless
@@ -81,7 +80,7 @@ _MOST_NAMED = 8
 def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, as_json: bool, **of: Any) -> None:
     """Show the end of the logs of some sessions, or of all. With several, each line names its session.
 
-    On a terminal, control characters are removed.
+    On a terminal, control characters are removed, and of a progress bar the last state is shown.
 
     \b
     combo logs -f stairs_flat
@@ -105,7 +104,7 @@ def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, as_jso
     elif len(names) > 1:
         _print_lines(pieces, max(map(len, names)))
     else:
-        print_log(piece.data for piece in pieces)
+        print_log(pieces)
 
 
 def _of_rank(target: Target, names: Sequence[str], rank: int | None, *, stderr: bool) -> LogPosition:
@@ -131,27 +130,20 @@ def _check_begun(target: Target, name: str, *, wait: bool) -> None:
 
 def _print_lines(pieces: Iterable[LogPiece], width: int) -> None:
     """Print whole lines of several logs, each after the name of its session."""
-    begun: dict[str, bytes] = {}
-    for piece in pieces:
-        name = piece.log.session
-        *lines, begun[name] = (begun.get(name, b"") + piece.data).split(b"\n")
-        if piece.log.ended and begun[name]:
-            lines.append(begun.pop(name))
-        for line in lines:
-            text = harmless(shown(line.decode("utf-8", "replace")), keep="\t")
-            click.echo(f"{click.style(name.ljust(width), dim=True)}  {text}")
+    for name, text in named_lines(pieces):
+        click.echo(f"{click.style(name.ljust(width), dim=True)}  {text}")
 
 
-def print_log(pieces: Iterable[bytes]) -> None:
-    """Print a log: every byte unchanged, but on a terminal without control characters."""
-    if not sys.stdout.isatty():
-        for piece in pieces:
-            sys.stdout.buffer.write(piece)
-            sys.stdout.buffer.flush()
+def print_log(pieces: Iterable[LogPiece]) -> None:
+    """Print a log: every byte unchanged, but on a terminal without control characters, and of bars the last state."""
+    if sys.stdout.isatty():
+        for text in drawn(pieces, shutil.get_terminal_size().columns):
+            sys.stdout.write(text)
+            sys.stdout.flush()
         return
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    for piece in pieces:  # \r stays for progress bars
-        click.echo(harmless(decoder.decode(piece), keep="\n\r\t"), nl=False)
+    for piece in pieces:
+        sys.stdout.buffer.write(piece.data)
+        sys.stdout.buffer.flush()
 
 
 @click.command()
@@ -236,7 +228,7 @@ def _instead(session: str, begin: Begin) -> str:
 
 def _print_log(target: Target, session: str, *, on: bool) -> None:
     pieces = follow(target.transport, target.directory, [LogPosition(session)], 50, on=on)
-    print_log(piece.data for piece in pieces)
+    print_log(pieces)
 
 
 def _view(host: str, seen: LatestAttempt, *, write: bool) -> list[str]:

@@ -153,6 +153,8 @@ def _verdict(tried: TryResult) -> str:
         return "the results are there; the report counts them"
     if not counts.records:
         return "no episode counts"
+    if not counts.verdicts and tried.session.results.success.word != NO_VERDICTS:
+        return f"none of {several(counts.records, 'episode')} has a verdict"
     noun = "episode counts" if max(planned, counts.records) == 1 else "episodes count"
     if tried.session.results.success.word == NO_VERDICTS:
         return f"{counts.records}{of} {noun}, by numbers alone"

@@ -65,14 +65,11 @@ def view(target: Target, port: int | None, bundle: Path | None, interval: float 
     keep_access(target.run, access)
     feed = Feed(source, Settings(interval or source.view.plan.poll))
     site = pages.Site(access.base, acts=how["act"], options=target.options)
+    server = Server(feed, access, site)
     try:
-        serve(
-            Server(feed, access, site).app(),
-            listening,
-            lambda: _tell(access, browser=not how["no_browser"], as_json=how["as_json"]),
-        )
+        serve(server.app(), listening, lambda: _tell(access, browser=not how["no_browser"], as_json=how["as_json"]))
     finally:
-        feed.watcher.close()
+        server.close()
         listening.close()
     click.echo("\nThe page has ended; the sessions go on.", err=True)
     return 0
