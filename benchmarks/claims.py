@@ -140,7 +140,7 @@ def seeded(seeds: Sequence[int | str], spread: float, noise: float = 0.0, side_b
         runs = _ranges(side_by_side, len(seeds))
         settled = settle(found, runs=found if runs else ())
         sides = {combo: side_of(merge(records, {})[0], settled[combo]) for combo, records in found.items()}
-        a, b = (replace(side, runs=runs) for side in sides.values())
+        a, b = (replace(side, runs=runs, runs_told=True) if runs else side for side in sides.values())
         return only(a, b).decided
 
     return hit
@@ -389,7 +389,9 @@ def seed_cases() -> Iterator[Case]:
         yield Case(f"false claim, {count} starts in a row of {100 // count}, half alike", ALPHA, half)
     of_runs = [at // 100 for at in range(300)]
     yield Case("false claim, 3 run seeds of 100, runs alike", ALPHA, seeded(of_runs, 0.0, noise=1.0))
-    yield Case("false claim, 3 run seeds of 100, runs differ by 5 points", None, seeded(of_runs, 0.05, noise=1.0))
+    for spread in (0.05, 0.2):
+        name = f"false claim, 3 run seeds of 100, runs differ by {100 * spread:g} points"
+        yield Case(name, ALPHA, seeded(of_runs, spread, noise=1.0))
     for spread in (0.0, 0.05, 0.2):
         beside = seeded(of_runs, spread, noise=1.0, side_by_side=3)
         yield Case(f"false claim, 3 runs side by side, {100 * spread:g} points between runs", ALPHA, beside)

@@ -34,6 +34,7 @@ def answer(status: RunStatus) -> runs.Status:
         finished=status.finished,
         stopped=status.stopped,
         quarantine=tuple(runs.ClosedGpu(*one) for one in status.quarantine),
+        closed=tuple(runs.ClosedEnvironment(*one) for one in status.closed),
         dispatcher=status.dispatcher,
         slots=status.slots,
         servers=tuple(_server(status, one) for one in status.servers),

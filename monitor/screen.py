@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.text import Text
 
 from comborun.errors import shape
-from comborun.monitor.document import to_json
 from comborun.monitor.status import UP, RunStatus, SessionStatus
 from comborun.monitor.table import host_facts, render
 from comborun.monitor.wording import MARKS, clock_words, listed, visible
@@ -48,7 +47,9 @@ class JsonScreen(StatusScreen):
 
     def show(self, status: RunStatus) -> None:
         if not status.link.silent:
-            self._write(to_json(status, indent=None) + "\n")
+            from comborun.monitor.document import to_json  # slow to import
+
+        self._write(to_json(status, indent=None) + "\n")
 
 
 def show_once(console: Console, status: RunStatus) -> None:

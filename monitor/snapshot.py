@@ -61,6 +61,14 @@ class Quarantine(NamedTuple):
     since: float | None = None
 
 
+class ClosedEnvironment(NamedTuple):
+    """An environment that gets no new sessions: the same failure came too often in a row, while others went on."""
+
+    environment: str
+    failure: str
+    since: float | None = None
+
+
 class Waiting(NamedTuple):
     """A queued session that waits for something besides its turn."""
 
@@ -282,6 +290,7 @@ class RunFacts:
     stopped: bool = False
     hold: Hold | None = None
     quarantine: tuple[Quarantine, ...] = ()
+    closed: tuple[ClosedEnvironment, ...] = ()
     dispatcher: int | None = None
     """its pid; None if it is gone"""
     slots: int | None = None

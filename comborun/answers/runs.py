@@ -39,6 +39,15 @@ class ClosedGpu:
 
 
 @dataclass(frozen=True)
+class ClosedEnvironment:
+    """An environment that gets no new sessions, though others go on."""
+
+    environment: str
+    failure: str
+    since: float | None
+
+
+@dataclass(frozen=True)
 class Server:
     """A model server."""
 
@@ -166,6 +175,7 @@ class Status:
     finished: bool
     stopped: bool
     quarantine: tuple[ClosedGpu, ...]
+    closed: tuple[ClosedEnvironment, ...]
     dispatcher: int | None
     """the pid of what starts sessions; null if it is gone"""
     slots: int | None
@@ -446,11 +456,12 @@ class AllRuns:
 class Cleaned:
     host: str
     removed: tuple[str, ...]
-    """with --dry-run, and without --yes: what would be removed"""
     stays: Mapping[str, str]
     """run -> why"""
     bytes: int
+    """of those that are removed"""
     done: bool
+    """False with --dry-run: they would be removed"""
 
 
 @dataclass(frozen=True)

@@ -182,11 +182,17 @@ def compare_policies(target: Target, a: str, b: str) -> runs.ComparedPolicies:
         summary = summarize(collected(target)[0]).summary
     for policy in (a, b):
         if policy not in summary.policies:
-            raise UserError(f"{summary.run} has no policy {policy}", did_you_mean(policy, summary.policies))
+            raise UserError(
+                f"{summary.run} has no policy {policy}", did_you_mean(policy, summary.policies), code="unknown_policy"
+            )
     found = tuple(_environment(one, a) for one in summary.comparisons.all if {one.a, one.b} == {a, b})
     overall = next((_overall(one, a) for one in summary.comparisons.overall if {one.a, one.b} == {a, b}), None)
     if not found and not overall:
-        raise UserError(f"nothing compares {a} with {b} yet", "they need an environment in which both have episodes")
+        raise UserError(
+            f"nothing compares {a} with {b} yet",
+            "they need an environment in which both have episodes",
+            code="nothing_to_compare",
+        )
     return runs.ComparedPolicies(summary.run, a, b, not summary.totals.missing, overall, found)
 
 

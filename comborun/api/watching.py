@@ -11,7 +11,6 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from comborun.errors import HostError, UserError
-from comborun.monitor.document import answer
 from comborun.monitor.observe import last_look
 from comborun.monitor.watch import Clock, Settings, last_seen, once
 from comborun.monitor.watcher import Watcher
@@ -60,6 +59,8 @@ class Watching:
 
     def __iter__(self) -> Iterator[runs.Status]:
         """If the host does not answer, the last look comes again with `reachable` False."""
+        from comborun.monitor.document import answer  # slow to import
+
         self._begin()
         number = 0
         while True:

@@ -12,8 +12,7 @@ from rich.console import Console
 from comborun.api.named import HostChoice
 from comborun.api.watching import Mirroring, StopEarly, status_of
 from comborun.cli.options import json_lines_option, json_option, of_run
-from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_record, show_rows, unasked
-from comborun.monitor.document import to_json
+from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_json, show_record, show_rows, unasked
 from comborun.monitor.screen import JsonScreen, PlainScreen, StatusScreen, show_once
 from comborun.monitor.watch import Clock, Settings, until_answered
 from comborun.monitor.watcher import Watcher, watch
@@ -188,7 +187,9 @@ def _show_way_back(target: Target, ended: RunStatus | None) -> None:
 def show_status(target: Target, *, as_json: bool) -> int:
     seen = status_of(target)
     if as_json:
-        click.echo(to_json(seen))
+        from comborun.monitor.document import answer  # slow to import
+
+        show_json(answer(seen))
     else:
         show_once(Console(highlight=False), seen)
     return target.away.exit_code if target.away else exit_code(seen)

@@ -26,6 +26,7 @@ from comborun.text import harmless
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from comborun.answers.grids import Text
     from comborun.api.listener import Opened
     from comborun.rules.facts import Fact
 
@@ -229,6 +230,14 @@ def _with_key(error: click.ClickException) -> click.ClickException:
 def show_json(answer: Any) -> None:
     """An answer as one JSON document on standard output."""
     click.echo(to_json(answer))
+
+
+def show_text(answer: Text, *, as_json: bool) -> None:
+    """A text that a user redirects into a file, unchanged."""
+    if as_json:
+        show_json(answer)
+    else:
+        click.echo(answer.text, nl=False)
 
 
 def show_record(answer: Any) -> None:

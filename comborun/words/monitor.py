@@ -85,6 +85,12 @@ def _gpus_in_quarantine(fact: Fact) -> str:
     return f"{', '.join(f'GPU {gpu}' for gpu in gpus)} {get} no more sessions ({why} again and again)"
 
 
+def _environments_closed(fact: Fact) -> str:
+    environments, failures = fact.texts("environments"), dict.fromkeys(fact.texts("failures"))
+    get = "get" if len(environments) > 1 else "gets"
+    return f"{', '.join(environments)} {get} no more sessions ({', '.join(map(words_of, failures))} again and again)"
+
+
 def _notices_fail(fact: Fact) -> str:
     how = "took too long" if fact.fields.get("timed_out") else f"ended with code {fact.text('exit_code')}"
     ago = f"{brief(fact.number('ago_s') or 0)} ago"
@@ -364,6 +370,7 @@ WORDS: Words = {
     "slurm_holds_tasks": _slurm_holds,
     "quarantine_advice": f"{{quarantine}}: {_RESUME}",
     "gpus_in_quarantine": _gpus_in_quarantine,
+    "environments_closed": _environments_closed,
     "nothing_starts": "nothing new starts until the run is resumed",
     "notices_fail": _notices_fail,
     "ends_about": _ends_about,
@@ -469,6 +476,7 @@ WORDS: Words = {
     "dispatcher_ends_run": "its dispatcher is gone: a new one ends the run",
     "no_longer_held": "no longer {hold}[: {reason}][: {words}]",
     "no_longer_stopped": "no longer stopped",
+    "environment_used_again": "{environment} gets sessions again (it was closed: {failure})",
     "gpu_used_again": "GPU {gpu} is used again (it was in quarantine: {failure})",
     "futile_to_repeat": lambda fact: (
         f"{fact.text('session')}, {_episodes(fact)}: {part(fact, 'reason')}, so running it again would not help"

@@ -148,7 +148,7 @@ def _repeat(fact: Fact) -> str:
     if by == "steps":
         return f"{repeated} an index one after another, with other verdicts, as steps do: none counts"
     told = "each file numbers its own" if by == "file" else f"they differ in {by}"
-    if not proposed(fact):
+    if "planned" in fact.fields:
         told += f", and {fact.count('episodes')} are more than the {fact.count('planned')} planned"
     return f"{repeated} an index, but {told}: none counts{_line(fact)}"
 

@@ -22,6 +22,7 @@ RESOURCES: Mapping[str, str] = {
     WaitFor.UNKNOWN: "a memory measurement",
     WaitFor.PROCESSES: "room",
     WaitFor.LEASE: "access to the lease folder",
+    WaitFor.ENVIRONMENT: "`combo resume`",
 }
 
 
@@ -77,6 +78,7 @@ WORDS: Words = {
     Wait.MEMORY_UNMEASURED: "main memory is being measured",
     Wait.MEMORY_TAKEN: _memory_taken,
     Wait.NO_GPU_FOR_IT: "there is no GPU for it",
+    Wait.ENVIRONMENT_CLOSED: "its environment {environment} gets no new sessions ({failure} again and again)",
     Wait.GPU_IN_QUARANTINE: "GPU {gpu} is in quarantine",
     Wait.GPU_KEPT: "GPU {gpu} is kept for {session}, which has waited longer",
     Wait.GPU_USED_ALONE: "a session uses GPU {gpu} alone",

@@ -85,13 +85,17 @@ class Desk:
     typed: str = ""
     help_words: str = ""
     _layouts: dict[tuple[int, int], Layout] = field(default_factory=dict)
+    _below_title: tuple[object, list[Text]] = field(default_factory=lambda: ((), []))
 
     def renew(self, look: Look) -> None:
         """Take a new look. The cursor stays on its session."""
         if look.seen is not None and look.seen != self.look.seen and look.status.now is not None:
             self.samples.append(Sample(look.status.now, look.status.use))
+        first = self.look.seen is None
         self.look, self.causes = look, shared_causes(look.status)
         self.choose(self.choice)
+        if first:  # until then all sessions are queued
+            self.cursor = 0
 
     def choose(self, choice: Choice) -> None:
         name = self.row.name if self.row else ""
@@ -133,9 +137,16 @@ class Desk:
 
     def above(self) -> list[Text]:
         """The heading and the pages' names."""
-        status = self.look.status
-        lines = heading.heading(status, self.link, self.passed, self.width, self.height)
+        status, link = self.look.status, self.link
+        key = self.look.number, self.width, self.height, link.reachable, link.complaint
+        if self._below_title[0] != key:
+            self._below_title = key, heading.below_title(status, link, self.width, self.height)
+        lines = [self.title(), *(line.copy() for line in self._below_title[1])]
         return [*lines, tabs(self)] if self.height >= 12 else lines
+
+    def title(self) -> Text:
+        """The first line, which alone changes with every second."""
+        return _fitted(heading.title(self.look.status, self.link, self.passed, self.width), self.width)
 
     def body_height(self, above: int) -> int:
         """Lines of the list, without its head."""

@@ -200,20 +200,38 @@ def _limit(group: EnvironmentComparisons) -> str:
         given_up = any(test and test.stopped_early for test in undecided)
         ended = ", and given up where `stop_early` says so (futility, width)" if given_up and not group.so_far else ""
         return f"Tested after every pair, up to {max(planned)} of them{ended}; not decided does not mean equal."
-    none = [n for n, gap in group.gaps if gap is None]
-    some = [(n, gap) for n, gap in group.gaps if gap is not None]
-    said = []
+    return " ".join(_findable([one for one in group.comparisons if not one.decided]))
+
+
+def _findable(undecided: Sequence[Comparison]) -> Iterator[str]:
+    """What gap each pair would find, by its own episodes."""
+    none = [one for one in undecided if one.finds_nothing]
     if none:
-        many = f"{none[0]} to {none[-1]} episodes" if len(none) > 1 else several(none[0], "episode")
-        said.append(f"With {many} and this many comparisons, no difference at all could have been found.")
-    if some:
-        gaps = [f"{100 * gap:.0f}" if gap > 0.01 else fraction(gap) for _, gap in (some[0], some[-1])]
-        many, size = several(some[0][0], "episode"), f"a true gap of {gaps[0]} points"
-        if len(some) > 1:
-            many = f"{some[0][0]} to {some[-1][0]} episodes"
-            size = size if gaps[0] == gaps[1] else f"true gaps of {gaps[0]} to {gaps[1]} points"
-        said.append(f"With {many}, {size} at rates near one half would be found 4 times in 5.")
-    return " ".join(said)
+        fewest = sorted({min(_independent(one.rate_a), _independent(one.rate_b)) for one in none})
+        many = several(fewest[0], "episode") if len(fewest) == 1 else f"{fewest[0]} to {fewest[-1]} episodes"
+        which = f" ({_names(none)})" if len(none) < len(undecided) else ""
+        yield f"With {many}{which} and this many comparisons, no difference at all could have been found."
+    some = sorted((one for one in undecided if one.findable is not None), key=lambda one: one.findable or 0.0)
+    if not some:
+        return
+    sizes = [f"{100 * gap:.0f}" if gap >= 0.095 else fraction(gap) for one in some if (gap := one.findable)]
+    alone = len({*sizes}) == 1
+    size = f"A true gap of {sizes[0]} points" if alone else f"True gaps of {sizes[0]} to {sizes[-1]} points"
+    ends = "" if alone else f" (least {_names(some[:1])}, most {_names(some[-1:])})"
+    paired = {one.paired for one in some}
+    alike = "as many pairs that differ" if paired == {True} else "rates like these"
+    if len(paired) > 1:
+        alike = "pairs and rates like these"
+    yield f"{size} would be found 4 times in 5{ends}, with {alike}."
+
+
+def _independent(rate: Proportion) -> int:
+    return rate.starts or rate.n
+
+
+def _names(found: Sequence[Comparison]) -> str:
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return "; ".join(f"{one.a} and {one.b}" for one in found[:3]) + more
 
 
 # -- over all environments --------------------------------------------------------------------------------------------

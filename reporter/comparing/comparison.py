@@ -12,10 +12,11 @@ from statistics import fmean
 from typing import TypeVar
 
 from comborun.reporter.comparing.pairing import Arm, CountsAlone, Meeting, Side
-from comborun.reporter.evidence.runs import between_runs
-from comborun.reporter.json_types import Facts, Rounded
+from comborun.reporter.evidence.runs import RunFact, between_runs
+from comborun.reporter.json_types import Facts, FourDecimals, Rounded
 from comborun.reporter.statistics.barnard import barnard
 from comborun.reporter.statistics.difference import PairCounts, holm, mcnemar, newcombe, paired_interval
+from comborun.reporter.statistics.findable import findable_paired, findable_unpaired
 from comborun.reporter.statistics.pooled import Stratum, heterogeneity, pooled_difference, pooled_p
 from comborun.reporter.statistics.proportion import Interval, Proportion, proportion
 from comborun.reporter.statistics.sequential import STOPPED_CONFIDENCE
@@ -116,6 +117,11 @@ class Comparison(Tested):
     """why it could not be tested after every pair as planned, or empty"""
     so_far: bool = False
     """whether more episodes may come"""
+    findable: FourDecimals | None = None
+    """of an undecided one: the true difference that it would find four times in five, at its share of the error, with
+    its episodes and with as many pairs that differ, or rates as high, as here"""
+    finds_nothing: bool = False
+    """whether it has too few episodes to find any difference"""
 
     @property
     def leans(self) -> bool:
@@ -195,6 +201,23 @@ def comparison_of(met: Meeting) -> Comparison:
     )
 
 
+def with_findable(found: Comparison, level: float) -> Comparison:
+    """If it is undecided: what it could have found. With several runs nothing is said, since runs may differ."""
+    if found.decided or found.sequential or any(fact.code == RunFact.RANDOM for fact in found.facts):
+        return found
+    if found.pairs:
+        gap = findable_paired(found.pairs, level)
+    else:
+        gap = findable_unpaired(_independent(found.rate_a), _independent(found.rate_b), level)
+    return replace(found, findable=gap, finds_nothing=gap is None)
+
+
+def _independent(rate: Proportion) -> tuple[float, int]:
+    """Successes and episodes; of starts, if these repeat."""
+    n = rate.starts or rate.n
+    return (rate.rate or 0.0) * n, n
+
+
 def _with_runs(meetings: Sequence[Meeting], interval: Interval, p: float) -> tuple[Interval, float]:
     """The wider interval and the larger p of episodes and of runs, where both policies have several runs."""
     sides = [[one.a for one in meetings], [one.b for one in meetings]]
@@ -204,10 +227,12 @@ def _with_runs(meetings: Sequence[Meeting], interval: Interval, p: float) -> tup
         if len(found) < len(meetings) or len(found[0]) < 2:
             return interval, p
         rates.append([fmean(one[run] for one in found) for run in found[0] if all(run in one for one in found)])
-    of_runs = between_runs(*rates)
+    told = all(one.runs_told for side in sides for one in side if isinstance(one, Arm))
+    of_runs = between_runs(*rates, told=told)
     if of_runs is None:
         return interval, p
-    (low, high), p_of_runs = of_runs
+    difference, half, p_of_runs = of_runs
+    low, high = max(-1.0, difference - half), min(1.0, difference + half)
     return (min(interval[0], low), max(interval[1], high)), max(p, p_of_runs)
 
 

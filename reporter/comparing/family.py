@@ -17,6 +17,7 @@ from comborun.reporter.comparing.comparison import (
     comparison_of,
     corrected,
     overall_of,
+    with_findable,
 )
 from comborun.reporter.comparing.graded import Graded
 from comborun.reporter.comparing.pairing import Meeting, Side, meet
@@ -42,8 +43,6 @@ class EnvironmentComparisons:
     100 %"""
     gap_in_family: FourDecimals | None
     """the same at its share of 5 % over all comparisons of the report"""
-    gaps: tuple[tuple[int, float | None], ...] = ()
-    """the same for each number of episodes that an undecided comparison has"""
 
     @property
     def so_far(self) -> bool:
@@ -153,14 +152,11 @@ def _environment(comparisons: Sequence[Comparison], sides: Sequence[Side], level
     n = min(map(_fewest, comparisons))
     return EnvironmentComparisons(
         environment=comparisons[0].environment,
-        comparisons=tuple(comparisons),
+        comparisons=tuple(with_findable(one, level) for one in comparisons),
         letters=letters([side.policy for side in ranked], different) if all_pairs else (),
         n=n,
         gap=detectable_gap(n, ALPHA),
         gap_in_family=detectable_gap(n, level),
-        gaps=tuple(
-            (n, detectable_gap(n, level)) for n in sorted({_fewest(one) for one in comparisons if not one.decided})
-        ),
     )
 
 

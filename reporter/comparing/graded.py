@@ -27,6 +27,7 @@ from comborun.reporter.comparing.comparison import (
 from comborun.reporter.comparing.pairing import Arm, Meeting, Side, arm, count_pairs, meet
 from comborun.reporter.counting.measures import ERRORED, KINDS, NO_FIELDS, EpisodeEnds
 from comborun.reporter.evidence.fields import Fields
+from comborun.reporter.evidence.runs import between_runs
 from comborun.reporter.evidence.starts import Settled, starts_of
 from comborun.reporter.json_types import Range, Rounded
 from comborun.reporter.merge import MergedCombo
@@ -53,6 +54,12 @@ class Scores:
     values: Mapping[int, float]
     only_successes: bool = False
     """whether only successful episodes have a value"""
+
+    @property
+    def run_means(self) -> dict[str, float]:
+        """By run, the mean of its values, if several runs lie side by side."""
+        found = {run: [self.values[one] for one in some if one in self.values] for run, some in self.arm.runs.items()}
+        return {run: fmean(values) for run, values in found.items() if values}
 
     @property
     def by_start(self) -> list[float]:
@@ -133,6 +140,7 @@ def _graded(metric: str, meetings: Sequence[tuple[str, Scores, Scores]]) -> Grad
     met = [meet(environment, a.arm, b.arm) for environment, a, b in meetings]
     cells = [_effect(a, b) for _, a, b in meetings]
     difference, interval, p = _pooled(cells)
+    p = max(p, _p_of_runs([(a, b) for _, a, b in meetings]))
     sign = 1 if difference > 0 else -1
     unknown = [(len(a.arm.unknown), len(b.arm.unknown)) for _, a, b in meetings]
     worst = p
@@ -156,6 +164,17 @@ def _graded(metric: str, meetings: Sequence[tuple[str, Scores, Scores]]) -> Grad
         only_successes=any(one.only_successes for side in sides for one in side),
         facts=met[0].facts if len(met) == 1 else of_all(met),
     )
+
+
+def _p_of_runs(sides: Sequence[tuple[Scores, Scores]]) -> float:
+    """p of the difference of means with the run as the unit; 0 unless both policies have several runs everywhere."""
+    means: list[list[float]] = []
+    for each in zip(*sides, strict=True):
+        runs = [one.run_means for one in each]
+        common = set(runs[0]).intersection(*runs)
+        means.append([fmean(one[run] for one in runs) for run in sorted(common)])
+    found = between_runs(*means, told=all(one.arm.runs_told for side in sides for one in side))
+    return found[2] if found else 0.0
 
 
 def _mean_of_middles(sides: Iterable[Scores]) -> float:

@@ -22,7 +22,9 @@ from comborun.reporter.counting.ending import TimedAttempt
 from comborun.reporter.counting.measures import Balanced, FailureKinds, MetricMean, TimeToSuccess
 from comborun.reporter.counting.quality import COUNTED, DataFinding, Quality
 from comborun.reporter.json_types import Pair, Shape, limits, pair_of
+from comborun.reporter.pages.answer import answer
 from comborun.reporter.records.collector import SCHEMA_FILE
+from comborun.reporter.standing import Place, Standing, standing_of
 from comborun.reporter.statistics.proportion import Proportion
 from comborun.reporter.summary import Summary, Totals
 
@@ -56,7 +58,7 @@ KEYS: Mapping[type, str] = {
     Comparison: f"""
         environment a b successes_a=rate_a.successes n_a=rate_a.n successes_b=rate_b.successes n_b=rate_b.n
         difference interval interval_method test {_P} better {_LEFT_OPEN} worst_difference? paired pairing so_far
-        starts_a?=rate_a.starts starts_b?=rate_b.starts sequential? prevented? facts?""",
+        starts_a?=rate_a.starts starts_b?=rate_b.starts findable? finds_nothing? sequential? prevented? facts?""",
     Overall: f"""
         a b environments mean_a mean_b difference interval {_P} better {_LEFT_OPEN}
         worst_difference? paired_environments=paired range heterogeneity facts?""",
@@ -69,6 +71,8 @@ KEYS: Mapping[type, str] = {
     Trend: "environments episodes checkpoints best=best.policy measured_again",
     EnvironmentComparisons: "environment n alone=gap in_family=gap_in_family",
     MacroMean: "policy environments episodes mean interval missing partial rank early?",
+    Standing: "measure environments places letters leaders last",
+    Place: "policy value interval",
     TimedAttempt: """
         session=session.name policy=session.policy environment=session.environment attempt=attempt.number started
         ended=attempt.ended outcome=attempt.outcome gpus=attempt.gpus peak_memory_kib=attempt.peak_memory""",
@@ -77,7 +81,14 @@ KEYS: Mapping[type, str] = {
 
 
 def report_json(summary: Summary) -> str:
-    return as_json({"$schema": SCHEMA_FILE, "schema": SCHEMA, **shape_of(Summary).write(summary)})
+    found = standing_of(summary)
+    standing = found and _standing_shape().write(found)
+    head = {"$schema": SCHEMA_FILE, "schema": SCHEMA, "answer": answer(summary), "standing": standing}
+    return as_json({**head, **shape_of(Summary).write(summary)})
+
+
+def _standing_shape() -> Shape:
+    return _or_null(shape_of(Standing))
 
 
 def report_schema() -> str:
@@ -85,6 +96,8 @@ def report_schema() -> str:
     head = {
         "$schema": {"description": "The file of this schema", "const": SCHEMA_FILE},
         "schema": {"description": "Changes when the meaning of a key does", "const": SCHEMA},
+        "answer": {"description": "Who leads and who is last, in one sentence", "type": "string"},
+        "standing": {"description": Standing.__doc__, **_standing_shape().schema},
     }
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

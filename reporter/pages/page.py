@@ -50,6 +50,7 @@ def page(summary: Summary) -> dict[str, Any]:
         "combos": tables.combos(summary, tabled),
         "too_many": f"{len(combos)} combos are too many for tables here; summary.csv has a row for each.",
         "ranking": tables.ranking(standing_of(summary)),
+        "matrix": tables.matrix(standing_of(summary)),
         "means": tables.means(summary),
         "strengths": tables.strengths(summary),
         "environments": [

@@ -151,6 +151,33 @@ def ranking(standing: Standing | None) -> TextTable | None:
     return filled(TextTable("Ranking", heads, rows, f"{what}{lettered}{early}"))
 
 
+MATRIX = 16
+"""most policies of a matrix of pairs"""
+
+
+def matrix(standing: Standing | None) -> TextTable | None:
+    """Every pair: the row's policy minus the column's; None for two policies, or too many."""
+    if standing is None or not 2 < len(standing.places) <= MATRIX or not standing.comparisons:
+        return None
+    pairs = {**standing.by_pair, **{(b, a): one for (a, b), one in standing.by_pair.items()}}
+
+    def cell(row: str, column: str) -> str:
+        found = pairs.get((row, column))
+        if found is None:
+            return "" if row == column else NOTHING
+        difference = found.difference if found.a == row else -found.difference
+        return Strong(points(difference)) if found.decided else f"({points(difference)})"
+
+    rows = [
+        [f"{number} {name}", *(cell(name, other) for other in standing.names)]
+        for number, name in enumerate(standing.names, 1)
+    ]
+    heads = columns("row minus column", "|".join(str(one) for one in range(1, len(rows) + 1)))
+    what = "in percentage points" if standing.measure == "success rate" else "as chances of more, in points"
+    note = f"Differences {what} {standing.where}; in brackets what is not decided."
+    return TextTable("Pairs", heads, rows, note)
+
+
 def forest(place: Place, axis: Sequence[tuple[float, str]]) -> str:
     """`···├──●──┤····`: the interval and the value along an axis."""
     if place.interval is None or place.value is None:

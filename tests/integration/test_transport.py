@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,15 +27,15 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(params=["local", "ssh", "openssh", "kept-ssh", "kept-openssh"], scope="module")
-def transport(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Transport]:
+def transport(request: pytest.FixtureRequest) -> Iterator[Transport]:
     if request.param == "local":
         yield LocalTransport()
         return
     server = request.getfixturevalue("sshd")
     kinds = {"ssh": SshTransport, "kept-ssh": KeptTransport}
     keep_s = 60.0 if request.param.startswith("kept") else 0.0
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run", numbered=True)))
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="ck-") as short:
+        patch.setenv("XDG_RUNTIME_DIR", short)
         with kinds.get(request.param, OpensshTransport)(server.alias, server.options(keep_s=keep_s)) as remote:
             yield remote
         for one in all_kept():

@@ -27,7 +27,7 @@ from comborun.host.record.run_owner import elsewhere
 from comborun.host.system import files, machine, process
 from comborun.host.verb_errors import answer, run_directory
 from comborun.rules import records
-from comborun.rules.endings.breaker import quarantined
+from comborun.rules.endings.breaker import closed, quarantined
 from comborun.rules.facts import Fact
 from comborun.rules.names import AFTER, SERVERS
 from comborun.rules.run_files import attempts_of, newest_plan
@@ -155,6 +155,7 @@ class Probe:
             "hold": _hold(Holds(layout).look()),
             "notice_failed": self._notice(),
             "quarantine": self._quarantine(),
+            "closed": self._closed(),
             "waiting": self._waiting(),
             "servers": [self._server(name) for name in self._servers()],
             "done": over(layout),
@@ -180,6 +181,12 @@ class Probe:
         return [
             {"gpu": int(one.gpu), "failure": one.failure, "since": records.seconds({"at": one.since}, "at")}
             for one in quarantined(files.read_text(self.layout.quarantine))
+        ]
+
+    def _closed(self) -> list[Document]:
+        return [
+            {"environment": one.environment, "failure": one.failure, "since": records.seconds({"at": one.since}, "at")}
+            for one in closed(files.read_text(self.layout.quarantine))
         ]
 
     def _waiting(self) -> list[Document]:

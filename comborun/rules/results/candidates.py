@@ -191,7 +191,9 @@ def _keyed(value: Row, identity: Identity) -> list[Row]:
         name = identity.episode.name
         indexes = [int(found.group(1)) for found in numbers if found]
         return [{name: at, **row} for at, row in zip(indexes, inner.values())] if len({*indexes}) == len(inner) else []
-    return [{"name": key[:_TEXT_MOST], **row} for key, row in inner.items()] if 1 < len(inner) == len(value) else []
+    alike = not identity.success.word or len({frozenset(row) for row in inner.values()}) == 1
+    named = alike and 1 < len(inner) == len(value)
+    return [{"name": key[:_TEXT_MOST], **row} for key, row in inner.items()] if named else []
 
 
 def _holds(row: Row, identity: Identity) -> bool:
@@ -350,13 +352,14 @@ def as_rows(value: Any) -> Any:
         return value
     names, data = value.get("columns"), value.get("data")
     if isinstance(names, list) and isinstance(data, list) and all(isinstance(one, str) for one in names):
-        if all(isinstance(row, list) and len(row) == len(names) for row in data):
-            return [dict(zip(names, row)) for row in data]
+        rows = all(isinstance(row, list) and len(row) == len(names) for row in data)
+        return [dict(zip(names, row)) for row in data] if rows else value
     columns = list(value.values())
-    if len(columns) > 1 and all(isinstance(one, dict) and list(one) == list(columns[0]) for one in columns):
-        if all(not isinstance(one, (dict, list)) and key.isdigit() for held in columns for key, one in held.items()):
-            return [{name: held[key] for name, held in value.items()} for key in columns[0]]
-    return value
+    alike = len(columns) > 1 and all(isinstance(one, dict) and list(one) == list(columns[0]) for one in columns)
+    cells = ((key, one) for held in columns for key, one in held.items()) if alike else ()
+    if not alike or any(isinstance(one, (dict, list)) or not key.isdigit() for key, one in cells):
+        return value
+    return [{name: held[key] for name, held in value.items()} for key in columns[0]]
 
 
 def _measures(value: Any, identity: Identity) -> list[Candidate]:

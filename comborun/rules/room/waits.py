@@ -32,6 +32,7 @@ class WaitFor(Word):
     RETRY = "retry"
     SMOKE = "smoke"
     SERVER = "server"
+    ENVIRONMENT = "environment"
 
 
 PASSES = frozenset(
@@ -118,6 +119,8 @@ class Wait(Word):
     SMOKE_TEST_FIRST = "smoke_test_first", WaitFor.SMOKE
     SERVER_NOT_READY = "server_not_ready", WaitFor.SERVER
     """server"""
+    ENVIRONMENT_CLOSED = "environment_closed", WaitFor.ENVIRONMENT
+    """environment, failure"""
 
 
 _WAITS_FOR = {wait.value: wait.waits_for for wait in Wait}

@@ -12,6 +12,10 @@ from comborun.model.codec import as_data
 from comborun.monitor.document import answer
 from comborun.monitor.screen import changes
 from comborun.monitor.status import RunStatus, SessionStatus
+from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.facts import Fact
+from comborun.rules.facts import data_of as facts_data
+from comborun.rules.results.counts import NO_EPISODE, NO_MATCH
 from comborun.rules.vocabulary import Life, Outcome
 
 SESSION = a_session("act", "grass")
@@ -217,3 +221,16 @@ def test_a_log_tells_the_event_in_one_line_and_once() -> None:
     anew = changes(after, of_many(gone("stairs"), gone("maze"), Seen("maze_act", 2), restarted=True))
     assert any(line.endswith("● maze_act: running, attempt 2") for line in anew)
     assert not [line for line in anew if "started again" in line]
+
+
+def test_no_reason_about_results_hides_the_error_that_ended_a_program() -> None:
+    log_says = facts_data([fact(Evidence.LOG_SAYS, said="KeyError: 'cup'")])
+    crash = {"code": 1, "class": "error", "ending": log_says}
+    nothing = facts_data([Fact(NO_EPISODE, files=["log.txt"], count=1)])
+    crashed = only(Seen("grass_act").ended("exited", "none", facts=nothing, **crash))
+    assert not crashed.reasons
+    partly = facts_data([Fact(NO_MATCH, patterns=["*.csv"], files=["a.txt"], count=1)])
+    other = only(Seen("grass_act").ended("exited", "none", facts=partly, **crash))
+    assert other.remark.index("KeyError") < other.remark.index("*.csv")
+    well = only(Seen("grass_act").ended("exited", "none", facts=nothing))
+    assert [one.code for one in well.reasons] == [NO_EPISODE]

@@ -127,6 +127,8 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     "quarantine_advice": [
         {"run": "RUN", "quarantine": {"code": "gpus_in_quarantine", "gpus": [1], "failures": ["killed"]}}
     ],
+    "environments_closed": [{"environments": ["push", "pour"], "failures": ["killed", "killed"]}],
+    "environments_are_closed": [{"environments": ["push"], "failures": ["gpu_memory"]}],
     "gpus_in_quarantine": [{"gpus": [1, 2], "failures": ["gpu_fault", "gpu_fault"]}],
     "notices_fail": [
         {"run": "RUN", "exit_code": 127, "ago_s": 120},
