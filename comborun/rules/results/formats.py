@@ -174,7 +174,7 @@ _ALL = (
     Format(
         "rollout-stats",
         "a rate with Num_Episode or Num_Success",
-        "evaluations.rollouts",
+        "documents.rollouts",
         True,
         document=lambda head: "Success_Rate" in head.keys and bool(head.keys & {"Num_Episode", "Num_Success"}),
     ),
