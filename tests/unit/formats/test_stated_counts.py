@@ -1,4 +1,4 @@
-"""k of n, wherever a program states it: the plan decides, over all files of an attempt, and the host counts as the report."""
+"""k of n, wherever a program states it: the plan decides over all files of an attempt, on the host as in the report."""
 
 from __future__ import annotations
 
