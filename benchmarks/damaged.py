@@ -2,9 +2,9 @@
 
     python benchmarks/damaged.py [--files 10000] [--sessions 8] [--seed 1]
 
-A third of the sessions write files of real formats (npz, eval, sqlite, csv, json, jsonl, names of videos), each torn, swollen, or
-with a piece of another one in it; the others write rows. Runs in tmux on this machine, in a folder of its own. Prints how long
-`status` took, and fails if a healthy session did not succeed or a command did not answer.
+A third of the sessions write files of real formats (npz, eval, sqlite, csv, json, jsonl, names of videos), each torn,
+swollen, or with a piece of another one in it; the others write rows. Runs in tmux on this machine, in a folder of its own.
+Prints how long `status` took, and fails if a healthy session did not succeed or a command did not answer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SAMPLES = Path(__file__).parents[1] / "tests" / "unit" / "samples"
 PROGRAM = """
 import json, os, random, sys, time
 samples, kind, files, seed, out = sys.argv[1:6]
-if kind == "healthy":
+if kind.endswith("healthy"):
     with open(out + "/rows.jsonl", "w") as rows:
         for at in range(20):
             rows.write(json.dumps({"episode": at, "success": at % 3 > 0}) + "\\n")
@@ -36,10 +36,12 @@ for at in range(int(files)):
     data, other = open(path, "rb").read(), open(draw.choice(found), "rb").read()
     for _ in range(draw.randint(1, 3)):
         cut = draw.randrange(len(data) + 1)
-        data = draw.choice((data[:cut], data[:cut] + other[:200] + data[cut:], data[:cut] + b"\\x00" * 9 + data[cut + 9 :]))
+        torn, swollen = data[:cut], data[:cut] + other[:200] + data[cut:]
+        data = draw.choice((torn, swollen, torn + b"\\x00" * 9 + data[cut + 9 :]))
     name = os.path.basename(path)
     if draw.random() < 0.1:
-        name = draw.choice(("success_obj_episode_%d.mp4", "failure_obj_%d_x.mp4", "success_obj_.mp4")).replace("%d", str(at))
+        name = draw.choice(("success_obj_episode_%d.mp4", "failure_obj_%d_x.mp4", "success_obj_.mp4"))
+        name = name.replace("%d", str(at))
     folder = os.path.join(out, str(at % 97))
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "%d_%s" % (at, name) if draw.random() < 0.5 else name), "wb") as file:
