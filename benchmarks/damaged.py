@@ -2,9 +2,9 @@
 
     python benchmarks/damaged.py [--files 10000] [--sessions 8] [--seed 1]
 
-A third of the sessions write files of real formats (npz, eval, sqlite, csv, json, jsonl, names of videos), each torn,
-swollen, or with a piece of another one in it; the others write rows. Runs in tmux on this machine, in a folder of its own.
-Prints how long `status` took, and fails if a healthy session did not succeed or a command did not answer.
+A third of the sessions write files of real formats (npz, eval, sqlite, csv, json, jsonl, names of videos), torn,
+swollen, or with a piece of another one in it; the others write rows. Runs in tmux on this machine, in a folder of its
+own. Prints how long `status` took, and fails if a healthy session did not succeed or a command did not answer.
 """
 
 from __future__ import annotations
