@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,8 @@ _MOST_SKIPPED = 5
 _CLAIM_LINES = 6
 """lines of claims, so that they and the files below fit on a screen"""
 _ROWS_MOST, _FINDINGS_MOST = 24, 6
+NOT_SHOWN = 4
+"""exit code if a condition of --gate is not shown; 0 if all are"""
 _METRICS = 2
 """metrics that are shown if there is no rate"""
 _PURPOSES = {
@@ -62,6 +65,13 @@ _PURPOSES = {
 @click.option("--videos", type=click.Choice(["failed", "all"]), help="Also copy the videos of these episodes here.")
 @click.option("--figures", metavar="FORMS", help="Also write figures as files: pdf, png or svg, separated by commas.")
 @click.option("--ranking", type=click.Choice(["bradley-terry"]), help="Also rank policies that did not all meet.")
+@click.option(
+    "--gate",
+    "gates",
+    multiple=True,
+    metavar="CONDITION",
+    help="Check a condition, such as 'pi1 not worse than pi0 by 5 points'; exit code 4 if it is not shown.",
+)
 @json_option
 def report(
     run: str | None, wanted: str | None, where: HostChoice, output: Path | None, as_json: bool, **how: Any
@@ -72,13 +82,15 @@ def report(
     combo report
     combo report ~/old_results
     combo report ~/old_results --grid grid.yaml
+    combo report --gate 'rough not worse than flat by 5 points'
     combo report --compare quadruped-20260509T073525Z quadruped-20260510T221502Z
     """
     run = one_run(run, wanted)
     if pair := how["pair"]:
         if run:
             raise UserError(f"`{run}` besides the two runs of --compare", "name two runs, or leave --compare out")
-        if other := next((name for name in ("grid", "videos", "figures", "ranking") if how[name]), None):
+        if other := next((name for name in ("grid", "videos", "figures", "ranking", "gates") if how[name]), None):
+            other = other.removesuffix("s") if other == "gates" else other
             raise UserError(f"--{other} with --compare", f"--{other} is for the report of one run: leave it out")
         _compare(pair, where, output, _size(how["max_size"]), as_json=as_json)
         return
@@ -97,7 +109,7 @@ def report(
         folder = output or Path(run) / "report"
         plan = plan_anywhere(read_grid(grid), where.connect) if grid else None  # a session for each combo
         with working("making the report"):
-            summary = report_folder(Path(run), folder, forms, plan, ranked=ranked)
+            summary = report_folder(Path(run), folder, forms, plan, ranked=ranked, gates=how["gates"])
     elif grid:
         raise UserError("--grid without a folder", f"such as `{program()} report ~/old_results --grid {grid}`")
     else:
@@ -105,8 +117,10 @@ def report(
         source, skipped = brought(target, _size(how["max_size"]))
         if how["videos"]:
             bring_videos(target, source, skipped, how["videos"])
-        summary, folder = make_report(source, skipped, output, forms, ranked=ranked)
+        summary, folder = make_report(source, skipped, output, forms, ranked=ranked, gates=how["gates"])
     show_report(summary, folder, as_json=as_json)
+    if not all(gate.holds for gate in summary.gates):
+        sys.exit(NOT_SHOWN)
 
 
 def make_report(
@@ -116,6 +130,7 @@ def make_report(
     forms: Sequence[str] = (),
     *,
     ranked: bool = False,
+    gates: Sequence[str] = (),
 ) -> tuple[Summary, Path]:
     """Make the report of a run, from its directory on this machine or its mirror. Returns it and its folder."""
     from comborun.reporter.report import report_run
@@ -123,7 +138,7 @@ def make_report(
     show_skipped(skipped)
     folder = output or source / "report"
     with working("making the report"):
-        return report_run(source, folder, dict(skipped), forms, ranked=ranked), folder
+        return report_run(source, folder, dict(skipped), forms, ranked=ranked, gates=gates), folder
 
 
 def bring_videos(target: Target, source: Path, skipped: Sequence[Skipped], which: str) -> None:
@@ -234,7 +249,8 @@ def _is_folder(word: str, where: HostChoice) -> bool:
 def show_report(summary: Summary, folder: Path, *, as_json: bool = False) -> None:
     """Print a report's first claims, its rates and its folder."""
     if as_json:
-        show_json({"run": summary.run, "report": str(folder), "files": list(_report_files(folder))})
+        gates = {"gates": [asdict(gate) for gate in summary.gates]} if summary.gates else {}
+        show_json({"run": summary.run, "report": str(folder), "files": list(_report_files(folder)), **gates})
         return
     _show_claims(summary)
     _show_rates(summary)
@@ -254,7 +270,7 @@ def _show_claims(summary: Summary) -> None:
     from comborun.reporter.pages.words import sentences
 
     click.echo()
-    for sentence in sentences(summary)[:2]:
+    for sentence in sentences(summary)[: 2 + len(summary.gates)]:
         click.echo(wrapped(printable(sentence)))
     claims, lines = summary.claims.sentences, 0
     for number, sentence in enumerate(claims):

@@ -73,6 +73,7 @@ def claims(
                 for one in _ordered(group.comparisons)
                 if one.decided
             ),
+            *_margins(comparisons),
             *(_graded(one) for one in graded if one.decided),
             *(_kind(one) for one in kinds if one.found.decided),
         ),
@@ -96,6 +97,7 @@ def claims(
                 if (found := [one for one in group.comparisons if not one.decided])
             ),
             *(f"Only among episodes with a value: {_graded(one)}" for one in graded if one.only_completed),
+            *_not_shown(comparisons),
             *_undecided_graded([one for one in graded if not one.decided]),
         ),
         left_out=(
@@ -256,6 +258,41 @@ def _spread(overall: Overall, alpha: float) -> str:
     low, high = sorted(sign * end for end in overall.range)
     words = "not the same everywhere," if overall.heterogeneity < alpha else "by environment"
     return f"{words} {points(low)} to {points(high)} (Cochran's Q, p {p_value(overall.heterogeneity)})"
+
+
+# -- not worse by a margin --------------------------------------------------------------------------------------------
+
+
+def _margins(comparisons: Comparisons) -> Iterator[str]:
+    """Who is equivalent to whom, or not worse; what follows from being better is not told again."""
+    shown = {(one.a, one.b, one.environments): one for one in comparisons.not_worse if one.decided}
+    better = {(one.ahead, one.behind) for one in (*comparisons.overall, *comparisons.all) if one.decided}
+    for (a, b, environments), one in shown.items():
+        both = (b, a, environments) in shown
+        if (a, b) in better or (both and a > b and (b, a) not in better):
+            continue
+        where = f"over {len(environments)} environments" if environments[1:] else f"in {environments[0]}"
+        within = f"{fraction(one.margin).removesuffix('.0')} points"
+        said = f"{a} and {b} are equivalent within {within}" if both else f"{a} is not worse than {b} by {within}"
+        size = f"{points(one.difference)} points {points_interval(one.interval)}"
+        which = f"{a} minus {b} is " if both else ""
+        p = max(one.p_holm, shown[b, a, environments].p_holm) if both else one.p_holm
+        yield f"{said} {where}: {which}{size}, Holm p {p_value(p)}.{limits(one.facts)}"
+
+
+def _not_shown(comparisons: Comparisons) -> Iterator[str]:
+    known = {(one.a, one.b) for one in comparisons.not_worse if one.decided}
+    better = {(one.ahead, one.behind) for one in (*comparisons.overall, *comparisons.all) if one.decided}
+    pairs = [
+        one
+        for one in comparisons.not_worse
+        if one.a < one.b and not {(one.a, one.b), (one.b, one.a)} & (known | better)
+    ]
+    if pairs:
+        named = "; ".join(f"{one.a} and {one.b}" for one in pairs[:PAIRS_NAMED])
+        more = f"; and {len(pairs) - PAIRS_NAMED} more" if len(pairs) > PAIRS_NAMED else ""
+        margin = fraction(pairs[0].margin).removesuffix(".0")
+        yield f"Neither is shown to be not worse by {margin} points: {named}{more}."
 
 
 # -- by metrics and by failure kinds ----------------------------------------------------------------------------------

@@ -364,6 +364,27 @@ def _metric(found: MetricMean | None) -> str:
     return f"{words}; {number(spread[0])} to {number(spread[1])}" if spread else words
 
 
+def consistency(combos: Iterable[ComboSummary]) -> TextTable | None:
+    found = [(combo, combo.consistency) for combo in combos if combo.consistency]
+    if not found:
+        return None
+    rows = [
+        [
+            *(combo.policy, combo.environment, str(one.starts), str(one.each), fraction(one.passes[0])),
+            *(fraction(one.passes[1]), fraction(one.passes[-1]), fraction(one.agreement), per_cent(one.interval)),
+            f"{one.always}/{one.starts - one.always - one.never}/{one.never}",
+        ]
+        for combo, one in found
+    ]
+    heads = columns("policy|environment", "starts|episodes each|pass^1|pass^2|pass^n|alike|95 % interval|a/s/n")
+    note = (
+        "Starts that were run several times. pass^k: the chance in per cent that k episodes of one start all succeed, n"
+        " being the fewest episodes of any start; alike: that two of them end alike; a/s/n: starts that always,"
+        " sometimes and never succeeded."
+    )
+    return TextTable("Consistency per start", heads, rows, note)
+
+
 # -- combos -----------------------------------------------------------------------------------------------------------
 
 
@@ -372,7 +393,10 @@ def combos(summary: Summary, shown: Sequence[ComboSummary]) -> TextTable | None:
     below = ["; ".join(filter(None, _below(combo, summary))) for combo in shown]
     rated = any(combo.counts for combo in shown)
     notes = (
-        "Rate = successes / completed episodes, with 95 % Clopper-Pearson intervals." if rated else "",
+        "Rate = successes / completed episodes, with 95 % Clopper-Pearson intervals. At least: what it exceeds with"
+        " 95 % confidence, one-sided."
+        if rated
+        else "",
         "Where episodes are errored or missing, the rate over all planned ones stands below, as if these had failed."
         if any(combo.counts.completed != combo.counts.planned for combo in shown if combo.counts)
         else "",
@@ -385,7 +409,7 @@ def combos(summary: Summary, shown: Sequence[ComboSummary]) -> TextTable | None:
     )
     heads = columns(
         "policy|environment",
-        "k/n|rate|95 % interval|letters|planned|completed|errored|missing|attempts|duration",
+        "k/n|rate|95 % interval|at least|letters|planned|completed|errored|missing|attempts|duration",
         "outcome",
     )
     rows = [[combo.policy, combo.environment, *_counted(combo), *_ended(combo, summary)] for combo in shown]
@@ -395,13 +419,12 @@ def combos(summary: Summary, shown: Sequence[ComboSummary]) -> TextTable | None:
 def _counted(combo: ComboSummary) -> list[str]:
     counts = combo.counts
     if counts is None:
-        return ["", "", "", "", _planned(combo), "", "", ""]
+        return ["", "", "", "", "", _planned(combo), "", "", ""]
     lost = [Strong(count) if count else "0" for count in (counts.errored, counts.missing)]
+    least = NOTHING if combo.rate is None or combo.rate.at_least is None else fraction(combo.rate.at_least)
     rates = [
-        Strong(of(combo.rate)),
-        Strong(f"{rate(combo.rate)}{'†' * combo.leans}"),
-        interval(combo.rate),
-        combo.letters,
+        *(Strong(of(combo.rate)), Strong(f"{rate(combo.rate)}{'†' * combo.leans}")),
+        *(interval(combo.rate), least, combo.letters),
     ]
     return [*rates, _planned(combo), str(counts.completed), *lost]
 
