@@ -14,6 +14,7 @@ from comborun.reporter.comparing.family import MOST, Comparisons, compare, how_m
 from comborun.reporter.comparing.graded import (
     Graded,
     KindComparison,
+    MeanDifference,
     Scores,
     compare_graded,
     compare_kinds,
@@ -21,6 +22,7 @@ from comborun.reporter.comparing.graded import (
     unlike_kinds,
 )
 from comborun.reporter.comparing.margins import GateResult, check, parse_gate
+from comborun.reporter.comparing.nominal import Loss, losses
 from comborun.reporter.comparing.orders import Strength, Trend, steps_of, strengths, trend_of
 from comborun.reporter.comparing.pairing import Arm, Results, Side, results_of
 from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
@@ -100,6 +102,8 @@ class Summary:
     """checkpoints by their steps, and the best of them"""
     looks: tuple[int, ...] = ()
     """of a folder that has been reported before and has grown: completed episodes at each report, this one last"""
+    losses: tuple[Loss, ...] = ()
+    """what each policy loses from the grid's nominal environment to the others"""
     gates: tuple[GateResult, ...] = ()
     """the conditions of --gate"""
     strengths: tuple[Strength, ...] | None = None
@@ -151,6 +155,9 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         replace(combo, letters=comparisons.letters_of(*combo.key))
         for combo in _combos(collected, results, (ends, fields), spare, order)
     )
+    nominal = next((one.session.results.nominal for one in collected.sessions if one.session.results.nominal), "")
+    sides = {combo: results.sides[combo] for combo in order if combo in results.sides}
+    lost = () if not nominal or stopping_of(collected, results.sides) else losses(sides, nominal)
     means = macro_means(policies, environments, combos)
     # A program that only counts leaves no record that could be missing.
     counted = [
@@ -167,6 +174,11 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         *(DataFinding(fact.text("environment"), say(fact)) for fact in unlike_kinds(ends)),
         *(DataFinding("metrics", evidence_words.say(fact)) for fact in fields.facts),
         *_untimed(combos),
+        *(
+            [DataFinding("nominal", f"there is no environment {nominal!r}")]
+            if nominal not in ("", *environments)
+            else ()
+        ),
     ]
     summary = Summary(
         run=collected.name,
@@ -178,7 +190,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         environments=environments,
         combos=combos,
         comparisons=comparisons,
-        claims=claims(comparisons, causes, kinds, names_alike),
+        claims=claims(comparisons, causes, kinds, names_alike, lost),
         macro_means=tuple(replace(mean, rank=comparisons.rank(mean.policy)) for mean in means),
         quality=quality(
             collected,
@@ -196,6 +208,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         differences=tuple(differences(collected, seeds)),
         kinds=kinds,
         trends=found_trends,
+        losses=lost,
         gates=_checked(gates, collected, results, order),
         strengths=strengths({} if stopping_of(collected, results.sides) else results.sides) if ranked else None,
     )
@@ -264,7 +277,9 @@ def _margin(collected: Collected) -> float:
     return max((history.session.results.margin for history in collected.sessions), default=0.0)
 
 
-def _graded(collected: Collected, results: Results, fields: Fields, order: Sequence[Combo]) -> tuple[Graded, ...]:
+def _graded(
+    collected: Collected, results: Results, fields: Fields, order: Sequence[Combo]
+) -> tuple[Graded | MeanDifference, ...]:
     named = {
         (name, combo[1])
         for combo, histories in collected.by_combo.items()

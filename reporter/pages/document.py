@@ -17,8 +17,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from comborun.reporter.comparing.comparison import Comparison, Overall
 from comborun.reporter.comparing.family import EnvironmentComparisons
-from comborun.reporter.comparing.graded import Graded, KindComparison
+from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDifference
 from comborun.reporter.comparing.margins import NotWorse
+from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.comparing.orders import Trend
 from comborun.reporter.counting.combo import ComboSummary, MacroMean
 from comborun.reporter.counting.ending import TimedAttempt
@@ -42,7 +43,8 @@ KEYS: Mapping[type, str] = {
         sequential_seconds=timing.sequential bound_seconds=timing.bound policies environments combos totals
         family=comparisons.size claims=claims.decided undecided=claims.left_open
         comparisons=comparisons.all overall=comparisons.overall graded?=comparisons.graded
-        not_worse?=comparisons.not_worse gates? failure_kinds?=kinds
+        mean_differences?=comparisons.mean_differences not_worse?=comparisons.not_worse
+        losses? gates? failure_kinds?=kinds
         trends? detectable=comparisons.environments means=macro_means strengths? looks? attempts=timing.spans
         quality canary? provenance""",
     ComboSummary: """
@@ -69,6 +71,10 @@ KEYS: Mapping[type, str] = {
     Graded: f"""
         metric environments a b n paired test interquartile_means=middle chance interval=chance_interval
         {_P} {_LEFT_OPEN} only_successes? more=better facts?""",
+    Loss: f"""
+        policy nominal environments rate_nominal rate difference interval {_P} decided only_completed""",
+    MeanDifference: f"metric environments a b n paired test means difference=gap interval=limits {_P} {_LEFT_OPEN}"
+    " more=better facts?",
     NotWorse: f"a b margin environments difference interval {_P} shown=decided {_LEFT_OPEN} facts?",
     KindComparison: f"""
         kind environments?=found.environments environment?=found.environment

@@ -9,7 +9,8 @@ from operator import attrgetter
 from typing import Self, TypeVar
 
 from comborun.reporter.comparing.comparison import Comparison, Tested
-from comborun.reporter.comparing.graded import Graded, KindComparison
+from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDifference
+from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.counting.combo import ComboSummary, MacroMean
 from comborun.reporter.counting.measures import MetricMean
 from comborun.reporter.figures.figure import zoomed
@@ -285,6 +286,44 @@ def graded(found: Sequence[Graded]) -> TextTable | None:
     )
     heads = columns("metric|environment|a|b", "a above b|95 % interval|IQM a|IQM b|p (Holm)|n", "test|more")
     return TextTable("Compared by metrics", heads, rows, note, len(found)) if rows else None
+
+
+def mean_differences(found: Sequence[MeanDifference]) -> TextTable | None:
+    rows = [
+        [
+            *(one.metric, f"all {len(one.environments)}" if one.environments[1:] else one.environments[0]),
+            *(one.a, one.b, strong(number(one.difference), one)),
+            f"[{number(one.interval[0])}, {number(one.interval[1])}]",
+            *map(number, one.means),
+            *(holm_p(one), _both(*one.n), one.test, _better(one)),
+        ]
+        for one in _smallest(found)
+    ]
+    note = (
+        "The difference of means with its 95 % t interval, each environment with the same weight; p by permutation,"
+        " adjusted by Holm in the family of the success rates."
+    )
+    heads = columns("metric|environment|a|b", "a − b|95 % interval|mean a|mean b|p (Holm)|n", "test|more")
+    return TextTable("Means of metrics compared", heads, rows, note, len(found)) if rows else None
+
+
+def losses(found: Sequence[Loss]) -> TextTable | None:
+    rows = [
+        [
+            *(one.policy, f"all {len(one.environments)} others" if one.environments[1:] else one.environments[0]),
+            *(fraction(one.rate_nominal), fraction(one.rate), strong(points(one.difference), one)),
+            *(points_interval(one.interval), holm_p(one)),
+        ]
+        for one in _smallest(found)
+    ]
+    note = (
+        "How much lower each policy's rate is than in the nominal environment, in percentage points, of independent"
+        " episodes (Barnard, Newcombe; over several environments t); p adjusted by Holm over all losses, with 5 % of"
+        " error of their own."
+    )
+    title = f"Losses from {found[0].nominal}" if found else ""
+    heads = columns("policy|environment", "nominal|here|loss|95 % interval|p (Holm)")
+    return TextTable(title, heads, rows, note, len(found)) if rows else None
 
 
 def kinds_compared(found: Sequence[KindComparison]) -> TextTable | None:
