@@ -5,6 +5,7 @@ UserError          a message and a hint, shown without a traceback; exit code 2
 `-- HostError      the host can't be reached, or refused a command; exit code 3
     `-- RunGoneError  the host answers, but the run's folder is not there
 
+`code` is a stable word for programs (docs/agents.md).
 Everything else that is raised is a bug and keeps its traceback. A session that fails is data, not an exception.
 """
 
@@ -25,10 +26,11 @@ class UserError(Exception):
     problems: tuple[Problem, ...] = ()
     """every mistake in a grid"""
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", code: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.code = code or self.code
 
     @property
     def headline(self) -> str:

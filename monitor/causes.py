@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from comborun.answers import runs
 from comborun.monitor.explain import Command
 from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
 from comborun.monitor.wording import visible
@@ -17,6 +16,9 @@ from comborun.rules.facts import Fact
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import harmless
 from comborun.words import say
+
+if TYPE_CHECKING:
+    from comborun.answers import runs
 
 _TELLING = (Failure.ERROR, Failure.CRASHED, Failure.GPU_FAULT, Failure.LAUNCH_FAILED, Failure.NO_RESULT, Failure.KILLED)
 """classes with many causes; sessions of another class have the cause in common, whatever the line says"""
@@ -67,6 +69,8 @@ class RunCauses(NamedTuple):
 
     @property
     def answer(self) -> runs.Causes:
+        from comborun.answers import runs  # slow to import, and only JSON needs it
+
         return runs.Causes(self.run, self.advice, tuple(map(_answer, self.causes)))
 
 
@@ -76,6 +80,8 @@ def run_causes(status: RunStatus) -> RunCauses:
 
 
 def _answer(cause: SharedCause) -> runs.Cause:
+    from comborun.answers import runs  # slow to import, and only JSON needs it
+
     return runs.Cause(
         failure=cause.failure and str(cause.failure),
         sessions=cause.names,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from comborun.answers import runs
 from comborun.model.plan import Plan, Session
 from comborun.model.resources import ServerInstance
 from comborun.monitor.observe import History, RunView
@@ -22,6 +22,9 @@ from comborun.rules.room.waits import WaitFor
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import harmless
 from comborun.words import say
+
+if TYPE_CHECKING:
+    from comborun.answers import runs
 
 MOST_LINES = 10
 """lines of its log that are shown"""
@@ -54,6 +57,8 @@ class Explanation:
 
     @property
     def answer(self) -> runs.Explanation:
+        from comborun.answers import runs  # slow to import, and only JSON needs it
+
         return runs.Explanation(
             run=self.run,
             session=self.session,
@@ -192,7 +197,13 @@ def _after(status: RunStatus, seen: SessionStatus) -> Iterator[Fact]:
 
 def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator[Command]:
     run, name = f"--run {shlex.quote(view.id)}", shlex.quote(seen.name)
-    if status.stopped or status.hold or status.quarantine or (status.dispatcher is None and not status.finished):
+    if (
+        status.stopped
+        or status.hold
+        or status.quarantine
+        or status.closed
+        or (status.dispatcher is None and not status.finished)
+    ):
         yield Command(f"resume {shlex.quote(view.id)}", "lets the run go on")
     when = " when the run goes on" if status.stopped or status.hold else ""
     busy, slots = len(status.busy), status.slots or view.plan.limits.parallel

@@ -10,7 +10,6 @@ import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from comborun.answers import runs
 from comborun.errors import UserError
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, last_look, load_run
@@ -24,6 +23,7 @@ from comborun.rules.facts import Fact
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from comborun.answers import runs
     from comborun.monitor.status import RunStatus
     from comborun.remote.transport import Transport
 
@@ -272,9 +272,12 @@ def each_once(found: Iterable[Listing]) -> list[tuple[Listing, Run]]:
 
 
 def answer(row: FleetRow) -> runs.ListedRun:
+    from comborun.answers import runs  # slow to import, and only JSON needs it
+    from comborun.answers.status import Hold
+
     run, expected = row.run, row.expected
     kind, why = (run.held.get(key, "") for key in ("kind", "why"))
-    held = runs.Hold(kind, number(run.held.get("at")), why, Fact.of(run.held.get("reason")))
+    held = Hold(kind, number(run.held.get("at")), why, Fact.of(run.held.get("reason")))
     return runs.ListedRun(
         host=row.host,
         run=run.id,
@@ -282,8 +285,8 @@ def answer(row: FleetRow) -> runs.ListedRun:
         canary=run.canary,
         directory=run.directory,
         finished=run.finished,
-        counts=run.counts,
-        smoke=run.smoke,
+        counts={str(word): count for word, count in run.counts.items()},
+        smoke={str(word): count for word, count in run.smoke.items()},
         started=run.started,
         seconds=run.seconds,
         reachable=not row.complaint,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comborun.answers import runs
 from comborun.model.work import describe, size
 from comborun.rules.facts import Fact
 from comborun.rules.vocabulary import Life
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from comborun.amendment.resumption import Futile, Rejected, Resumption
+    from comborun.answers import runs
     from comborun.monitor.observe import RunView
     from comborun.monitor.status import RunStatus, SessionStatus
 
@@ -64,6 +64,8 @@ class PlannedStop:
 
     @property
     def answer(self) -> runs.PlannedStop:
+        from comborun.answers import runs  # slow to import, and only JSON needs it
+
         return runs.PlannedStop(
             self.run, self.host, self.names, tuple(one.name for one in self.running), self.queued, self.others,
             tuple(self.lines()), tuple(self.facts()), self.unseen or None,
@@ -82,7 +84,7 @@ class PlannedResume:
 
     @property
     def held(self) -> bool:
-        return bool(self.seen.hold or self.seen.quarantine or self.seen.stopped)
+        return bool(self.seen.hold or self.seen.quarantine or self.seen.closed or self.seen.stopped)
 
     @property
     def kept(self) -> int:
@@ -121,6 +123,7 @@ def resume_facts(going: PlannedResume) -> Iterator[Fact]:
     if seen.stopped:
         yield Fact("no_longer_stopped")
     yield from (Fact("gpu_used_again", gpu=one.gpu, failure=one.failure) for one in seen.quarantine)
+    yield from (Fact("environment_used_again", environment=one.environment, failure=one.failure) for one in seen.closed)
     if going.kept and not seen.hold and not seen.stopped:
         yield Fact("tasks_released", tasks=going.kept)
     ranged = {one.name for one in going.view.plan.sessions if one.ranged}
@@ -159,6 +162,8 @@ def _why(rejected: Rejected | None) -> Fact:
 
 
 def resume_answer(going: PlannedResume, *, done: bool) -> runs.Resumed:
+    from comborun.answers import runs  # slow to import, and only JSON needs it
+
     what = going.what
     return runs.Resumed(
         run=going.view.id,

@@ -28,8 +28,9 @@ def data_of(answer: Any) -> Any:
     if not is_dataclass(answer):
         return [data_of(one) for one in answer]
     kind: Any = type(answer)
-    marked = untrusted_in(kind)
-    return {_MARK: list(marked), **as_data(answer)} if marked else as_data(answer)
+    data, marked = as_data(answer), untrusted_in(kind)
+    head = {"record": data["record"]} if "record" in data else {}
+    return {**head, **({_MARK: list(marked)} if marked else {}), **data}
 
 
 def to_json(answer: Any, *, indent: int | None = 1) -> str:
@@ -95,5 +96,4 @@ class Done:
 
     exit_code: int
     error: Error | None = None
-    run: str | None = None
     record: Literal["done"] = "done"

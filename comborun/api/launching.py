@@ -124,7 +124,7 @@ def start_run(chosen: GridChoice, where: HostChoice, request: LaunchRequest) -> 
 
 def _follows(where: HostChoice, changes: str) -> bool:
     """Whether the run should follow a changed grid. Raises UserError where nobody can be asked."""
-    return where.listener.confirm(_CHANGED, UserError(changes, _HOW))
+    return where.listener.confirm(_CHANGED, UserError(changes, _HOW, code="changed_grid"))
 
 
 def _rest(where: HostChoice, request: LaunchRequest, run: str) -> str:

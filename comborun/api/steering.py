@@ -82,13 +82,17 @@ def _chosen(
     check_no_servers(target, view, names)
     for key, value, known in (("policy", policy, plan.policies), ("environment", environment, plan.environments)):
         if value is not None and value not in known:
-            raise UserError(f"there is no {key} {value} in {view.id}", did_you_mean(value, known))
+            raise UserError(
+                f"there is no {key} {value} in {view.id}", did_you_mean(value, known), code="unknown_session"
+            )
     if policy is None and environment is None:
         return names
     fitting = (one for one in plan.sessions if policy in {None, one.policy} and environment in {None, one.environment})
     chosen = tuple(one.name for one in fitting if not names or one.name in names)
     if not chosen:
-        raise UserError(f"no session of {view.id} matches all of that", "combo status shows them")
+        raise UserError(
+            f"no session of {view.id} matches all of that", "combo status shows them", code="unknown_session"
+        )
     return chosen
 
 

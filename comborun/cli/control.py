@@ -109,7 +109,9 @@ def _run_and_sessions(where: HostChoice, wanted: str | None, words: tuple[str, .
             sessions_of(newest.source(), words, note)
         except UnknownSessionError as missing:
             hint = missing.hint if missing.likely else error.hint
-            raise UserError(f"{error.message}, and no session of that name in {newest.run}", hint) from error
+            raise UserError(
+                f"{error.message}, and no session of that name in {newest.run}", hint, code="unknown_session"
+            ) from error
         return newest, words
 
 

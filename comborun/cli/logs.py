@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import shlex
 import shutil
@@ -11,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.api.looking import causes_of, explanations
-from comborun.cli.options import json_option, of_run_option, sessions_argument
-from comborun.cli.terminal import note, program, show_json, wrapped
+from comborun.answers.runs import Window
+from comborun.api.looking import causes_of, explanations, log_records
+from comborun.cli.log_text import drawn, named_lines
+from comborun.cli.options import json_lines_option, json_option, of_run_option, sessions_argument
+from comborun.cli.terminal import note, program, show_json, show_record, wrapped
 from comborun.errors import UserError
 from comborun.model.attempt import SLURM
 from comborun.monitor.addressing import sessions_of
@@ -36,7 +37,6 @@ from comborun.remote.logs import (
 )
 from comborun.remote.program import refuse_elsewhere
 from comborun.remote.transport import LOCAL
-from comborun.rules.counting import shown
 from comborun.rules.names import RunLayout
 from comborun.rules.vocabulary import first_of, several
 from comborun.text import harmless
@@ -78,10 +78,11 @@ _PANE = 'TMUX= "$@"; if [ $? = 255 ]; then printf "%s" "ssh failed; Enter closes
 )
 @click.option("--rank", type=click.IntRange(min=0), metavar="R", help="Show the output of one rank of a launcher.")
 @click.option("--stderr", is_flag=True, help="With --rank: show its standard error.")
-def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, **of: Any) -> None:
+@json_lines_option
+def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, as_json: bool, **of: Any) -> None:
     """Show the end of the logs of some sessions, or of all. With several, each line names its session.
 
-    On a terminal, control characters are removed.
+    On a terminal, control characters are removed, and of a progress bar the last state is shown.
 
     \b
     combo logs -f stairs_flat
@@ -99,10 +100,13 @@ def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, **of: 
     elif len(names) == 1:
         _check_begun(target, names[0], wait=on)
     pieces = follow(target.transport, target.directory, chosen, lines, on=on)
-    if len(names) > 1:
+    if as_json:
+        for one in log_records(pieces):
+            show_record(one)
+    elif len(names) > 1:
         _print_lines(pieces, max(map(len, names)))
     else:
-        print_log(piece.data for piece in pieces)
+        print_log(pieces)
 
 
 def _of_rank(target: Target, names: Sequence[str], rank: int | None, *, stderr: bool) -> LogPosition:
@@ -122,33 +126,26 @@ def _check_begun(target: Target, name: str, *, wait: bool) -> None:
         return
     why = f"`{target.command('explain', name)}` says what it waits for"
     if not wait:
-        raise UserError(f"{name} has not started yet", f"{why}; logs -f waits with it")
+        raise UserError(f"{name} has not started yet", f"{why}; logs -f waits with it", code="not_started")
     click.echo(f"{name} has not started yet; its log follows when it does, Ctrl-C leaves. {why}", err=True)
 
 
 def _print_lines(pieces: Iterable[LogPiece], width: int) -> None:
     """Print whole lines of several logs, each after the name of its session."""
-    begun: dict[str, bytes] = {}
-    for piece in pieces:
-        name = piece.log.session
-        *lines, begun[name] = (begun.get(name, b"") + piece.data).split(b"\n")
-        if piece.log.ended and begun[name]:
-            lines.append(begun.pop(name))
-        for line in lines:
-            text = harmless(shown(line.decode("utf-8", "replace")), keep="\t")
-            click.echo(f"{click.style(name.ljust(width), dim=True)}  {text}")
+    for name, text in named_lines(pieces):
+        click.echo(f"{click.style(name.ljust(width), dim=True)}  {text}")
 
 
-def print_log(pieces: Iterable[bytes]) -> None:
-    """Print a log: every byte unchanged, but on a terminal without control characters."""
-    if not sys.stdout.isatty():
-        for piece in pieces:
-            sys.stdout.buffer.write(piece)
-            sys.stdout.buffer.flush()
+def print_log(pieces: Iterable[LogPiece]) -> None:
+    """Print a log: every byte unchanged, but on a terminal without control characters, and of bars the last state."""
+    if sys.stdout.isatty():
+        for text in drawn(pieces, shutil.get_terminal_size().columns):
+            sys.stdout.write(text)
+            sys.stdout.flush()
         return
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    for piece in pieces:  # \r stays for progress bars
-        click.echo(harmless(decoder.decode(piece), keep="\n\r\t"), nl=False)
+    for piece in pieces:
+        sys.stdout.buffer.write(piece.data)
+        sys.stdout.buffer.flush()
 
 
 @click.command()
@@ -157,7 +154,8 @@ def print_log(pieces: Iterable[bytes]) -> None:
 @click.option("--all", "tiled", is_flag=True, help="Open a tmux window here, with a pane for every running session.")
 @click.option("--write", is_flag=True, help="Send keys to the session: Ctrl-C then reaches the program.")
 @click.option("--show", is_flag=True, help="Print the command instead of running it.")
-def attach(words: tuple[str, ...], target: Target, tiled: bool, write: bool, show: bool) -> None:
+@json_option
+def attach(words: tuple[str, ...], target: Target, tiled: bool, as_json: bool, **how: bool) -> None:
     """Open a session's window, read-only unless --write; leave it with Ctrl-B D (tmux) or Ctrl-A D (screen).
 
     Shows the log of a session that has ended. screen has no read-only view: without --write this follows the log. On
@@ -169,21 +167,25 @@ def attach(words: tuple[str, ...], target: Target, tiled: bool, write: bool, sho
     """
     source = target.source()
     if tiled:
-        _attach_all(target, source, show=show)
+        _attach_all(target, source, show=how["show"], as_json=as_json)
         return
     if not words:
         raise UserError("name a session, or give --all", "combo status lists them")
-    session, alive = _chosen(source, words, write=write)
+    session, alive = _chosen(source, words, write=how["write"])
     seen = latest(target.transport, RunLayout(target.directory), [session])[session]
     why = f"`{target.command('explain', session)}` says why"
     if not seen.number or (alive and seen.begin is None):
-        raise UserError(f"{session} has not started yet", why)
+        raise UserError(f"{session} has not started yet", why, code="not_started")
+    if as_json and alive is None:
+        raise UserError(f"{session} has ended, so it has no window", f"combo logs {session} shows its log")
     if alive is None or seen.begin is None:
         click.echo(f"{session} has ended: this is the end of its log (attempt {seen.number})", err=True)
         _print_log(target, session, on=False)
         return
-    command = _command(target, alive, seen, write=write)
-    if show:
+    command = _command(target, alive, seen, write=how["write"])
+    if as_json:
+        show_json([Window(session, tuple(_on_host(target.transport.host, command)))])
+    elif how["show"]:
         click.echo(shlex.join(_on_host(target.transport.host, command)))
     elif command == follow_command(seen.log):
         click.echo(_instead(session, seen.begin), err=True)
@@ -228,7 +230,7 @@ def _instead(session: str, begin: Begin) -> str:
 
 def _print_log(target: Target, session: str, *, on: bool) -> None:
     pieces = follow(target.transport, target.directory, [LogPosition(session)], 50, on=on)
-    print_log(piece.data for piece in pieces)
+    print_log(pieces)
 
 
 def _view(host: str, seen: LatestAttempt, *, write: bool) -> list[str]:
@@ -260,26 +262,30 @@ def _on_host(host: str, command: list[str], *options: str) -> list[str]:
     return ["ssh", "-t", *options, *ssh_arguments(Address.parse(host), Options().config), there]
 
 
-def _attach_all(target: Target, source: Source, *, show: bool) -> None:
+def _attach_all(target: Target, source: Source, *, show: bool, as_json: bool) -> None:
     """A pane for every running session; all share one connection to the host."""
     host, layout = target.transport.host, RunLayout(target.directory)
     status = once(source)
     refuse_elsewhere(status.elsewhere, source.view.id)
     running = [session.name for session in status.sessions if session.alive]
     shared = ("-o", "ControlMaster=auto", "-o", f"ControlPath={_control_path(host)}", "-o", "ControlPersist=10")
-    panes: dict[str, str] = {}
+    panes: dict[str, list[str]] = {}
     for name, seen in latest(target.transport, layout, running).items():
         if seen.begin and seen.begin.multiplexer != "none":
             shown = _on_host(host, _view(host, seen, write=False), *shared)
-            panes[name] = shlex.join(["sh", "-c", _PANE, "sh", *shown])
+            panes[name] = ["sh", "-c", _PANE, "sh", *shown]
     if not panes:
         raise UserError("no running session has a window", "combo status shows them all")
+    if as_json:
+        show_json([Window(name, tuple(words)) for name, words in panes.items()])
+        return
+    commands = {name: f"TMUX= {shlex.join(words)}" for name, words in panes.items()}
     if show:
-        click.echo("\n".join(panes.values()))
+        click.echo("\n".join(commands.values()))
         return
     if not sys.stdout.isatty():
         raise UserError("a window needs a terminal, and this is not one", "--show prints the commands")
-    _become(tile(f"combo-{target.run[-4:]}", panes))
+    _become(tile(f"combo-{target.run[-4:]}", commands))
 
 
 def _control_path(host: str) -> str:

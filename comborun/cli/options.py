@@ -10,7 +10,7 @@ import click
 
 from comborun.answers import Done
 from comborun.api.named import GridChoice, HostChoice
-from comborun.cli.terminal import TERMINAL, show_record
+from comborun.cli.terminal import TERMINAL, show_json, show_record, show_text
 from comborun.errors import UserError
 from comborun.remote.runs import copy_of, plan_of, remembered
 from comborun.remote.transport import LOCAL
@@ -179,7 +179,8 @@ def of_run_option(command: Command, *, kept: bool = False) -> Command:
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
+@json_option
+def completion(shell: str, as_json: bool) -> None:
     """Print a script that completes commands, options, runs, sessions, hosts, presets and keys.
 
     \b
@@ -187,16 +188,18 @@ def completion(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
+    from comborun.answers.grids import Text
     from comborun.cli import combo
 
     kind = get_completion_class(shell)
     assert kind
-    click.echo(kind(combo, {}, "combo", "_COMBO_COMPLETE").source())
+    show_text(Text(shell, kind(combo, {}, "combo", "_COMBO_COMPLETE").source() + "\n"), as_json=as_json)
 
 
 @click.command()
 @click.argument("host", required=False, shell_complete=offers("hosts"))
-def disconnect(host: str | None) -> None:
+@json_option
+def disconnect(host: str | None, as_json: bool) -> None:
     """End the connections to a host, or to all hosts, that earlier commands have kept open.
 
     Nothing that runs on a host ends. A ControlMaster of your own stays.
@@ -208,8 +211,13 @@ def disconnect(host: str | None) -> None:
     from comborun.remote.ssh.keeping import all_kept
 
     found = [(one.host, one) for one in all_kept()]
-    ended = [name for name, one in found if host in (None, name) and one.end()]
-    for name in dict.fromkeys(ended):
+    ended = dict.fromkeys(name for name, one in found if host in (None, name) and one.end())
+    if as_json:
+        from comborun.answers.grids import Disconnected
+
+        show_json(Disconnected(tuple(ended)))
+        return
+    for name in ended:
         click.echo(harmless(f"disconnected from {name}"))
     if not ended:
         click.echo("no connection is kept" + (harmless(f" to {host}") if host else ""))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from comborun.answers.runs import AllRuns
+from comborun.answers.runs import AllRuns, Cleaned
 from comborun.cli.options import json_option, offers, root_options, take_over_option
 from comborun.cli.terminal import INTERRUPTED, show_json, show_record, show_rows, show_table, working
 from comborun.errors import HostError, UserError
@@ -162,7 +162,10 @@ def _print(lines: Iterable[Text]) -> None:
 @click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @take_over_option
-def clean(names: tuple[str, ...], wanted: str | None, where: HostChoice, older: float, **how: bool) -> None:
+@json_option
+def clean(
+    names: tuple[str, ...], wanted: str | None, where: HostChoice, older: float, as_json: bool, **how: bool
+) -> None:
     """Remove old runs from a host, after showing them and their size.
 
     The host is that of the first RUN, or this machine.
@@ -185,27 +188,38 @@ def clean(names: tuple[str, ...], wanted: str | None, where: HostChoice, older: 
     going = looked_at(transport, tuple(run for run in chosen if run.id not in kept))
     for why, count in Counter(kept.values()).items():
         who = ", ".join(one for one in kept if kept[one] == why) if names else several(count, "run")
-        click.echo(f"{who} {'stays' if count == 1 else 'stay'}: {why}")
+        click.echo(f"{who} {'stays' if count == 1 else 'stay'}: {why}", err=as_json)
     with working("measuring them"):
         bytes_of = dict(zip((run.id for run in going), sizes(transport, going), strict=True)) if going else {}
     rows = [(run.id, state(run), day(run.started), amount(bytes_of[run.id])) for run in going]
-    show_table(("run", "state", "started", "size"), rows)
-    if not going:
-        click.echo(f"nothing to remove on {transport.host}")
-        return
+    if not as_json:
+        show_table(("run", "state", "started", "size"), rows)
     total = f"{several(len(going), 'run')} on {transport.host}, {amount(sum(bytes_of.values()))}"
-    if how["dry_run"]:
-        click.echo(f"would remove {total}")
-        return
-    if not how["yes"]:
-        if not sys.stdin.isatty():
-            raise UserError(f"this would remove {total}", "--yes removes them")
+    if not going:
+        click.echo(f"nothing to remove on {transport.host}", err=as_json)
+    elif _may_remove(total, as_json=as_json, dry_run=how["dry_run"], yes=how["yes"]):
+        for run in going:
+            if how["take_over"]:
+                program.take_over(transport, run.directory)
+            if left := remove(transport, run.directory):
+                kept[run.id] = say(left)
+            click.echo(f"{run.id}: {f'stays: {say(left)}' if left else 'removed'}", err=as_json)
+    if as_json:
+        gone = tuple(run.id for run in going if run.id not in kept)
+        size = sum(bytes_of[run] for run in gone)
+        show_json(Cleaned(transport.host, gone, kept, size, not how["dry_run"]))
+
+
+def _may_remove(total: str, *, as_json: bool, dry_run: bool, yes: bool) -> bool:
+    """Ask. Raises UserError where nobody can be asked."""
+    if dry_run:
+        click.echo(f"would remove {total}", err=as_json)
+        return False
+    if not yes:
+        if as_json or not sys.stdin.isatty():
+            raise UserError(f"this would remove {total}", "--yes removes them", code="needs_yes")
         click.confirm(f"Remove {total}?", abort=True, err=True)
-    for run in going:
-        if how["take_over"]:
-            program.take_over(transport, run.directory)
-        left = remove(transport, run.directory)
-        click.echo(f"{run.id}: {f'stays: {say(left)}' if left else 'removed'}")
+    return True
 
 
 def _why_kept(run: Run, host: str, older: float, *, named: bool) -> str:

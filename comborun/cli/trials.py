@@ -6,12 +6,13 @@ import shlex
 import shutil
 import sys
 import time
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
 from comborun import __version__
+from comborun.answers import runs
+from comborun.answers.grids import Calibrated
 from comborun.api.named import Target
 from comborun.cli.options import episodes_option, grid_argument, host_options, json_option, of_run
 from comborun.cli.status import Shown, watched
@@ -82,7 +83,7 @@ def try_(grid: GridChoice, combo: tuple[str, ...], where: HostChoice, episodes: 
     tidy(setup)
     tried = try_one(setup, episodes, None if as_json else _running)
     if as_json:
-        show_json(tried.document())
+        show_json(tried.answer)
     else:
         again = " ".join([str(grid), *map(shlex.quote, () if tried.counts else combo)])
         host = where.options(where.host) if where.host else ""
@@ -152,6 +153,8 @@ def _verdict(tried: TryResult) -> str:
         return "the results are there; the report counts them"
     if not counts.records:
         return "no episode counts"
+    if not counts.verdicts and tried.session.results.success.word != NO_VERDICTS:
+        return f"none of {several(counts.records, 'episode')} has a verdict"
     noun = "episode counts" if max(planned, counts.records) == 1 else "episodes count"
     if tried.session.results.success.word == NO_VERDICTS:
         return f"{counts.records}{of} {noun}, by numbers alone"
@@ -200,7 +203,7 @@ def calibrate(grid: GridChoice, where: HostChoice, episodes: int, most: int, as_
     )
     path = _write(setup.grid, result)
     if as_json:
-        show_json({**asdict(result), "file": str(path)})
+        show_json(Calibrated(**vars(result), file=str(path)))
     else:
         show_calibration(result, path)
 
@@ -331,8 +334,8 @@ def _watch(alone: Target, *, quiet: bool) -> None:
 
 def _show_recheck(result: Canary, target: Target, rejects: Sequence[Reject], *, as_json: bool) -> None:
     if as_json:
-        combos = [vars(combo) for combo in result.combos]
-        show_json({"run": target.run, "canary": result.run, "combos": combos, "rejected": len(rejects)})
+        combos = tuple(runs.RecheckedCombo(**vars(combo)) for combo in result.combos)
+        show_json(runs.Rechecked(target.run, result.run, combos, len(rejects)))
         return
     click.echo()
     show_rows({harmless(combo.name, keep=""): ("! " if combo.differs else "") + combo.words for combo in result.combos})

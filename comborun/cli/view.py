@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comborun.cli.options import of_run
+from comborun.answers import grids
+from comborun.cli.options import json_lines_option, of_run
 from comborun.cli.status import interval_option
-from comborun.cli.terminal import show_rows, working
+from comborun.cli.terminal import show_record, show_rows, working
 from comborun.errors import UserError
 
 if TYPE_CHECKING:
@@ -38,9 +39,8 @@ _FIRST_PORT, _PORTS = 8420, 40
     help="Write the page as static files into an empty folder, and end.",
 )
 @interval_option
-def view(
-    target: Target, port: int | None, act: bool, no_browser: bool, bundle: Path | None, interval: float | None
-) -> None:
+@json_lines_option
+def view(target: Target, port: int | None, bundle: Path | None, interval: float | None, **how: bool) -> int:
     """Show a run on a live page in a browser: the grid, each cell, videos, the host, the report so far.
 
     The page is on 127.0.0.1 and needs the key in its address. Ctrl-C ends the page; the sessions go on. A copy as
@@ -58,28 +58,33 @@ def view(
     from comborun.monitor.watch import Settings
 
     if bundle:
-        _write(target, bundle)
-        return
+        _write(target, bundle, as_json=how["as_json"])
+        return 0
     source = target.source()
     listening, access = _listen(target.run, port)
     keep_access(target.run, access)
     feed = Feed(source, Settings(interval or source.view.plan.poll))
-    site = pages.Site(access.base, acts=act, options=target.options)
+    site = pages.Site(access.base, acts=how["act"], options=target.options)
+    server = Server(feed, access, site)
     try:
-        serve(Server(feed, access, site).app(), listening, lambda: _tell(access, browser=not no_browser))
+        serve(server.app(), listening, lambda: _tell(access, browser=not how["no_browser"], as_json=how["as_json"]))
     finally:
-        feed.watcher.close()
+        server.close()
         listening.close()
     click.echo("\nThe page has ended; the sessions go on.", err=True)
+    return 0
 
 
-def _write(target: Target, folder: Path) -> None:
+def _write(target: Target, folder: Path, *, as_json: bool) -> None:
     from comborun.monitor.view.bundle import write_bundle
 
     if folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder} is not empty", "name a folder that does not exist yet")
     with working("writing the page"):
         copied, skipped = write_bundle(target.source(), folder)
+    if as_json:
+        show_record(grids.Bundle(str(folder), copied, skipped))
+        return
     click.echo(f"{folder / 'index.html'}")
     show_rows({"videos": f"{copied} copied" + (f", {skipped} left out" if skipped else "")})
 
@@ -111,9 +116,13 @@ def _bound(port: int) -> socket.socket | None:
     return listening
 
 
-def _tell(access: Access, *, browser: bool) -> None:
+def _tell(access: Access, *, browser: bool, as_json: bool) -> None:
+    tunnel = tunnel_command(os.environ.get("SSH_CONNECTION", ""), access.port)
+    if as_json:
+        show_record(grids.Page(access.address, tunnel or None))
+        return
     click.echo(f"The page is at {click.style(access.address, bold=True)}")
-    if tunnel := tunnel_command(os.environ.get("SSH_CONNECTION", ""), access.port):
+    if tunnel:
         click.echo("On your own machine, give this first, and open the address there:")
         click.echo(f"  {tunnel}")
     elif browser and _has_browser():

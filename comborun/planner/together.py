@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from comborun.model.command import ENTRIES, ENVIRONMENTS, START_TIME, entry_word, of_all, without_entries, word
+from comborun.model.judging import NO_PROGRESS
 from comborun.model.resources import BashWord
 from comborun.model.work import grouped
 from comborun.planner.scheduling import ranges
@@ -65,7 +66,8 @@ def in_processes(sessions: Iterable[Session], grid: Grid) -> tuple[Session, ...]
             names.add(name := shortened(name, name))
             for one in group[part.start : part.stop]:
                 rules = one.results.replace(named=named)
-                process[one.name] = replace(one, together=name, ranged=False, results=rules)
+                shared = replace(one, together=name, ranged=False, results=rules, progress=NO_PROGRESS)
+                process[one.name] = shared  # its log counts the episodes of all of them
     return tuple(process.get(one.name, one) for one in found)
 
 

@@ -34,7 +34,9 @@ PAGE_POLICY = (
 )
 FILE_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; media-src 'self'"
 """for files of the run: whatever they hold, nothing of it runs or loads anything"""
-REPORT_POLICY = "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'unsafe-inline'"
+REPORT_POLICY = (
+    "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'unsafe-inline'"
+)
 """for the report, whose own policy allows one script by its hash"""
 _ALWAYS = {
     "x-content-type-options": "nosniff",
@@ -149,5 +151,5 @@ class Guard:
             return self._sign_in
         if not path.startswith(self._access.base):
             return PlainTextResponse("open the address that combo view printed", 404)
-        words = [cookie_parser(cookie).get(COOKIE, "") for cookie in headers.getlist("cookie")]
-        return self._app if any(map(self._access.opens, words)) else self._sign_in
+        keys = [cookie_parser(cookie).get(COOKIE, "") for cookie in headers.getlist("cookie")]
+        return self._app if any(map(self._access.opens, keys)) else self._sign_in

@@ -13,10 +13,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from comborun.monitor.classify import classify
+from comborun.monitor.observe import History
 from comborun.monitor.view import pages
-from comborun.monitor.view.drawing import GpuHistory
+from comborun.monitor.view.gpus import GpuHistory
 from comborun.monitor.view.records import ReportSoFar, Rollout, alike, elsewhere, is_inside, report_so_far, rollouts
-from comborun.monitor.watch import classify_once
+from comborun.monitor.watcher import Look
 from comborun.remote.runs import bring_records, copy_of
 from comborun.remote.transport import LOCAL
 
@@ -24,13 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from comborun.monitor.watch import Source
-    from comborun.monitor.watcher import Look
 
 VIDEOS_MOST = 256 << 20
 """bytes of videos, failed episodes and the newest first"""
 EPISODES_MOST = 2000
 _HOMES = re.compile(r"(?:/home|/Users|/export/home)/[^/\s:'\"<>&]+|(?<![\w/])/root(?=/|\b)")
-_ADDRESSES = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\b(?:[0-9a-f]{1,4}:){3,7}[0-9a-f]{1,4}\b|\b[\w.+-]+@[\w.-]+", re.I)
+_ADDRESSES = re.compile(
+    r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\b(?:[0-9a-f]{1,4}:){3,7}[0-9a-f]{1,4}\b|\b[\w.+-]+@[\w.-]+", re.IGNORECASE
+)
 
 
 class Redaction:
@@ -42,14 +45,15 @@ class Redaction:
         self._names = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, words))})(?![\w-])") if words else None
 
     def __call__(self, html: str) -> str:
-        found = _HOMES.sub("~", html.replace(self._directory, "RUN"))
+        found = _HOMES.sub("~", html.replace(self._directory, "RUN").replace(str(Path.home()), "~"))
         found = _ADDRESSES.sub("…", found)
         return self._names.sub("…", found) if self._names else found
 
 
 def write_bundle(source: Source, folder: Path) -> tuple[int, int]:
     """Write the page; returns how many videos were copied and left out. Raises UserError, HostError, OSError."""
-    look = classify_once(source)
+    history = source.fold(History())
+    look = Look(1, source.view, history, classify(source.view, history))
     transport, view = source.transport, look.view
     if transport.host != LOCAL:
         bring_records(transport, view.id, view.directory)
@@ -73,10 +77,10 @@ def write_bundle(source: Source, folder: Path) -> tuple[int, int]:
     write("report.html", "report", report=report, busy=False, complaint="")
     chosen: dict[str, Any] = {"count": len(rows), "complaint": "", "made": 1, "busy": False}
     wanted = dict.fromkeys(("show", "policy", "environment"), "")
-    groups = {one.key: alike(rows, one) for one in rows}
+    groups = {(one.environment, one.start): alike(rows, one, view.plan.policies) for one in rows}
     write(
         "rollouts.html", "rollouts", rows=rows, wanted=wanted, one=None, beside=(), neighbours=("", ""),
-        here=lambda path: path in shown, groups=groups, **chosen,
+        here=lambda path: path in shown, groups=[*groups.values()], **chosen,
     )  # fmt: skip
     for one in look.status.every:
         values = pages.of_cell(look, one.name)

@@ -1,15 +1,15 @@
-"""Drawings of the page, with the report's panels: the memory of GPUs over time, and the slots with predicted ends. Pure."""
+"""Drawings of the page, with the report's panels: the memory of GPUs over time, and slots with predicted ends. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from comborun.monitor.view.gpus import GpuHistory, GpuSample
 from comborun.monitor.wording import MARKS
 from comborun.reporter.figures.figure import (
     GREY,
     PAGE,
-    SERIES,
     SMALL,
     Axes,
     LineStyle,
@@ -34,12 +34,10 @@ MOST_SHOWN = 2000
 """episodes of a strip"""
 _GAP_S = 120.0
 """seconds between two samples beyond which a chart shows a gap"""
-_MOST_SAMPLES = 20_000
 _POINTS = 200
 """columns of a chart; of several samples in one it shows the last"""
 _ROW, _HEAD, _FOOT, _HEIGHT, _WIDTH = 0.2, 0.06, 0.2, 1.05, 5.0
 _ROWS = 40
-OTHERS, FREE = "#8a8f98", "#d3d8de"
 COLOURS: Mapping[str, str] = {
     Outcome.SUCCEEDED: "#007a57", Outcome.PARTIAL: "#e69f00", Outcome.FAILED: "#b84a00", Outcome.CANCELLED: "#888888",
     Outcome.LOST: "#a8386f", Outcome.NOT_NEEDED: "#bbbbbb", Life.STALLED: "#e69f00",
@@ -48,13 +46,14 @@ _RUNNING = "#0072b2"
 
 
 class Episode(NamedTuple):
-    index: int
+    number: int
+    """its index"""
     state: str
-    """success, failure, errored, running or open"""
+    """success, failure, errored or open"""
 
 
 def strip(session: Session, verdicts: Verdicts) -> tuple[Episode, ...]:
-    """The planned episodes of a session, in their order; the first without a record may run just now."""
+    """The planned episodes of a session, in their order."""
     most = min(session.count or max(verdicts, default=-1) + 1 - session.first, MOST_SHOWN)
     words = {True: "success", False: "failure", None: "errored"}
     episodes = range(session.first, session.first + most)
@@ -62,55 +61,6 @@ def strip(session: Session, verdicts: Verdicts) -> tuple[Episode, ...]:
 
 
 # The memory of GPUs
-
-
-class GpuSample(NamedTuple):
-    """What a GPU held at a moment, in MiB."""
-
-    at: float
-    gpu: int
-    used: int
-    total: int
-    parts: Mapping[str, int] = {}
-    """session, or user and process name of somebody else -> MiB"""
-
-
-class GpuHistory:
-    """Samples in the order of time, and a colour for each session and each other user."""
-
-    def __init__(self) -> None:
-        self._samples: dict[int, list[GpuSample]] = {}
-        self._ours: dict[str, str] = {}
-        self._others: dict[str, None] = {}
-
-    def add(self, sample: GpuSample, ours: Iterable[str] = ()) -> None:
-        """`ours`: which of its parts are sessions."""
-        samples = self._samples.setdefault(sample.gpu, [])
-        if samples and sample.at <= samples[-1].at:
-            return
-        for name in ours:
-            self._ours.setdefault(name, SERIES[len(self._ours) % (len(SERIES) - 1)])
-        self._others.update(dict.fromkeys(name for name in sample.parts if name not in self._ours))
-        samples.append(sample)
-        del samples[:-_MOST_SAMPLES]
-
-    def of(self, gpu: int) -> Sequence[GpuSample]:
-        return self._samples.get(gpu, ())
-
-    def latest(self) -> dict[int, GpuSample]:
-        return {gpu: samples[-1] for gpu, samples in self._samples.items() if samples}
-
-    def colour(self, name: str) -> str:
-        return self._ours.get(name, OTHERS)
-
-    def labels(self) -> dict[str, str]:
-        return {**self._ours, **dict.fromkeys(self._others, OTHERS)}
-
-    def parts(self, sample: GpuSample) -> list[tuple[int, str]]:
-        """MiB and colour, sessions first; last, what nobody is known to hold."""
-        ours = [(mib, self._ours[name]) for name, mib in sample.parts.items() if name in self._ours]
-        known = sum(mib for mib, _ in ours)
-        return [*ours, (max(0, sample.used - known), OTHERS)]
 
 
 def gpu_chart(history: GpuHistory, card: Card, since: float, now: float) -> Panel:
@@ -140,7 +90,7 @@ def _columns(samples: Sequence[GpuSample], since: float, now: float) -> Iterator
     while shown:
         first = shown.pop(0)
         until = _until(first, shown, width, now)
-        while shown and until == shown[0].at and (shown[0].used, shown[0].parts) == (first.used, first.parts):
+        while shown and until == shown[0].at and shown[0]._replace(at=0.0) == first._replace(at=0.0):
             until = _until(shown.pop(0), shown, width, now)
         yield first.at, until, first
 
@@ -174,7 +124,7 @@ def slots(status: RunStatus, history: History, since: float, now: float) -> Pane
             lanes.append(lane := [])
         lane.append(bar)
     shown = lanes[:_ROWS]
-    latest = max(now + 0.05 * (now - since), max(bar.until for lane in shown for bar in lane))
+    latest = max(now + 0.05 * (now - since), *(bar.until for lane in shown for bar in lane))
     panel = Panel("Slots over time, with predicted ends", PAGE, _HEAD + _ROW * len(shown) + _FOOT)
     axes = Axes(0.28, _HEAD, PAGE - 0.38, _ROW * len(shown), latest, 1.0, since)
     axes.x_ticks(panel, times(since, latest))
@@ -208,7 +158,8 @@ def _bars(status: RunStatus, history: History, since: float, now: float) -> Iter
                 colour = COLOURS.get(end.outcome, GREY)
                 yield _Bar(start, max(start, end.ended), one.name, colour, end.ended, MARKS[end.outcome].symbol)
             elif attempt.alive:
-                yield _Bar(start, _likely(one, now), one.name, COLOURS.get(one.life, _RUNNING), now, MARKS[one.life].symbol)
+                colour, symbol = COLOURS.get(one.life, _RUNNING), MARKS[one.life].symbol
+                yield _Bar(start, _likely(one, now), one.name, colour, now, symbol)
     yield from _coming(status, now)
 
 
@@ -237,8 +188,8 @@ def _draw(panel: Panel, axes: Axes, bar: _Bar, top: float) -> None:
     if right > begin + gap:
         panel.box((begin, top), (right - begin - gap, height), bar.colour, 0.22)
     solid = sure - left > (right - left) / 2
-    width = (sure if solid else right) - left - 0.1
+    width = (sure if solid else right) - left - 0.16
     if width > measure("abc", SMALL):
         words = fit(f"{bar.symbol} {bar.name}".strip(), width, SMALL)
-        ink = {"colour": ink_on(bar.colour)} if solid else {}
-        panel.text((left + 0.05, top + height / 2), words, TextStyle(SMALL, "left", **ink))
+        style = TextStyle(SMALL, "left", colour=ink_on(bar.colour)) if solid else TextStyle(SMALL, "left")
+        panel.text((left + 0.05, top + height / 2), words, style)

@@ -1,4 +1,4 @@
-"""Logs in parts, and the lines of a log that hold a word: one short script on the host for each, shared by all pages."""
+"""Logs in parts, and the lines of a log that hold a word: a short script on the host for each, shared by all pages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Callable
 from threading import Lock
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from comborun.errors import HostError
 from comborun.rules.names import RunLayout
@@ -15,6 +15,7 @@ from comborun.text import harmless
 if TYPE_CHECKING:
     from comborun.monitor.watch import Source
 
+T = TypeVar("T")
 PART = 64 << 10
 """bytes of one part"""
 _SHARED_S = 0.9
@@ -55,7 +56,7 @@ class Line(NamedTuple):
 class Logs:
     def __init__(self) -> None:
         self._lock = Lock()
-        self._kept: dict[tuple[object, ...], tuple[float, Any]] = {}
+        self._kept: dict[tuple[object, ...], tuple[float, object]] = {}
 
     def part(self, source: Source, name: str, attempt: int, start: int, most: int = PART) -> Part | None:
         """A part from offset `start` on; -1: the last one. None if there is no log. Raises HostError."""
@@ -87,17 +88,16 @@ class Logs:
             if done.code not in (0, 1, 4):
                 raise HostError(f"the log of {name} can't be searched", done.complaint)
             rows = (line.partition(":") for line in done.text.split("\n"))
-            return [
-                Line(int(number), harmless(text, keep="\t")[:_LINE_MOST]) for number, _, text in rows if number.isdecimal()
-            ]
+            numbered = ((number, text) for number, _, text in rows if number.isdecimal())
+            return [Line(int(number), harmless(text, keep="\t")[:_LINE_MOST]) for number, text in numbered]
 
         return self._shared((name, attempt, "search", word), find)
 
-    def _shared(self, key: tuple[object, ...], read: Callable[[], Any]) -> Any:
+    def _shared(self, key: tuple[object, ...], read: Callable[[], T]) -> T:
         with self._lock:  # pages that ask the same meanwhile wait for the answer
             at, kept = self._kept.get(key, (-1e9, None))
             if monotonic() - at < _SHARED_S:
-                return kept
+                return cast(T, kept)
             found = read()
             self._kept[key] = monotonic(), found
             while len(self._kept) > _KEPT:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,8 +15,10 @@ from urllib.parse import quote, urlencode
 
 from comborun.monitor.causes import shared_causes
 from comborun.monitor.explain import explain
+from comborun.monitor.interval import exact_interval
 from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
 from comborun.monitor.view import drawing
+from comborun.monitor.view.gpus import GpuHistory
 from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED, clock_words, sizes, visible
 from comborun.rules.names import AFTER, RUN
 from comborun.rules.results.counts import joined, unmarked
@@ -37,8 +39,11 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 SCREENS = {"run": "Run", "cell": "Cell", "rollouts": "Rollouts", "host": "Host", "report": "Report"}
 _URGENT = (Outcome.FAILED, Outcome.LOST, Life.STALLED, Outcome.PARTIAL, Life.ORPHANED, Outcome.CANCELLED)
-ORDER = tuple(map(str, (*_URGENT, Life.RUNNING, Life.STARTING, Life.QUEUED, Outcome.SUCCEEDED, Outcome.NOT_NEEDED)))
+ORDER = tuple(
+    map(str, (*_URGENT, Life.RUNNING, Life.ENDING, Life.STARTING, Life.QUEUED, Outcome.SUCCEEDED, Outcome.NOT_NEEDED))
+)
 """the most urgent state first"""
+_UNCOUNTED_MOST = 5
 
 
 @dataclass(frozen=True)
@@ -104,15 +109,6 @@ class MapRow(NamedTuple):
     """how many of them have a rate"""
 
 
-@lru_cache(maxsize=4096)
-def interval(successes: int, n: int) -> tuple[float, float]:
-    """Wilson's interval at 95 % (E. B. Wilson, JASA 22, 1927): quick, and close to the report's exact one."""
-    z = 1.959964
-    middle = (successes + z * z / 2) / (n + z * z)
-    half = z / (n + z * z) * (successes * (n - successes) / n + z * z / 4) ** 0.5
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
 def urgency(session: SessionStatus) -> int:
     return ORDER.index(session.word) if session.word in ORDER else 0
 
@@ -144,7 +140,8 @@ def _cell(sessions: Sequence[SessionStatus]) -> MapCell:
 
 
 def _row(policy: str, cells: Sequence[MapCell | None]) -> MapRow:
-    rated = [(cell.successes, cell.recorded) for cell in cells if cell and cell.successes is not None and cell.recorded]
+    counted = [cell for cell in cells if cell and cell.successes is not None and cell.recorded]
+    rated = [(cell.successes or 0, cell.recorded) for cell in counted if cell]
     if not rated:
         return MapRow(policy, tuple(cells), None)
     rates = [successes / n for successes, n in rated]
@@ -200,21 +197,18 @@ def of_cell(look: Look, name: str) -> dict[str, Any] | None:
     }
 
 
-def of_host(look: Look, history: drawing.GpuHistory, hours: float) -> dict[str, Any]:
+def of_host(look: Look, history: GpuHistory, hours: float) -> dict[str, Any]:
     status, now = look.status, look.status.now or 0.0
     since = max(now - hours * 3600, status.started or now - 3600) if hours else status.started or now - 3600
     alive = [one for one in status.sessions if one.alive]
-    latest = history.latest()
-    cards = [
-        (card, [one for one in alive if card.index in one.gpus], latest.get(card.index)) for card in status.use.gpus
-    ]
+    cards = [(card, [one for one in alive if card.index in one.gpus]) for card in status.use.gpus]
     return {
         "cards": cards,
         "hours": hours,
         "charts": [drawing.gpu_chart(history, card, since, now) for card in status.use.gpus],
         "lanes": drawing.slots(status, look.history, since, now),
         "servers": [(one, status.server_waits.get(one.name)) for one in status.servers],
-        "labels": history.labels(),
+        "labels": history.labels(since),
     }
 
 
@@ -231,12 +225,13 @@ def alerts(status: RunStatus) -> list[tuple[str, str, str]]:
         found.append(("failed", f"{status.hold.kind}{since}: {status.hold.words}", "resume"))
     if status.outage:
         found.append(("lost", say(status.outage.fact(status.host)), ""))
-    for one in status.quarantine:
-        found.append(("stalled", f"GPU {one.gpu} gets no new sessions: {one.failure}", "resume"))
+    closed = (f"GPU {one.gpu} gets no new sessions: {one.failure}" for one in status.quarantine)
+    found += [("stalled", words, "resume") for words in closed]
     if status.disk_full:
         found.append(("failed", "the disk of the run is full", ""))
     said = (status.advice, status.notify_problem, None if status.finished else status.slurm)
-    words = [clock_words(status.ahead, status.host), *map(say, filter(None, said)), status.undecided, *status.uncounted[:5]]
+    words = [clock_words(status.ahead, status.host), *map(say, filter(None, said)), status.undecided]
+    words += status.uncounted[:_UNCOUNTED_MOST]
     return [*found, *(("stalled", harmless(one), "") for one in words if one)]
 
 
@@ -274,15 +269,17 @@ def templates() -> Environment:
     )
     own: tuple[Callable[..., object], ...] = (
         *(brief, clock, duration, amount, several, visible, harmless, sizes, clock_words, outcome_words),
-        *(interval, urgency),
     )
     environment.filters.update({function.__name__: function for function in own})
     environment.filters.update(
+        interval=exact_interval,
         say=lambda fact: harmless(say(fact)),
         mib=lambda mib: amount(mib * MIB) if mib else "0 GiB",
         mark=lambda word: (MARKS.get(word) or SERVER_MARKS.get(word, UNMARKED)).symbol,
         svg=lambda panel: Markup(panel.svg()),  # noqa: S704 - its text is escaped
         percent=lambda share: f"{100 * share:.0f}",
     )
-    environment.globals.update(chips=chips, alerts=alerts, AFTER=AFTER, log_path=lambda name, number: RUN.attempt(name, number).log)
+    environment.globals.update(
+        chips=chips, alerts=alerts, AFTER=AFTER, log_path=lambda name, number: RUN.attempt(name, number).log
+    )
     return environment

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from comborun.model.attempt import EpisodeRecord
     from comborun.reporter.records.collected import Collected
+    from comborun.reporter.records.videos import Video
 
 T = TypeVar("T")
 PLAYABLE = (".mp4", ".webm", ".gif")
@@ -106,7 +107,7 @@ def rollouts(source: Path, now: float) -> tuple[Rollout, ...]:
     return tuple(sorted(rows, key=lambda row: (-row.at, row.key)))
 
 
-def _videos(source: Path, collected: Collected) -> Iterator[videos.Video]:
+def _videos(source: Path, collected: Collected) -> Iterator[Video]:
     """As each attempt has listed them, else those that are there."""
     from comborun.reporter.records import videos
 
@@ -215,14 +216,14 @@ def choose(
     return found[:most], len(found)
 
 
-def alike(rows: Sequence[Rollout], one: Rollout) -> list[Rollout]:
-    """The same start in the same environment with every policy; of several attempts the newest."""
+def alike(rows: Sequence[Rollout], one: Rollout, policies: Sequence[str]) -> list[Rollout]:
+    """The same start in the same environment with every policy, in their order; of several attempts the newest."""
     found: dict[str, Rollout] = {}
     for other in rows:
         if other.environment == one.environment and other.start == one.start:
             found.setdefault(other.policy, other)
     found[one.policy] = one
-    return [*found.values()]
+    return [found[policy] for policy in policies if policy in found]
 
 
 def is_inside(path: str) -> bool:

@@ -25,15 +25,15 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainT
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from comborun.errors import HostError, UserError
+from comborun.errors import UserError
 from comborun.monitor.status import Link
 from comborun.monitor.view import pages
-from comborun.monitor.view.access import FILE_POLICY, PAGE_POLICY, REPORT_POLICY, Access, Guard
-from comborun.monitor.view.drawing import GpuHistory, GpuSample
+from comborun.monitor.view.access import FILE_POLICY, REPORT_POLICY, Access, Guard
+from comborun.monitor.view.gpus import GpuWatch
 from comborun.monitor.view.logs import Logs
 from comborun.monitor.view.records import (
-    ReportSoFar,
     Renewed,
+    ReportSoFar,
     Rollout,
     alike,
     choose,
@@ -56,12 +56,13 @@ if TYPE_CHECKING:
 
     from comborun.monitor.watch import Source
 
-_CACHED = 48
-"""rendered pages"""
+_CACHED = 24
+"""rendered pages of the newest look"""
 _AGAIN_S = 15.0
 """seconds after the end of a run before it is looked at again: somebody may have resumed it"""
 _BODY_MOST = 4096
 _ORDER_S = 120.0
+_REPORTS = ("report.html", "report.md", "final_benchmark_report.json", "episodes.csv")
 _VERBS = ("retry", "stop", "resume", "slots")
 _FETCH_BYTES = 1 << 20
 _PLAYED = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
@@ -85,21 +86,15 @@ class Feed:
         self._lock = Lock()
         self._over = 0.0
         self._life = 0
-        self.gpus = GpuHistory()
+        self.gpus = GpuWatch()
         self.watcher = self._start(source)
         self._look = self.watcher.look
 
     def _start(self, source: Source) -> Watcher:
         watcher = Watcher(source, Clock(), self._settings)
-        watcher.subscribe(lambda: self._note(watcher.look))
+        watcher.subscribe(lambda: self.gpus.note(watcher.look.status))
         watcher.start()
         return watcher
-
-    def _note(self, look: Look) -> None:
-        now = look.status.now or 0.0
-        for card in look.status.use.gpus:
-            if card.used is not None and card.total and look.status.link.reachable:
-                self.gpus.add(GpuSample(now, card.index, card.used, card.total))
 
     def look(self) -> tuple[object, Look]:
         """The newest look, and what is the same for the same look only."""
@@ -150,6 +145,7 @@ class Server:
         self._logs = Logs()
         self._kept: OrderedDict[tuple[object, ...], tuple[str, bytes]] = OrderedDict()
         self._rendering = Lock()
+        self._life: object = None
         local = feed.watcher.source.transport.host == LOCAL
         self._episodes: Renewed[tuple[Rollout, ...]] = Renewed((), 4.0 if local else 20.0)
         self._report = Renewed(ReportSoFar(), 30.0)
@@ -173,6 +169,10 @@ class Server:
         app = Starlette(routes=[static, Mount(f"/{self._access.folder}", routes=of_run)])
         app.add_middleware(GZipMiddleware, minimum_size=1000)
         return Guard(app, self._access, self._sign_in)
+
+    def close(self) -> None:
+        self._feed.watcher.close()
+        self._scratch.cleanup()
 
     # Who may come in
 
@@ -203,6 +203,9 @@ class Server:
         number = renewed(look) if renewed else 0
         key = (life, number, path, request.url.query, part, round(looked), len(self._transfers))
         with self._rendering:  # ten pages that ask at once share one
+            if life != self._life:
+                self._life = life
+                self._kept.clear()
             if key not in self._kept:
                 values = self._values(screen, request, look, looked)
                 if values is None:
@@ -225,17 +228,19 @@ class Server:
         if screen == "cell":
             return pages.of_cell(look, request.path_params["name"])
         if screen == "host":
-            return pages.of_host(look, self._feed.gpus, _number(asked.get("hours", "")))
+            self._feed.gpus.read(self._feed.watcher.source)
+            return pages.of_host(look, self._feed.gpus.history, _number(asked.get("hours", "")))
         if screen == "report":
             return {"report": self._report.value, "busy": self._report.busy, "complaint": self._report.complaint}
         rows = self._episodes.value
         wanted = {name: asked.get(name, "") for name in ("show", "policy", "environment")}
-        found, count = choose(rows, **wanted)
+        found, count = choose(rows, wanted["show"], wanted["policy"], wanted["environment"])
         one = next((row for row in rows if row.key == asked.get("at")), None)
         if one is None and not asked.get("at"):
             one = next((row for row in found if row.playable), None)
         return {
-            "rows": found, "count": count, "wanted": wanted, "one": one, "beside": alike(rows, one) if one else [],
+            "rows": found, "count": count, "wanted": wanted, "one": one, "groups": (),
+            "beside": alike(rows, one, look.view.plan.policies) if one else (),
             "here": self._here, "busy": self._episodes.busy, "complaint": self._episodes.complaint,
             "made": self._episodes.number, "neighbours": _neighbours(found, one),
         }  # fmt: skip
@@ -263,7 +268,7 @@ class Server:
         """The whole report, as a file of its own."""
         name = request.path_params["name"]
         path = Path(self._scratch.name) / "report" / name
-        if name not in {"report.html", "report.md", "final_benchmark_report.json", "episodes.csv"} or not path.is_file():
+        if name not in _REPORTS or not path.is_file():
             return PlainTextResponse("there is no such report yet", 404)
         policy = REPORT_POLICY if name.endswith("html") else FILE_POLICY
         kind = "text/html" if name.endswith("html") else "text/plain"
@@ -312,8 +317,8 @@ class Server:
         with suppress(OSError, RuntimeError):
             folder = self._folder.resolve()
             found = (folder / path).resolve(strict=True)
-            if found.is_relative_to(folder / "sessions") and is_inside(str(found.relative_to(folder))) and found.is_file():
-                return found
+            inside = found.is_relative_to(folder / "sessions") and is_inside(str(found.relative_to(folder)))
+            return found if inside and found.is_file() else None
         return None
 
     def _file(self, request: Request) -> Response:
@@ -450,6 +455,3 @@ def serve(app: Callable[..., Any], listening: Any, told: Callable[[], object]) -
         app, access_log=False, log_level="critical", server_header=False, lifespan="off", timeout_graceful_shutdown=1
     )
     Told(config).run(sockets=[listening])
-
-
-__all__ = ["PAGE_POLICY", "Feed", "HostError", "Server", "serve"]

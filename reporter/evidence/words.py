@@ -27,6 +27,14 @@ def _run_seeds(fact: Fact) -> str:
     )
 
 
+def _run_or_start(fact: Fact) -> str:
+    return (
+        f"each of {fact.count('seeds')} seeds is shared by at least {fact.count('fewest')} episodes in a row that"
+        " differ: records cannot tell whether it is that of a run or of a start, so the seed is the unit, too"
+        " (`results: {seed: ignore}` takes the episodes as independent, an `init_hash` tells the starts)"
+    )
+
+
 def _one_sided(fact: Fact) -> str:
     return (
         f"only one of both has {fact.text('field')} in {fact.count('episodes')} of {fact.count('common')} common"
@@ -69,6 +77,7 @@ def _no_value(fact: Fact) -> str:
 
 _WORDS: Mapping[str, Callable[[Fact], str]] = {
     StartFact.RUN_SEEDS: _run_seeds,
+    StartFact.RUN_OR_START: _run_or_start,
     StartFact.CONSTANT_HASH: lambda fact: (
         f"{fact.text('field')} never varies while seeds and results do, so it says nothing"
     ),

@@ -67,8 +67,9 @@ def _lines(summary: Summary) -> Iterator[str]:
     yield r"% Needs \usepackage{booktabs,textcomp,graphicx}; for names outside of Latin scripts xelatex or lualatex."
     if told := answer(summary):
         yield escape(told)
-    if ranked := tables.ranking(standing_of(summary)):
-        yield from _ranking(ranked)
+    standing = standing_of(summary)
+    for shown in filter(None, (tables.ranking(standing), tables.matrix(standing))):
+        yield from _ranking(shown)
     axes = summary.axes
     if axes is None:
         yield "% No combo is counted in episodes: there is no table of success rates."

@@ -123,6 +123,8 @@ class Launcher:
         for session, state in self._run.queue.waiting():
             if self._policy.smoke_first(session) or self._servers.holds_back(session):
                 continue
+            if self._policy.is_closed(session):
+                continue
             if state.not_before is not None:
                 if now < state.not_before:
                     self.due = min(self.due, state.not_before)
@@ -157,10 +159,14 @@ class Launcher:
             self.slots = int(text)
 
     def _stuck(self, now: float) -> None:
-        """Halt if nothing runs and quarantine leaves a session too few GPUs."""
-        run = self._run
-        waits = any(state.not_before is not None for _, state in run.queue.waiting())
-        if waits or not self._policy.breaker.quarantine:
+        """Halt if nothing runs and quarantine leaves a session too few GPUs, or no environment is left that is open."""
+        run, breaker = self._run, self._policy.breaker
+        waiting = [(one, state) for one, state in run.queue.waiting() if not self._policy.is_closed(one)]
+        if not waiting and breaker.closed and any(True for _ in run.queue.waiting()):
+            environments, failures = list(breaker.closed), list(breaker.closed.values())
+            run.halt(Fact(HoldReason.ENVIRONMENTS_CLOSED, environments=environments, failures=failures))
+            return
+        if any(state.not_before is not None for _, state in waiting) or not breaker.quarantine:
             return
         for session in self._eligible(now):
             wants, usable = run.admission.wants(session.name), run.admission.usable(session.name)
@@ -319,7 +325,7 @@ class Launcher:
         A session that has ended and starts again is listed as such, whatever else it waits for: its files alone look as
         if it were over.
         """
-        retries, others, names = [], [], []
+        retries, others, names, closed = [], [], [], []
         for session in self._run.queue:
             state = session.state
             if session.name in self._run.attempts.processes:
@@ -330,6 +336,10 @@ class Launcher:
                 retries.append((session.name, state.until, state.why))
             if self._policy.smoke_first(session):
                 others.append((session.name, Fact(Wait.SMOKE_TEST_FIRST)))
+            elif self._policy.is_closed(session):
+                environment = self._policy.environment(session.name)
+                failure = self._policy.breaker.closed[environment]
+                closed.append((session.name, Fact(Wait.ENVIRONMENT_CLOSED, environment=environment, failure=failure)))
             elif state.not_before is None:
                 names.append(session.name)
         if self._lacks:
@@ -337,7 +347,7 @@ class Launcher:
             others += [(name, limit) for name in names[:WAITS_MOST]]
         else:
             others += self._run.admission.waits(names)
-        return retries + [(name, "", fact) for name, fact in others + self._servers.waits(names)]
+        return retries + [(name, "", fact) for name, fact in others + self._servers.waits(names) + closed]
 
     def _of_process(self, session: Session) -> list[tuple[str, str, Fact]]:
         """What the sessions of a process wait for that have ended and start again, or come later in a start."""
@@ -347,12 +357,12 @@ class Launcher:
             return [(name, state.until, state.why) for name in names if state.why]
         if not isinstance(state, Granted):
             return []
-        later = Fact(Wait.LATER_IN_PROCESS, process=session.name)
+        later, again = Wait.LATER_IN_PROCESS, Wait.AGAIN_IN_PROCESS
         waits = []
         for name in attempts.members(session.name):
             number = attempts.latest(name)
             if number != session.attempt and not (number and attempts.follows(name, number) is None):
-                waits.append((name, "", later))
+                waits.append((name, "", Fact(again if number else later, process=session.name)))
         return waits
 
 

@@ -23,7 +23,7 @@ from comborun.rules.vocabulary import Outcome, outcome_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from comborun.host.dispatch.run_state import RunState
     from comborun.host.dispatch.sessions import Known
@@ -50,6 +50,7 @@ class RunPolicy:
         self.smoke_waits = False
         """whether a session of the smoke test has left no record yet"""
         self._told = Told(self._run.layout)
+        self._environments: dict[str, str] = {}
 
     def read(self) -> None:
         layout = self._run.layout
@@ -80,7 +81,7 @@ class RunPolicy:
             if end.get("cause") not in ("preempted", "lost") and not self._run.holds.forgiven(end.get("ended", "")):
                 at = self._attempts.at(session.name, number)
                 grant = {} if self._attempts.backend.elsewhere else files.read(at.grant)
-                self.count(end, records.integers(grant, "gpus"))
+                self.count(session.name, end, records.integers(grant, "gpus"))
             if failure_of(end) and number == session.attempt and session.over and session.flag != DROPPED:
                 self.failed_for_good(session, sessions)
 
@@ -121,15 +122,23 @@ class RunPolicy:
         if why := self.too_many_failed(sessions):
             self._run.halt(why)
 
-    def count(self, end: Mapping[str, Any], gpus: Sequence[int]) -> bool:
-        """Count an end for the breaker. True if that put a GPU into quarantine."""
+    def count(
+        self, name: str, end: Mapping[str, Any], gpus: Sequence[int], others: Callable[[str], bool] = bool
+    ) -> bool:
+        """Count an end for the breaker. True if that put a GPU into quarantine.
+
+        `others`: whether sessions of other environments than this one make progress now; by default not.
+        """
         if outcome_of(end) == "succeeded" or records.integer(end, DONE):  # what ended it is no fault of the machine
             if self.breaker.succeeded(gpus):
                 self._write_breaker()
             return False
         closed = False
-        failure = failure_of(end)
-        for place, times in self.breaker.record(failure, gpus).items():
+        failure, environment, before = failure_of(end), self.environment(name), set(self.breaker.closed)
+        tripped = self.breaker.record(failure, gpus, environment, lambda: others(environment))
+        if set(self.breaker.closed) != before:
+            self._close(environment, failure)
+        for place, times in tripped.items():
             if place == HOST:
                 host = "" if self._attempts.backend.elsewhere else os.uname().nodename
                 found = {"failure": failure, "times": times, "host": host}
@@ -144,6 +153,23 @@ class RunPolicy:
         if closed and len(self.breaker.quarantine) >= len(records.integers(self._attempts.policy, "gpus")):
             self._run.halt(Fact(HoldReason.NO_GPU_LEFT))
         return closed
+
+    def _close(self, environment: str, failure: str) -> None:
+        files.write_text(self._run.layout.quarantine, self.breaker.quarantined(f"{time.time():.6f}"))
+        what: dict[str, Any] = {"environment": environment, "failure": failure, "times": self.breaker.limit}
+        self._run.events.write(Kind.CLOSED, **what)
+        self._run.notices.tell("host", "", Fact(Notice.ENVIRONMENT_CLOSED, **what))
+
+    def environment(self, name: str) -> str:
+        """The environment of a session, by its session.json; empty if that can't be read."""
+        if name not in self._environments:
+            rules: Any = files.read(self._run.layout.session_json(name)).get(records.JUDGING) or {}
+            self._environments[name] = str(rules.get("environment") or "")
+        return self._environments[name]
+
+    def is_closed(self, session: Known) -> bool:
+        """Whether its environment gets no new sessions."""
+        return bool(self.breaker.closed) and self.environment(session.name) in self.breaker.closed
 
     def _write_breaker(self) -> None:
         files.write_text(self._run.layout.breaker, self.breaker.rows())

@@ -12,7 +12,6 @@ import re
 from comborun.rules.counting import escape
 from comborun.rules.facts import Fact
 from comborun.rules.patterns import LONGEST_RECORD
-from comborun.rules.results.candidates import aggregate, are_counts, stated
 from comborun.rules.results.caught import OVERWRITTEN, Caught
 from comborun.rules.results.codings import verdict_word
 from comborun.rules.results.counts import UNCLEAR_COMMA
@@ -40,6 +39,7 @@ from comborun.rules.results.fields import (
 )
 from comborun.rules.results.proposals import is_verdict
 from comborun.rules.results.rates import Count, total
+from comborun.rules.results.stated_counts import aggregate, are_counts, stated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -477,8 +477,8 @@ class LogPattern(LogLines):
         self._caught = Caught(identity.rules.errors)
         self._unclear: dict[str, str] = {}
         """fields with numbers whose comma may stand for thousands, and the first of each"""
-        self._overwritten = 0
-        """matches that name no episode, on text that a carriage return overwrites"""
+        self._overwritten: list[dict[str, Any]] = []
+        """rows that name no episode, on text that a carriage return overwrites"""
 
     def take(self, line: bytes, *, whole: bool) -> Iterator[Entry]:
         pieces = [self._escape.sub("", piece) for piece in line.decode("utf-8", "replace").split("\r")]
@@ -488,10 +488,12 @@ class LogPattern(LogLines):
         told: dict[tuple[Any, ...], dict[str, Any]] = {}
         if not self._has_index:
             for piece in pieces[:-1]:
-                matches = sum(1 for _ in self._matches(piece))
-                self._overwritten += matches
-                if not matches:
+                rows = [self._row(groups) for groups in self._matches(piece)]
+                if not rows:
                     self._caught.hear(piece)
+                elif self._caught.texts:
+                    rows[0][self.identity.verdict_key] = None
+                self._overwritten += rows
             pieces = pieces[-1:]
         for piece in pieces:
             for row in self._rows(piece):
@@ -512,13 +514,12 @@ class LogPattern(LogLines):
         yield from super().finish()
         if self._counts:
             yield from self._counted()
-        if (
-            self.over
-            and self._overwritten
-            and not self._counting
-            and (self._count < self.identity.planned or not self.identity.planned)
-        ):
-            yield 0, NOTHING, Fact(OVERWRITTEN, matches=self._overwritten), None
+        planned = self.identity.planned
+        if self.over and self._overwritten and not self._counting:
+            if self._count + len(self._overwritten) == planned:  # so they are episodes, and no bar of one
+                yield from (self.row(row, None, at) for at, row in enumerate(self._overwritten, self._count))
+            elif self._count < planned or not planned:
+                yield 0, NOTHING, Fact(OVERWRITTEN, matches=len(self._overwritten)), None
         for name, value in self._unclear.items():
             yield 0, NOTHING, Fact(UNCLEAR_COMMA, field=name, value=value), None
         for remark in self._caught.remarks():

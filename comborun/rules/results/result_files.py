@@ -382,10 +382,10 @@ def _in_log(folder: Folder, span: Span, log: str) -> Fact | None:
     if not 0 < folder.size(log) <= _LOG_MOST:
         return None
     best, most = None, 0
-    for pattern in LOG_PATTERNS:
+    for pattern in ("", *LOG_PATTERNS):  # first the formats that are known
         identity = Identity(folder.identity.policy, folder.identity.environment, ResultRules(pattern=pattern), span[1])
         held = Folder(folder.directory, [], identity, "", log)
-        found = uncounted(held, span, {"from": "log", "pattern": pattern})
+        found = uncounted(held, span, {"from": "log", **({"pattern": pattern} if pattern else {})})
         if found and found.count("episodes") > max(most, min(span[1], 2) - 1):
             best, most = found, found.count("episodes")
         if span[1] and most >= span[1]:

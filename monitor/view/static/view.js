@@ -141,15 +141,16 @@ function filter() {
   let count = 0;
   for (const row of rows) {
     const fits = words.every((word) => {
-      const [key, value] = word.includes(":") ? [word.slice(0, word.indexOf(":")), word.slice(word.indexOf(":") + 1)] : ["", word];
-      const name = { env: "environment" }[key] || key;
-      return name in row.dataset ? row.dataset[name].toLowerCase().includes(value) : row.textContent.toLowerCase().includes(word);
+      const not = word.startsWith("-") && word.length > 1, [, key, values] = word.slice(not).match(/^(?:([a-z]+):)?(.*)$/);
+      const name = key && ["state", "policy", "environment"].find((one) => one.startsWith(key));
+      const text = (name ? row.dataset[name] : row.textContent).toLowerCase();
+      return values.split(",").some((value) => text.includes(name || !key ? value : `${key}:${value}`)) !== not;
     });
     row.hidden = !fits; count += fits;
   }
   form.querySelector("[data-count]").textContent = words.length ? `${count} of ${rows.length}` : `${rows.length}`;
   main.querySelector("[data-empty]").hidden = count > 0 || !rows.length;
-  for (const chip of main.querySelectorAll(".chip")) chip.setAttribute("aria-pressed", String(new URL(chip.href).searchParams.get("q") === input.value && input.value !== ""));
+  for (const chip of main.querySelectorAll(".chip")) chip.toggleAttribute("aria-current", new URL(chip.href).searchParams.get("q") === input.value && input.value !== "");
 }
 function filterRollouts() {
   const asked = new URLSearchParams(location.search), form = main.querySelector("form[data-submit]");
@@ -158,8 +159,10 @@ function filterRollouts() {
   const show = { failed: "failure", success: "success" }[asked.get("show")];
   for (const row of main.querySelectorAll("#rollouts li")) row.hidden = Boolean((show && row.dataset.state !== show)
     || (asked.get("policy") && row.dataset.policy !== asked.get("policy")) || (asked.get("environment") && row.dataset.environment !== asked.get("environment")));
-  const at = asked.get("at"), chosen = document.getElementById(`at-${at}`);
-  for (const one of main.querySelectorAll("[data-at]")) one.hidden = one !== chosen;
+  const at = asked.get("at"), blocks = [...main.querySelectorAll("[data-at]")];
+  const chosen = at ? blocks.find((one) => one.dataset.at.split(" ").includes(at)) : blocks.find((one) => one.querySelector("video, img"));
+  for (const one of blocks) one.hidden = one !== chosen;
+  for (const one of chosen?.querySelectorAll("figure") || []) one.classList.toggle("chosen", one.dataset.key === at);
 }
 function ask(query) { // the address for a filter
   const address = new URL(location.href);
@@ -191,7 +194,7 @@ document.addEventListener("click", (event) => {
   if (one.parentElement.dataset.fetch) bring(one.parentElement);
   if (one.id === "play") play();
   if (one.id === "earlier") earlier();
-  if (one.matches(".chip[aria-pressed=true]")) { event.preventDefault(); go(ask({ q: "" })); }
+  if (one.matches(".chip[aria-current=true]")) { event.preventDefault(); go(ask({ q: "" })); }
   else if (one.matches("a[href]") && !bundled && one.origin === location.origin && one.pathname.startsWith(base) && !one.target && !/\/(files|whole)\//.test(one.pathname) && !one.getAttribute("href").startsWith("#")) {
     event.preventDefault(); go(one.href);
   }
@@ -217,12 +220,13 @@ function order(what, question) {
 }
 
 // Rollouts: several videos on one playhead; a file comes on a click
-const videos = () => [...main.querySelectorAll("video")];
+const videos = () => [...main.querySelectorAll("video")].filter((one) => one.checkVisibility());
 const longest = () => Math.max(0, ...videos().map((one) => one.duration || 0));
 function players() {
   const head = $("playhead");
   if (!head) return;
   head.hidden = !videos().length;
+  if (bundled) for (const one of videos()) one.preload = "metadata";
   const key = main.querySelector(".viewer").dataset.key; // what is shown stays, also when newer episodes come
   if (key && !bundled && !new URLSearchParams(location.search).get("at")) history.replaceState(null, "", ask({ at: key }));
   for (const one of videos()) if (!one.dataset.ready) {

@@ -168,9 +168,8 @@ def test_doubled_and_broken_results_say_why_nothing_is_compared(tmp_path: Path) 
     old = folder(tmp_path / "old", {"s": [True, False] * 10})
     doubled = folder(tmp_path / "new", {"s": [True, False] * 10})
     rows = (doubled / "rows.jsonl").read_text()
-    (doubled / "rows.jsonl").write_text(
-        rows + rows.replace("true", "TRUE").replace("false", "true").replace("TRUE", "false")
-    )
+    other = {"true": "false", "false": "true"}
+    (doubled / "rows.jsonl").write_text(rows + re.sub("true|false", lambda found: other[found[0]], rows))
     with pytest.raises(UserError, match="2 rows per episode"):
         of_folders(old, doubled)
 
