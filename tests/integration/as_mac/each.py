@@ -32,4 +32,5 @@ def run(folder: str, number: int, words: str) -> int:
     os._exit(0)
 
 
-print(json.dumps([run(sys.argv[1], number, words) for number, words in enumerate(sys.argv[2:])]))
+if __name__ == "__main__":  # a pool of processes imports this again
+    print(json.dumps([run(sys.argv[1], number, words) for number, words in enumerate(sys.argv[2:])]))
