@@ -16,7 +16,7 @@ from rich.text import Text
 from comborun.api.named import HostChoice
 from comborun.api.watching import Mirroring, StopEarly, status_of
 from comborun.cli.options import json_lines_option, json_option, of_run
-from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_json, show_record, show_rows, unasked
+from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_error, show_json, show_record, show_rows, unasked
 from comborun.monitor.screen import JsonScreen, PlainScreen, StatusScreen, show_once
 from comborun.monitor.table import SORTS, USUAL, Rows
 from comborun.monitor.watch import Clock, Settings, until_answered
@@ -242,6 +242,8 @@ def show_status(target: Target, *, as_json: bool, rows: Rows = USUAL) -> int:
         show_json(answer(seen))
     else:
         show_once(Console(highlight=False), seen, rows)
+        if target.away and (target.away.hint or target.away.message != target.away.headline):
+            show_error(target.away)  # of a changed host key both fingerprints, and what to do
     return target.away.exit_code if target.away else exit_code(seen)
 
 
