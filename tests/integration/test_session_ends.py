@@ -43,6 +43,14 @@ def test_ctrl_c_in_an_attached_window_is_a_keyboard_interrupt_for_a_python_progr
     assert (end.cause, end.note) == (Cause.STOPPED, "interrupted in its window")
 
 
+def test_a_crash_leaves_no_core_file_unless_its_setup_asks_for_one(box: Box) -> None:
+    limits = "echo $(ulimit -S -c) $(ulimit -H -c)"
+    hard = subprocess.run(["bash", "-c", "ulimit -H -c"], capture_output=True, text=True, check=True).stdout.strip()
+    box.run({"env_one": bash(limits), "env_asks": bash(limits, setup=f"ulimit -c {hard}")})
+    assert box.log("env_one") == f"0 {hard}\n"
+    assert box.log("env_asks") == f"{hard} {hard}\n"
+
+
 def test_a_launcher_that_returns_ends_when_what_it_started_has_ended(box: Box) -> None:
     """As long as that writes, and records are missing; a daemon that only lives on is ended as before."""
     later = "".join(
