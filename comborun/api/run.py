@@ -92,8 +92,7 @@ class Run:
 
     def wait(self, interval: float | None = None) -> Status:
         """Wait until the run has finished."""
-        *_, last = self.watch(interval)
-        return last
+        return self.watch(interval).wait()
 
     def explain(self, *sessions: str) -> tuple[runs.Explanation, ...]:
         """Why sessions wait, what they do, or how they ended, and how to continue; of all that did not succeed."""

@@ -30,7 +30,8 @@ CELLS = [
     "import comborun",
     "run = comborun.launch('grid.yaml', set={'episodes': 8})\nrun",
     "watching = run.watch()\nwatching",
-    "import pathlib\npathlib.Path('~/go').expanduser().touch()\nlast = run.wait()\nprint(last.finished, dict(last.counts))",
+    "import pathlib\npathlib.Path('~/go').expanduser().touch()\nlast = watching.wait()",
+    "print(last.finished, dict(last.counts))",
     "[one] = run.explain()\nprint(one.session, one.outcome, one.last_lines[-1])",
     "frame = run.episodes().to_pandas()\nprint(frame.groupby(['policy', 'environment']).success.agg(['size', 'mean']))",
     "found = run.compare('poor', 'good')\nprint([(e.environment, e.difference, e.better) for e in found.environments])",
@@ -67,7 +68,7 @@ def test_a_notebook_runs_watches_mends_and_compares(
         monkeypatch.setenv(name, value)
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
     NotebookClient(book, timeout=90, kernel_name="python3", resources={"metadata": {"path": str(desk.home)}}).execute()
-    _, _, watching, waited, explained, frame, compared, retried, again, status, refused = map(outputs, book.cells)
+    _, _, watching, _, waited, explained, frame, compared, retried, again, status, refused = map(outputs, book.cells)
     assert "24 of 32 episodes; finished" in watching[0], "it was updated after its cell had ended"
     assert "field</td>" in watching[0]
     assert waited == ["True {'succeeded': 3, 'failed': 1}\n"]
