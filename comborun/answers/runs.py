@@ -256,6 +256,23 @@ class Cleaned:
 
 
 @dataclass(frozen=True)
+class Condition:
+    """A condition of `--gate`, and whether it is shown."""
+
+    condition: str
+    holds: bool
+    """whether it is shown, with 5 % of error for all conditions together"""
+    value: float | None
+    """the difference of both rates, or the rate; null if nothing could be tested"""
+    p: float | None
+    """two-sided, adjusted by Holm over all conditions"""
+    why: str = ""
+    """why it could not be tested"""
+    against: str = ""
+    """the policy that it is compared with; empty for a rate"""
+
+
+@dataclass(frozen=True)
 class Report:
     """Where a report is."""
 
@@ -263,6 +280,7 @@ class Report:
     report: str
     """its folder on this machine"""
     files: tuple[str, ...]
+    gates: tuple[Condition, ...] = ()
     record: Literal["report"] = "report"
 
 

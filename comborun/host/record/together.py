@@ -127,6 +127,7 @@ class Process:
                 self.forget(name)
             elif not os.path.exists(own.end):
                 self.begin(name)
+                judging.list_videos(own, self.rules(name), self._environment(name))
                 if not judging.write_end(own, self._ending(name, ending, charged, blamed), found[name], reserved=False):
                     return False
         return True
