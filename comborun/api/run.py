@@ -94,6 +94,12 @@ class Run:
         """Wait until the run has finished."""
         return self.watch(interval).wait()
 
+    def causes(self) -> runs.Causes:
+        """What went wrong so far: sessions that failed alike together, each cause with the next step."""
+        from comborun.api.looking import causes_of
+
+        return causes_of(self._there()).answer
+
     def explain(self, *sessions: str) -> tuple[runs.Explanation, ...]:
         """Why sessions wait, what they do, or how they ended, and how to continue; of all that did not succeed."""
         from comborun.api.looking import explanations
