@@ -70,6 +70,10 @@ CASES: dict[str, tuple[dict[str, list[Any]], Any]] = {
         {"r.jsonl": [{"episode": f"t{t}-i{i}-p201", "success": g, "t": t, "i": i} for t, i, g in TWELVE]},
         ["t", "i"],
     ),
+    "ids that end alike, and no other field": (
+        {"r.jsonl": [{"episode": f"task{t}_trial{e}", "success": g} for t, e, g in TWELVE]},
+        "line",
+    ),
     "by file": (per_file("rank{}.jsonl"), "line"),
     "by process, with equal verdicts": (
         {f"rank_{at}/e.jsonl": [{"episode": e, "success": e > 1} for e in range(6)] for at in (0, 1)},
