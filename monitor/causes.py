@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.monitor.explain import Command
 from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
@@ -16,6 +16,9 @@ from comborun.rules.facts import Fact
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import harmless
 from comborun.words import say
+
+if TYPE_CHECKING:
+    from comborun.answers import runs
 
 _TELLING = (Failure.ERROR, Failure.CRASHED, Failure.GPU_FAULT, Failure.LAUNCH_FAILED, Failure.NO_RESULT, Failure.KILLED)
 """classes with many causes; sessions of another class have the cause in common, whatever the line says"""
@@ -51,6 +54,44 @@ class SharedCause(NamedTuple):
         return self.said or harmless(say(self.what))
 
 
+class RunCauses(NamedTuple):
+    """What went wrong in a run."""
+
+    run: str
+    advice: tuple[str, ...]
+    """what to do about the run as a whole"""
+    causes: tuple[SharedCause, ...]
+
+    @property
+    def summary(self) -> Fact:
+        """`3 causes, 9 sessions`."""
+        return Fact("shared_causes", causes=len(self.causes), sessions=sum(len(one.sessions) for one in self.causes))
+
+    @property
+    def answer(self) -> runs.Causes:
+        from comborun.answers import runs  # slow to import, and only JSON needs it
+
+        return runs.Causes(self.run, self.advice, tuple(map(_answer, self.causes)))
+
+
+def run_causes(status: RunStatus) -> RunCauses:
+    advice = (say(status.advice),) if status.advice else ()
+    return RunCauses(status.run, advice, shared_causes(status))
+
+
+def _answer(cause: SharedCause) -> runs.Cause:
+    from comborun.answers import runs  # slow to import, and only JSON needs it
+
+    return runs.Cause(
+        failure=cause.failure and str(cause.failure),
+        sessions=cause.names,
+        cause=cause.words,
+        next=say(cause.step),
+        facts=(cause.what, cause.step),
+        commands=tuple(runs.NextCommand(f"combo {one.words}", one.does) for one in cause.commands),
+    )
+
+
 def shared_causes(status: RunStatus) -> tuple[SharedCause, ...]:
     """The causes why sessions failed, are lost, stalled, or were stopped; those of the most sessions first."""
     names = _names(status.sessions)
@@ -60,22 +101,6 @@ def shared_causes(status: RunStatus) -> tuple[SharedCause, ...]:
             groups.setdefault(_alike(one, names), []).append(one)
     causes = [_cause(status, sessions) for sessions in groups.values()]
     return tuple(sorted(causes, key=lambda one: (one.failure is None, -len(one.sessions))))
-
-
-def summary(causes: Sequence[SharedCause]) -> Fact:
-    """`3 causes, 9 sessions`."""
-    return Fact("shared_causes", causes=len(causes), sessions=sum(len(one.sessions) for one in causes))
-
-
-def to_document(cause: SharedCause) -> dict[str, Any]:
-    return {
-        "failure": cause.failure and str(cause.failure),
-        "sessions": list(cause.names),
-        "cause": cause.words,
-        "next": say(cause.step),
-        "facts": [cause.what.as_data(), cause.step.as_data()],
-        "commands": [{"command": f"combo {one.words}", "does": one.does} for one in cause.commands],
-    }
 
 
 def _went_wrong(one: SessionStatus) -> bool:

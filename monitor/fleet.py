@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comborun.errors import UserError
-from comborun.model.codec import chosen
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, last_look, load_run
 from comborun.monitor.status import Expected
@@ -19,10 +18,12 @@ from comborun.monitor.watch import Clock, Source, last_seen
 from comborun.monitor.wording import MARKS, listed
 from comborun.remote.runs import STAMPED, GpuUser, Listing, Run, keep_listings, last_listings, number, remembered
 from comborun.remote.transport import LOCAL
+from comborun.rules.facts import Fact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from comborun.answers import runs
     from comborun.monitor.status import RunStatus
     from comborun.remote.transport import Completed, Transport
 
@@ -285,25 +286,36 @@ def each_once(found: Iterable[Listing]) -> list[tuple[Listing, Run]]:
     return sorted(chosen, key=lambda entry: entry[1].stamp, reverse=True)
 
 
-def to_document(row: FleetRow) -> dict[str, Any]:
-    """In the words of `combo status --json`."""
+def answer(row: FleetRow) -> runs.ListedRun:
+    from comborun.answers import runs  # slow to import, and only JSON needs it
+    from comborun.answers.status import Hold
+
     run, expected = row.run, row.expected
     kind, why = (run.held.get(key, "") for key in ("kind", "why"))
-    hold = {"kind": kind, "since": number(run.held.get("at")), "why": why}
-    return {
-        "host": row.host,
-        **chosen(run, "grid", "canary", "directory", "finished", "counts", "smoke", "started", "seconds", id="run"),
-        "reachable": not row.complaint,
-        "complaint": row.complaint or None,
-        "last_seen_seconds": row.age,
-        "stopped": kind == "stopped",
-        "hold": hold if kind not in {"", "stopped"} else None,
-        **chosen(row, done="episodes_done", planned="episodes_planned"),
-        "estimated_end": expected and expected.likeliest,
-        "estimated_end_range": expected and [expected.earliest, expected.latest],
-        "gpus": list(row.gpus),
-        "gpu_users": [user._asdict() for user in row.users],
-    }
+    held = Hold(kind, number(run.held.get("at")), why, Fact.of(run.held.get("reason")))
+    return runs.ListedRun(
+        host=row.host,
+        run=run.id,
+        grid=run.grid,
+        canary=run.canary,
+        directory=run.directory,
+        finished=run.finished,
+        counts={str(word): count for word, count in run.counts.items()},
+        smoke={str(word): count for word, count in run.smoke.items()},
+        started=run.started,
+        seconds=run.seconds,
+        reachable=not row.complaint,
+        complaint=row.complaint or None,
+        last_seen_seconds=row.age,
+        stopped=kind == "stopped",
+        hold=held if kind not in {"", "stopped"} else None,
+        episodes_done=row.done,
+        episodes_planned=row.planned,
+        estimated_end=expected and expected.likeliest,
+        estimated_end_range=expected and (expected.earliest, expected.latest),
+        gpus=row.gpus,
+        gpu_users=tuple(runs.GpuUser(**user._asdict()) for user in row.users),
+    )
 
 
 def state(run: Run) -> str:

@@ -61,6 +61,29 @@ class Quarantine(NamedTuple):
     since: float | None = None
 
 
+class Order(NamedTuple):
+    """The last stop, pause or drain: who gave it, and from where. Times are of the host's clock."""
+
+    order: str
+    user: str
+    origin: str
+    """an address, or `local`"""
+    at: float | None = None
+
+    @property
+    def fact(self) -> Fact:
+        where = {} if self.origin == "local" else {"origin": visible(self.origin)}
+        return Fact("ordered_by", order=self.order, user=visible(self.user), at=self.at, **where)
+
+
+class ClosedEnvironment(NamedTuple):
+    """An environment that gets no new sessions: the same failure came too often in a row, while others went on."""
+
+    environment: str
+    failure: str
+    since: float | None = None
+
+
 class Waiting(NamedTuple):
     """A queued session that waits for something besides its turn."""
 
@@ -221,6 +244,8 @@ class Attempt(NamedTuple):
     """in the host's words: starting, running, orphaned, lost or ended (comborun/host/record/run_directory.py)"""
     claimed: bool = False
     """a supervisor has claimed it, though it may not have written `begin` yet"""
+    closing: bool = False
+    """whether its command has ended, though its end is not on record yet"""
     stalled: float | None = None
     """since when it has shown no progress, if that is longer than allowed"""
     problems: tuple[Fact, ...] = ()
@@ -235,6 +260,8 @@ class Attempt(NamedTuple):
     """counts of its result files while it runs"""
     log_size: int = 0
     log_changed: float | None = None
+    written: float | None = None
+    """when a running one last wrote a record or a file; None if unknown"""
     tail: bytes = b""
     """the last bytes of the log: untrusted"""
     counter: LogProgress = NOTHING
@@ -257,6 +284,11 @@ class Attempt(NamedTuple):
         return self.end.counts if self.end else self.live
 
     @property
+    def last_sign(self) -> float | None:
+        """When it last wrote a record, a file or a line of its log; at least its start."""
+        return max(filter(None, (self.log_changed, self.written, self.started)), default=None)
+
+    @property
     def started(self) -> float | None:
         return (self.begin.started if self.begin else self.end.started if self.end else None) or None
 
@@ -274,7 +306,10 @@ class RunFacts:
 
     stopped: bool = False
     hold: Hold | None = None
+    ordered: Order | None = None
+    """who has stopped or held it; never written into files that are handed on"""
     quarantine: tuple[Quarantine, ...] = ()
+    closed: tuple[ClosedEnvironment, ...] = ()
     dispatcher: int | None = None
     """its pid; None if it is gone"""
     slots: int | None = None

@@ -99,7 +99,7 @@ class SessionStatus(NamedTuple):
     window: str = ""
     """address of that attempt's window: the name of its tmux session, or screen's PID.name"""
     idle: float | None = None
-    """seconds since its log last grew; None unless it is alive"""
+    """seconds since its newest record, file of output, or line of its log; None unless it is alive"""
     silent: bool = False
     """whether its program is known to print nothing for long"""
     last_line: str = ""
@@ -149,8 +149,10 @@ class SessionStatus(NamedTuple):
 
     @property
     def remark(self) -> str:
-        """Why its rows don't count, and its note."""
-        return "; ".join(filter(None, (self.uncounted, self.note)))
+        """Why its rows don't count, and its note; what ended a program comes first."""
+        said = (self.uncounted, self.note)
+        failed = self.life is Life.ENDED and self.failure not in (None, Failure.NO_RESULT)
+        return "; ".join(filter(None, reversed(said) if failed else said))
 
     @property
     def likely_end(self) -> float | None:
@@ -228,7 +230,8 @@ class RunStatus(RunFacts):
 
     @property
     def busy(self) -> tuple[SessionStatus, ...]:
-        return tuple(session for session in self.sessions if session.alive)
+        """The sessions that take a slot."""
+        return tuple(session for session in self.sessions if session.alive and session.life is not Life.ENDING)
 
     @property
     def done(self) -> int:

@@ -216,7 +216,7 @@ Verb = Literal["pause", "drain", "resume", "slots", "retry"]
 _OLD_STOP = 'cd -- "$1" && shift && exec bash lib/stop.sh . "$@"'
 _SAID = f"""
 cd -- "$1" || exit 73
-cat {RUN.out} {RUN.events} 2>/dev/null | tail -n 20
+cat {RUN.out} {RUN.events} 2>/dev/null | grep -v '"kind": "gpu_use"' | tail -n 20
 """
 _STOP_S = 900.0
 """seconds; a stop has its own limits, and an early end would leave it incomplete"""

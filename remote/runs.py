@@ -313,7 +313,9 @@ def choose_run(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:
         return begun[0]
     if begun:
         names = ", ".join(run.id for run in begun[:5])
-        raise UserError(f"{wanted!r} could be any of {len(begun)} runs: {names}", "write more of the id")
+        raise UserError(
+            f"{wanted!r} could be any of {len(begun)} runs: {names}", "write more of the id", code="ambiguous_run"
+        )
     raise _absent(runs, wanted, host)
 
 
@@ -337,7 +339,7 @@ def _absent(runs: tuple[Run, ...], wanted: str | None, host: str) -> UserError:
         here = f"its records are here: combo report {copy_of(host, last.run, last.directory)}; " if copied else ""
         message = f"the run {last.run} is not on {host} any more: {last.directory} was removed or can't be read"
         hint = here + hint
-    return UserError(message, hint)
+    return UserError(message, hint, code="unknown_run")
 
 
 def plan_of(directory: Path) -> tuple[Plan, int]:

@@ -72,9 +72,11 @@ class LocalTransport:
     warnings: tuple[str, ...] = ()
     """sentences for the user, like those of the ssh transports"""
 
+    forks = True
+    """whether `call` may be used: this process has no threads that could hold a lock"""
+
     def __init__(self, *, forks: bool = True) -> None:
         self.forks = forks
-        """whether `call` may be used: this process has no threads that could hold a lock"""
 
     def close(self) -> None:
         """Nothing is open."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
@@ -52,18 +54,25 @@ def report_run(
     forms: Sequence[str] = (),
     *,
     ranked: bool = False,
+    gates: Sequence[str] = (),
 ) -> Summary:
     """Report a run directory, finished or not, into the folder `output`.
 
     `unread` are result files that a copy of the run lacks, each with the reason. `forms` are kinds of files for
     figures, of FORMS. `ranked`: with Bradley-Terry strengths.
     """
-    return write_report(collect_run(directory, unread), output, forms, directory, ranked=ranked)
+    return write_report(collect_run(directory, unread), output, forms, directory, ranked=ranked, gates=gates)
 
 
 @without_garbage_collection()
 def report_folder(
-    directory: Path, output: Path, forms: Sequence[str] = (), plan: Plan | None = None, *, ranked: bool = False
+    directory: Path,
+    output: Path,
+    forms: Sequence[str] = (),
+    plan: Plan | None = None,
+    *,
+    ranked: bool = False,
+    gates: Sequence[str] = (),
 ) -> Summary:
     """Report any folder of results. Raises UserError if nothing in it counts."""
     collected = collect_by_plan(directory, plan) if plan else collect_folder(directory)
@@ -73,7 +82,7 @@ def report_folder(
         error = _nothing(directory, collected)
         error.exit_code = 1 if planned and collected.files else error.exit_code  # files were read, and none counts
         raise error
-    return write_report(collected, output, forms, directory, ranked=ranked)
+    return write_report(collected, output, forms, directory, ranked=ranked, gates=gates)
 
 
 def write_report(
@@ -83,9 +92,13 @@ def write_report(
     directory: Path | None = None,
     *,
     ranked: bool = False,
+    gates: Sequence[str] = (),
 ) -> Summary:
     """Write every file of the report, the page before the figures. Videos are looked for in `directory`."""
-    report = summarize(collected, ranked=ranked)
+    report = summarize(collected, ranked=ranked, gates=gates)
+    if not collected.by_run:
+        looks = _looks(output / "final_benchmark_report.json", report.summary)
+        report = replace(report, summary=replace(report.summary, looks=looks))
     drawn = figures(report, files=bool(forms))
     sheet = contact_sheet(directory, report.episodes, output) if directory else None
     sections = page.page(report.summary)
@@ -107,6 +120,24 @@ def write_report(
             with suppress(OSError):
                 path.unlink()
     return report.summary
+
+
+def _looks(earlier: Path, summary: Summary) -> tuple[int, ...]:
+    """Completed episodes at each report of a folder that grows, this one last; empty at the first one.
+
+    An earlier report counts as a look if it compared the same policies with fewer episodes.
+    """
+    try:
+        found = json.loads(earlier.read_text("utf-8"))
+        before = [*found.get("looks", []), found["totals"]["completed"]]
+        known = found["run"] == summary.run and found["comparisons"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return ()
+    now = summary.totals.completed
+    if not known or not summary.comparisons.all or not all(type(one) is int for one in before):
+        return ()
+    looks = [*sorted({one for one in before if 0 < one < now}), now]
+    return (*looks,) if len(looks) > 1 else ()
 
 
 def report_between(before: Collected, after: Collected, output: Path) -> Between:

@@ -14,12 +14,15 @@ from comborun.reporter.comparing.family import MOST, Comparisons, compare, how_m
 from comborun.reporter.comparing.graded import (
     Graded,
     KindComparison,
+    MeanDifference,
     Scores,
     compare_graded,
     compare_kinds,
     scores,
     unlike_kinds,
 )
+from comborun.reporter.comparing.margins import GateResult, check, parse_gate
+from comborun.reporter.comparing.nominal import Loss, losses
 from comborun.reporter.comparing.orders import Strength, Trend, steps_of, strengths, trend_of
 from comborun.reporter.comparing.pairing import Arm, Results, Side, results_of
 from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
@@ -29,12 +32,12 @@ from comborun.reporter.counting.measures import EpisodeEnds, ends_of, time_field
 from comborun.reporter.counting.quality import DataFinding, Quality, differences, quality
 from comborun.reporter.evidence import words as evidence_words
 from comborun.reporter.evidence.context import alike, varying
+from comborun.reporter.evidence.fields import Fields, fields_of
 from comborun.reporter.evidence.runs import joined
 from comborun.reporter.merge import MergedCombo
 from comborun.reporter.records.collected import Canary, Collected
 from comborun.reporter.text import combo_name
-from comborun.rules.facts import Fact
-from comborun.text import natural
+from comborun.text import natural, several
 from comborun.words import say
 
 
@@ -72,6 +75,8 @@ class Summary:
     """the grid's name; None of a folder"""
     planned: bool
     """whether a plan says which episodes there should be"""
+    by_run: bool
+    """whether it is of a run, which has sessions; a folder has only results"""
     timing: RunTiming
     policies: tuple[str, ...]
     """in the plan's order"""
@@ -95,6 +100,12 @@ class Summary:
     """two policies by their shares of one kind of failure"""
     trends: tuple[Trend, ...] = ()
     """checkpoints by their steps, and the best of them"""
+    looks: tuple[int, ...] = ()
+    """of a folder that has been reported before and has grown: completed episodes at each report, this one last"""
+    losses: tuple[Loss, ...] = ()
+    """what each policy loses from the grid's nominal environment to the others"""
+    gates: tuple[GateResult, ...] = ()
+    """the conditions of --gate"""
     strengths: tuple[Strength, ...] | None = None
     """with --ranking: log-strengths of Bradley-Terry"""
 
@@ -125,8 +136,9 @@ class Report:
     episodes: tuple[EpisodeRecord, ...]
 
 
-def summarize(collected: Collected, *, ranked: bool = False) -> Report:
-    """All numbers of the report from what was collected; `ranked`: with Bradley-Terry strengths."""
+def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str] = ()) -> Report:
+    """All numbers of the report from what was collected; `ranked`: with Bradley-Terry strengths. `gates`: conditions to
+    check."""
     spare = _spared(collected)
     results = results_of(collected, spare)
     results, fewer = (results, {}) if collected.plan else with_absent(results)
@@ -136,12 +148,16 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
         found = ({combo[axis] for combo in (*results.merged, *results.counts)} for axis in (0, 1))
         policies, environments = (tuple(sorted(sorted(names), key=natural)) for names in found)
     order = [(policy, environment) for environment in environments for policy in policies]
+    fields = fields_of(one.accepted for one in results.merged.values())
     ends = {combo: ends_of(one.accepted) for combo, one in results.merged.items() if combo not in results.counts}
-    comparisons, kinds, found_trends = _compared(collected, results, ends, order)
+    comparisons, kinds, found_trends = _compared(collected, results, (ends, fields), order)
     combos = tuple(
         replace(combo, letters=comparisons.letters_of(*combo.key))
-        for combo in _combos(collected, results, ends, spare, order)
+        for combo in _combos(collected, results, (ends, fields), spare, order)
     )
+    nominal = next((one.session.results.nominal for one in collected.sessions if one.session.results.nominal), "")
+    sides = {combo: results.sides[combo] for combo in order if combo in results.sides}
+    lost = () if not nominal or stopping_of(collected, results.sides) else losses(sides, nominal)
     means = macro_means(policies, environments, combos)
     # A program that only counts leaves no record that could be missing.
     counted = [
@@ -156,24 +172,33 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
     lacking = [
         *(DataFinding(combo_name(*combo), say(fact)) for combo, fact in fewer.items()),
         *(DataFinding(fact.text("environment"), say(fact)) for fact in unlike_kinds(ends)),
+        *(DataFinding("metrics", evidence_words.say(fact)) for fact in fields.facts),
+        *_untimed(combos),
+        *(
+            [DataFinding("nominal", f"there is no environment {nominal!r}")]
+            if nominal not in ("", *environments)
+            else ()
+        ),
     ]
     summary = Summary(
         run=collected.name,
         grid=collected.plan.grid if collected.plan else None,
         planned=collected.plan is not None,
+        by_run=collected.by_run,
         timing=timing(collected, [combo.ending for combo in combos]),
         policies=policies,
         environments=environments,
         combos=combos,
         comparisons=comparisons,
-        claims=claims(comparisons, causes, kinds, names_alike),
+        claims=claims(comparisons, causes, kinds, names_alike, lost),
         macro_means=tuple(replace(mean, rank=comparisons.rank(mean.policy)) for mean in means),
         quality=quality(
             collected,
             counted,
             (
                 *_warnings(combos, results.counts),
-                *_evidence(results, names_alike),
+                *(DataFinding("names", evidence_words.say(fact)) for fact in names_alike),
+                *evidence(results),
                 *prevented(comparisons),
                 *lacking,
             ),
@@ -183,6 +208,8 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
         differences=tuple(differences(collected, seeds)),
         kinds=kinds,
         trends=found_trends,
+        losses=lost,
+        gates=_checked(gates, collected, results, order),
         strengths=strengths({} if stopping_of(collected, results.sides) else results.sides) if ranked else None,
     )
     return Report(summary, tuple(chain.from_iterable(combo.accepted for combo in counted)))
@@ -191,10 +218,11 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
 def _combos(
     collected: Collected,
     results: Results,
-    ends: Mapping[Combo, EpisodeEnds],
+    told: tuple[Mapping[Combo, EpisodeEnds], Fields],
     spare: Mapping[Combo, Spans],
     order: Sequence[Combo],
 ) -> Iterator[ComboSummary]:
+    ends, fields = told
     sessions, timed = collected.by_combo, time_field(one.accepted for one in results.merged.values())
     for combo in order:
         if combo in results.merged or combo in sessions or combo in results.counts:
@@ -207,51 +235,74 @@ def _combos(
                 groups=side.starts.groups(side.completed) if isinstance(side, Arm) else None,
                 ends=ends.get(combo),
                 not_needed=size(spare.get(combo, ())),
+                fields=fields,
             )
             yield summarize_combo(combo, data, timed=timed, run_over=bool(collected.done))
 
 
 def _compared(
-    collected: Collected, results: Results, ends: Mapping[Combo, EpisodeEnds], order: Sequence[Combo]
+    collected: Collected, results: Results, told: tuple[Mapping[Combo, EpisodeEnds], Fields], order: Sequence[Combo]
 ) -> tuple[Comparisons, tuple[KindComparison, ...], tuple[Trend, ...]]:
     """Success rates, failure kinds and checkpoints; only the rates if the results chose the number of episodes."""
+    ends, fields = told
     sides = {combo: results.sides[combo] for combo in order if combo in results.sides}
     by_environment: dict[str, list[Side]] = {environment: [] for _, environment in order}
     for (_, environment), side in sides.items():
         by_environment[environment].append(side)
     if stopping := stopping_of(collected, results.sides):
         return compare(by_environment, stopping), (), ()
-    graded = () if how_many(by_environment) > MOST else _graded(collected, results, order)
+    graded = () if how_many(by_environment) > MOST else _graded(collected, results, fields, order)
     policies = tuple(dict.fromkeys(policy for policy, _ in order))
     series = steps_of(policies, dict(collected.plan.steps) if collected.plan else {})
     found = tuple(one for steps in series if (one := trend_of(steps, results.sides)))
-    return compare(by_environment, None, graded), compare_kinds(ends, sides), found
+    return compare(by_environment, None, graded, _margin(collected)), compare_kinds(ends, sides), found
 
 
-def _graded(collected: Collected, results: Results, order: Sequence[Combo]) -> tuple[Graded, ...]:
+def _checked(
+    texts: Sequence[str], collected: Collected, results: Results, order: Sequence[Combo]
+) -> tuple[GateResult, ...]:
+    if not texts:
+        return ()
+    policies, environments = (tuple(dict.fromkeys(combo[axis] for combo in order)) for axis in (0, 1))
+    gates = [parse_gate(text, policies, environments) for text in texts]
+    sides = {
+        name: [results.sides[combo] for combo in order if combo[1] == name and combo in results.sides]
+        for name in environments
+    }
+    chosen = "the number of episodes depends on their results: the run is not over, or could stop early"
+    return check(gates, sides, chosen if stopping_of(collected, results.sides) else "")
+
+
+def _margin(collected: Collected) -> float:
+    return max((history.session.results.margin for history in collected.sessions), default=0.0)
+
+
+def _graded(
+    collected: Collected, results: Results, fields: Fields, order: Sequence[Combo]
+) -> tuple[Graded | MeanDifference, ...]:
     named = {
         (name, combo[1])
         for combo, histories in collected.by_combo.items()
         for name in histories[0].session.results.compare
     }
     merged = results.merged
-    if not named and (name := _only_metric(merged.values())):
+    if not named and (name := _only_metric(merged.values(), fields)):
         named = {(name, environment) for _, environment in merged}
     found: dict[str, dict[str, list[Scores]]] = {}
     for combo in order:
         for metric in sorted(name for name, environment in named if environment == combo[1] and combo in merged):
-            one = scores(merged[combo], metric, results.settled.get(combo))
+            one = scores(merged[combo], metric, results.settled.get(combo), fields)
             if one.values:
                 found.setdefault(metric, {}).setdefault(combo[1], []).append(one)
     return tuple(one for metric, environments in found.items() for one in compare_graded(metric, environments))
 
 
-def _only_metric(merged: Iterable[MergedCombo]) -> str | None:
+def _only_metric(merged: Iterable[MergedCombo], fields: Fields) -> str | None:
     """The metric of a run that has nothing else: no verdict, and no other metric."""
     kept = [record for one in merged for record in one.accepted if record.verdict is not Verdict.ERRORED]
     if any(record.verdict is not Verdict.MEASURED for record in kept):
         return None
-    names = {name for metrics in {record.names[0] for record in kept} for name in metrics}
+    names = {name for metrics in {record.names[0] for record in kept} for name in metrics} - fields.identifiers
     return names.pop() if len(names) == 1 else None
 
 
@@ -266,9 +317,8 @@ def _spared(collected: Collected) -> dict[Combo, Spans]:
     }
 
 
-def _evidence(results: Results, names_alike: Iterable[Fact]) -> Iterator[DataFinding]:
-    """What limits the evidence of single combos, and names that may mean the same."""
-    yield from (DataFinding("names", evidence_words.say(fact)) for fact in names_alike)
+def evidence(results: Results) -> Iterator[DataFinding]:
+    """What limits the evidence of single combos."""
     arms = {combo: side for combo, side in results.sides.items() if isinstance(side, Arm)}
     for combo, arm in arms.items():
         beside = [other.context for (_, environment), other in arms.items() if environment == combo[1]]
@@ -276,6 +326,19 @@ def _evidence(results: Results, names_alike: Iterable[Fact]) -> Iterator[DataFin
             yield DataFinding(combo_name(*combo), evidence_words.say(joined(combo[0], arm.run_rates)))
         for fact in (*arm.starts.facts, *varying(arm.context, beside)):
             yield DataFinding(combo_name(*combo), evidence_words.say(fact))
+
+
+def _untimed(combos: Sequence[ComboSummary]) -> Iterator[DataFinding]:
+    """Successes that the curves of time to success leave out, in environments that have some."""
+    fields = {one.environment: one.time_to_success.field for one in combos if one.time_to_success}
+    for combo in combos:
+        field = fields.get(combo.environment)
+        if field is None:
+            continue
+        untimed = combo.time_to_success.untimed if combo.time_to_success else combo.counts and combo.counts.successes
+        if untimed and combo.counts:
+            lacking = f"{untimed} of {several(combo.counts.successes, 'success', 'successes')}"
+            yield DataFinding(combo.name, f"{lacking} without a time in {field!r}: its curve lacks them")
 
 
 def _warnings(combos: Iterable[ComboSummary], tallied: Collection[Combo]) -> Iterator[DataFinding]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, is_dataclass
 from functools import cache
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
+from comborun.errors import UserError
 from comborun.model.codec import as_data
 from comborun.rules.facts import Fact
 
@@ -22,11 +23,14 @@ UntrustedFacts = Annotated[tuple[Fact, ...], _MARK]
 
 def data_of(answer: Any) -> Any:
     """The JSON value of an answer, or of a list of them."""
+    if isinstance(answer, dict):
+        return answer
     if not is_dataclass(answer):
         return [data_of(one) for one in answer]
     kind: Any = type(answer)
-    marked = untrusted_in(kind)
-    return {_MARK: list(marked), **as_data(answer)} if marked else as_data(answer)
+    data, marked = as_data(answer), untrusted_in(kind)
+    head = {"record": data["record"]} if "record" in data else {}
+    return {**head, **({_MARK: list(marked)} if marked else {}), **data}
 
 
 def to_json(answer: Any, *, indent: int | None = 1) -> str:
@@ -78,6 +82,13 @@ class Error:
     problems: tuple[Problem, ...] = ()
     """of a grid: every mistake"""
 
+    @classmethod
+    def of(cls, error: UserError) -> Error:
+        problems = tuple(
+            Problem(one.file, one.line, one.column, one.message, one.hint, one.count) for one in error.problems
+        )
+        return cls(error.code, error.message, error.hint, error.place or None, problems)
+
 
 @dataclass(frozen=True)
 class Done:
@@ -85,5 +96,4 @@ class Done:
 
     exit_code: int
     error: Error | None = None
-    run: str | None = None
-    record: str = "done"
+    record: Literal["done"] = "done"

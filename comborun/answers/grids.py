@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from comborun.answers import Untrusted, UntrustedFacts, UntrustedLines
 from comborun.model.plan import Plan
@@ -102,6 +102,35 @@ class Example:
 
     folder: str
     grid: str
+
+
+@dataclass(frozen=True)
+class Disconnected:
+    """The hosts whose kept connections were ended."""
+
+    hosts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    """Where a live page is, until the command ends."""
+
+    address: str
+    """with its key: whoever has it sees the run"""
+    tunnel: str | None
+    """the command that brings it to the machine from which the user has logged in"""
+    record: Literal["page"] = "page"
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A page as static files."""
+
+    folder: str
+    videos: int
+    left_out: int
+    """videos that were too large, or are not on this machine"""
+    record: Literal["bundle"] = "bundle"
 
 
 @dataclass(frozen=True)

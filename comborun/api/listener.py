@@ -27,6 +27,9 @@ class Listener:
     ask: Callable[[str], str] | None = None
     """asks the user for a secret, such as a password; None: nobody can be asked"""
 
+    agree: Callable[[str], bool] | None = None
+    """asks the user a question for yes or no; None: nobody can be asked"""
+
     def tell(self, text: str) -> None:
         _LOG.info("%s", text)
 

@@ -210,11 +210,21 @@ class HostChoice:
 
     def _open(self, host: str) -> ShellTransport:
         from comborun.remote.ssh.config import Options
-        from comborun.remote.ssh.openssh import OpensshTransport
+        from comborun.remote.ssh.keeping import keep_seconds
+
+        listener = self.listener
+        options = Options(accept_new=self.accept_new, ask=listener.ask, confirm=listener.agree, keep_s=keep_seconds())
+        if self.way(host) == "openssh":
+            from comborun.remote.ssh.openssh import OpensshTransport
+
+            return OpensshTransport(host, options)
+        if options.keep_s:
+            from comborun.remote.ssh.kept import KeptTransport
+
+            return KeptTransport(host, options)
         from comborun.remote.ssh.transport import SshTransport
 
-        options = Options(accept_new=self.accept_new, ask=self.listener.ask)
-        return OpensshTransport(host, options) if self.way(host) == "openssh" else SshTransport(host, options)
+        return SshTransport(host, options)
 
 
 def _place_of(path: Path) -> tuple[str, str | None, str]:

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import shlex
 import shutil
-import stat
 import sys
-import tempfile
-from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.cli.options import json_option, of_run_option, sessions_argument
-from comborun.cli.terminal import note, program, show_json, wrapped
+from comborun.answers.runs import Window
+from comborun.api.looking import causes_of, explanations, log_records
+from comborun.cli.log_text import drawn, named_lines
+from comborun.cli.options import json_lines_option, json_option, of_run_option, sessions_argument
+from comborun.cli.terminal import note, program, show_json, show_record, wrapped
 from comborun.errors import UserError
 from comborun.model.attempt import SLURM
 from comborun.monitor.addressing import sessions_of
-from comborun.monitor.causes import shared_causes, summary
-from comborun.monitor.causes import to_document as cause_document
-from comborun.monitor.classify import classify
-from comborun.monitor.explain import MOST_LINES, Command, Explanation, explain_server, server_names, to_document
-from comborun.monitor.explain import explain as explain_session
-from comborun.monitor.observe import History
+from comborun.monitor.explain import Command, Explanation
 from comborun.monitor.snapshot import ServerStatus
 from comborun.monitor.watch import once
 from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED
@@ -33,7 +27,6 @@ from comborun.remote.logs import (
     LogPosition,
     attach_command,
     can_be_shown,
-    end_of_log,
     follow,
     follow_command,
     is_open,
@@ -44,8 +37,7 @@ from comborun.remote.logs import (
 )
 from comborun.remote.program import refuse_elsewhere
 from comborun.remote.transport import LOCAL
-from comborun.rules.counting import shown
-from comborun.rules.names import SERVERS, RunLayout
+from comborun.rules.names import RunLayout
 from comborun.rules.vocabulary import first_of, several
 from comborun.text import harmless
 from comborun.words import say
@@ -56,13 +48,19 @@ if TYPE_CHECKING:
 
     from comborun.api.named import Target
     from comborun.model.attempt import Begin
-    from comborun.monitor.status import RunStatus, SessionStatus
+    from comborun.monitor.causes import RunCauses
+    from comborun.monitor.status import SessionStatus
     from comborun.monitor.watch import Source
     from comborun.remote.logs import LogPiece
 
 
 _MOST_NAMED = 8
 """sessions of a cause that are named"""
+
+_KNOWN_TERMINAL = 'infocmp >/dev/null 2>&1 || TERM=xterm-256color; export TERM; exec "$@"'
+"""a host rarely knows the terminals Ghostty and kitty, and tmux opens nothing on one that it does not know"""
+_PANE = 'TMUX= "$@"; if [ $? = 255 ]; then printf "%s" "ssh failed; Enter closes this pane"; read -r _; fi'
+"""255 is the code of ssh itself: its message stays on the screen"""
 
 
 @click.command()
@@ -80,10 +78,11 @@ _MOST_NAMED = 8
 )
 @click.option("--rank", type=click.IntRange(min=0), metavar="R", help="Show the output of one rank of a launcher.")
 @click.option("--stderr", is_flag=True, help="With --rank: show its standard error.")
-def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, **of: Any) -> None:
+@json_lines_option
+def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, as_json: bool, **of: Any) -> None:
     """Show the end of the logs of some sessions, or of all. With several, each line names its session.
 
-    On a terminal, control characters are removed.
+    On a terminal, control characters are removed, and of a progress bar the last state is shown.
 
     \b
     combo logs -f stairs_flat
@@ -101,10 +100,13 @@ def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, **of: 
     elif len(names) == 1:
         _check_begun(target, names[0], wait=on)
     pieces = follow(target.transport, target.directory, chosen, lines, on=on)
-    if len(names) > 1:
+    if as_json:
+        for one in log_records(pieces):
+            show_record(one)
+    elif len(names) > 1:
         _print_lines(pieces, max(map(len, names)))
     else:
-        print_log(piece.data for piece in pieces)
+        print_log(pieces)
 
 
 def _of_rank(target: Target, names: Sequence[str], rank: int | None, *, stderr: bool) -> LogPosition:
@@ -124,33 +126,26 @@ def _check_begun(target: Target, name: str, *, wait: bool) -> None:
         return
     why = f"`{target.command('explain', name)}` says what it waits for"
     if not wait:
-        raise UserError(f"{name} has not started yet", f"{why}; logs -f waits with it")
+        raise UserError(f"{name} has not started yet", f"{why}; logs -f waits with it", code="not_started")
     click.echo(f"{name} has not started yet; its log follows when it does, Ctrl-C leaves. {why}", err=True)
 
 
 def _print_lines(pieces: Iterable[LogPiece], width: int) -> None:
     """Print whole lines of several logs, each after the name of its session."""
-    begun: dict[str, bytes] = {}
-    for piece in pieces:
-        name = piece.log.session
-        *lines, begun[name] = (begun.get(name, b"") + piece.data).split(b"\n")
-        if piece.log.ended and begun[name]:
-            lines.append(begun.pop(name))
-        for line in lines:
-            text = harmless(shown(line.decode("utf-8", "replace")), keep="\t")
-            click.echo(f"{click.style(name.ljust(width), dim=True)}  {text}")
+    for name, text in named_lines(pieces):
+        click.echo(f"{click.style(name.ljust(width), dim=True)}  {text}")
 
 
-def print_log(pieces: Iterable[bytes]) -> None:
-    """Print a log: every byte unchanged, but on a terminal without control characters."""
-    if not sys.stdout.isatty():
-        for piece in pieces:
-            sys.stdout.buffer.write(piece)
-            sys.stdout.buffer.flush()
+def print_log(pieces: Iterable[LogPiece]) -> None:
+    """Print a log: every byte unchanged, but on a terminal without control characters, and of bars the last state."""
+    if sys.stdout.isatty():
+        for text in drawn(pieces, shutil.get_terminal_size().columns):
+            sys.stdout.write(text)
+            sys.stdout.flush()
         return
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    for piece in pieces:  # \r stays for progress bars
-        click.echo(harmless(decoder.decode(piece), keep="\n\r\t"), nl=False)
+    for piece in pieces:
+        sys.stdout.buffer.write(piece.data)
+        sys.stdout.buffer.flush()
 
 
 @click.command()
@@ -159,7 +154,8 @@ def print_log(pieces: Iterable[bytes]) -> None:
 @click.option("--all", "tiled", is_flag=True, help="Open a tmux window here, with a pane for every running session.")
 @click.option("--write", is_flag=True, help="Send keys to the session: Ctrl-C then reaches the program.")
 @click.option("--show", is_flag=True, help="Print the command instead of running it.")
-def attach(words: tuple[str, ...], target: Target, tiled: bool, write: bool, show: bool) -> None:
+@json_option
+def attach(words: tuple[str, ...], target: Target, tiled: bool, as_json: bool, **how: bool) -> None:
     """Open a session's window, read-only unless --write; leave it with Ctrl-B D (tmux) or Ctrl-A D (screen).
 
     Shows the log of a session that has ended. screen has no read-only view: without --write this follows the log. On
@@ -171,21 +167,25 @@ def attach(words: tuple[str, ...], target: Target, tiled: bool, write: bool, sho
     """
     source = target.source()
     if tiled:
-        _attach_all(target, source, show=show)
+        _attach_all(target, source, show=how["show"], as_json=as_json)
         return
     if not words:
         raise UserError("name a session, or give --all", "combo status lists them")
-    session, alive = _chosen(source, words, write=write)
+    session, alive = _chosen(source, words, write=how["write"])
     seen = latest(target.transport, RunLayout(target.directory), [session])[session]
     why = f"`{target.command('explain', session)}` says why"
     if not seen.number or (alive and seen.begin is None):
-        raise UserError(f"{session} has not started yet", why)
+        raise UserError(f"{session} has not started yet", why, code="not_started")
+    if as_json and alive is None:
+        raise UserError(f"{session} has ended, so it has no window", f"combo logs {session} shows its log")
     if alive is None or seen.begin is None:
         click.echo(f"{session} has ended: this is the end of its log (attempt {seen.number})", err=True)
         _print_log(target, session, on=False)
         return
-    command = _command(target, alive, seen, write=write)
-    if show:
+    command = _command(target, alive, seen, write=how["write"])
+    if as_json:
+        show_json([Window(session, tuple(_on_host(target.transport.host, command)))])
+    elif how["show"]:
         click.echo(shlex.join(_on_host(target.transport.host, command)))
     elif command == follow_command(seen.log):
         click.echo(_instead(session, seen.begin), err=True)
@@ -230,7 +230,7 @@ def _instead(session: str, begin: Begin) -> str:
 
 def _print_log(target: Target, session: str, *, on: bool) -> None:
     pieces = follow(target.transport, target.directory, [LogPosition(session)], 50, on=on)
-    print_log(piece.data for piece in pieces)
+    print_log(pieces)
 
 
 def _view(host: str, seen: LatestAttempt, *, write: bool) -> list[str]:
@@ -258,37 +258,44 @@ def _on_host(host: str, command: list[str], *options: str) -> list[str]:
 
     if not shutil.which("ssh"):
         raise UserError("a window on another host needs the program ssh", "install openssh-client")
-    return ["ssh", "-t", *options, *ssh_arguments(Address.parse(host), Options().config), shlex.join(command)]
+    there = shlex.join(["sh", "-c", _KNOWN_TERMINAL, "sh", *command])
+    return ["ssh", "-t", *options, *ssh_arguments(Address.parse(host), Options().config), there]
 
 
-def _attach_all(target: Target, source: Source, *, show: bool) -> None:
+def _attach_all(target: Target, source: Source, *, show: bool, as_json: bool) -> None:
     """A pane for every running session; all share one connection to the host."""
     host, layout = target.transport.host, RunLayout(target.directory)
     status = once(source)
     refuse_elsewhere(status.elsewhere, source.view.id)
     running = [session.name for session in status.sessions if session.alive]
-    shared = ("-o", "ControlMaster=auto", "-o", f"ControlPath={_control_folder()}/%C", "-o", "ControlPersist=10")
-    panes: dict[str, str] = {}
+    shared = ("-o", "ControlMaster=auto", "-o", f"ControlPath={_control_path(host)}", "-o", "ControlPersist=10")
+    panes: dict[str, list[str]] = {}
     for name, seen in latest(target.transport, layout, running).items():
         if seen.begin and seen.begin.multiplexer != "none":
-            panes[name] = "TMUX= " + shlex.join(_on_host(host, _view(host, seen, write=False), *shared))
+            shown = _on_host(host, _view(host, seen, write=False), *shared)
+            panes[name] = ["sh", "-c", _PANE, "sh", *shown]
     if not panes:
         raise UserError("no running session has a window", "combo status shows them all")
+    if as_json:
+        show_json([Window(name, tuple(words)) for name, words in panes.items()])
+        return
+    commands = {name: f"TMUX= {shlex.join(words)}" for name, words in panes.items()}
     if show:
-        click.echo("\n".join(panes.values()))
+        click.echo("\n".join(commands.values()))
         return
     if not sys.stdout.isatty():
         raise UserError("a window needs a terminal, and this is not one", "--show prints the commands")
-    _become(tile(f"combo-{target.run[-4:]}", panes))
+    _become(tile(f"combo-{target.run[-4:]}", commands))
 
 
-def _control_folder() -> Path:
-    folder = Path(tempfile.gettempdir()) / f"comborun-attach-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) != 0o700 or not stat.S_ISDIR(found.st_mode):
-        raise UserError(f"others may use the folder {folder}", "set TMPDIR to a folder of your own")
-    return folder
+def _control_path(host: str) -> str:
+    """Where the panes of a host share a connection. Raises HostError if there is no safe place."""
+    if host == LOCAL:
+        return "none"
+    from comborun.remote.ssh.config import Options, resolve
+    from comborun.remote.ssh.keeping import kept
+
+    return str(kept("a", resolve(host, Options().config)).socket)
 
 
 @click.command()
@@ -306,38 +313,27 @@ def explain(sessions: tuple[str, ...], target: Target, as_json: bool) -> None:
     combo explain flat stairs            its policy and its environment
     combo explain vlm                    a model server
     """
-    source, layout, found = target.source(), RunLayout(target.directory), list[Explanation]()
-    view, history = source.view, source.fold(History())
-    status = classify(view, history)
     if not sessions:
-        _explain_run(status, target.options, as_json=as_json)
+        _explain_run(causes_of(target), target.options, as_json=as_json)
         return
-    for session in sessions_of(source, sessions, note, guess=True):
-        if session in server_names(view.plan):
-            one = explain_server(view, status, session)
-            log = layout.attempt(SERVERS + session, one.attempt).log if one.attempt else ""
-        else:
-            one, attempts = explain_session(view, history, status, session), history.of(session)
-            log = layout.attempt(session, one.attempt).log if attempts and attempts[-1].log_size else ""
-        found.append(one.with_log(end_of_log(target.transport, PurePosixPath(log), 2 * MOST_LINES)) if log else one)
+    found = explanations(target, sessions)
     if as_json:
-        documents = [to_document(one) for one in found]
-        show_json(documents[0] if len(documents) == 1 else documents)
+        answers = [one.answer for one in found]
+        show_json(answers[0] if len(answers) == 1 else answers)
         return
     for one in found:
         _show(one, target.options)
 
 
-def _explain_run(status: RunStatus, options: str, *, as_json: bool) -> None:
-    causes, advice = shared_causes(status), [say(status.advice)] if status.advice else []
+def _explain_run(found: RunCauses, options: str, *, as_json: bool) -> None:
     if as_json:
-        show_json({"run": status.run, "advice": advice, "causes": [cause_document(one) for one in causes]})
+        show_json(found.answer)
         return
-    found = say(summary(causes)) if causes else "nothing has gone wrong"
-    click.echo(f"{click.style(harmless(status.run), bold=True)}: {found}")
-    for line in advice:
+    said = say(found.summary) if found.causes else "nothing has gone wrong"
+    click.echo(f"{click.style(harmless(found.run), bold=True)}: {said}")
+    for line in found.advice:
         click.echo(wrapped(harmless(line), "! "))
-    for one in causes:
+    for one in found.causes:
         kind = one.failure.row.words if one.failure else ""
         click.echo(f"\n{click.style(one.words, bold=True)}{f' ({kind})' if kind and kind not in one.words else ''}")
         click.echo(wrapped(f"{several(len(one.names), 'session')}: {first_of(one.names, _MOST_NAMED)}", "  "))

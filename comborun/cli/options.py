@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from comborun.answers import Done
 from comborun.api.named import GridChoice, HostChoice
-from comborun.cli.terminal import TERMINAL
+from comborun.cli.terminal import TERMINAL, show_json, show_record, show_text
 from comborun.errors import UserError
 from comborun.remote.runs import copy_of, plan_of, remembered
 from comborun.remote.transport import LOCAL
+from comborun.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +40,22 @@ episodes_option = functools.partial(
     help="How many episodes of each combo run.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON document.")
+
+
+def json_lines_option(command: Command) -> Command:
+    """`--json` of a command that answers with records, one on a line; the last is `done`."""
+
+    @functools.wraps(command)
+    def to_the_end(*args: Any, as_json: bool, **others: Any) -> int:
+        code = command(*args, as_json=as_json, **others) or 0
+        if as_json and not others.get("just_once"):  # that is one document
+            show_record(Done(code))
+        return code
+
+    words = "Answer with JSON objects, one on a line; the last one has the exit code."
+    return click.option("--json", "as_json", is_flag=True, help=words)(to_the_end)
+
+
 take_over_option = click.option(
     "--take-over",
     is_flag=True,
@@ -161,7 +179,8 @@ def of_run_option(command: Command, *, kept: bool = False) -> Command:
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
+@json_option
+def completion(shell: str, as_json: bool) -> None:
     """Print a script that completes commands, options, runs, sessions, hosts, presets and keys.
 
     \b
@@ -169,11 +188,39 @@ def completion(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
+    from comborun.answers.grids import Text
     from comborun.cli import combo
 
     kind = get_completion_class(shell)
     assert kind
-    click.echo(kind(combo, {}, "combo", "_COMBO_COMPLETE").source())
+    show_text(Text(shell, kind(combo, {}, "combo", "_COMBO_COMPLETE").source() + "\n"), as_json=as_json)
+
+
+@click.command()
+@click.argument("host", required=False, shell_complete=offers("hosts"))
+@json_option
+def disconnect(host: str | None, as_json: bool) -> None:
+    """End the connections to a host, or to all hosts, that earlier commands have kept open.
+
+    Nothing that runs on a host ends. A ControlMaster of your own stays.
+
+    \b
+    combo disconnect
+    combo disconnect h100
+    """
+    from comborun.remote.ssh.keeping import all_kept
+
+    found = [(one.host, one) for one in all_kept()]
+    ended = dict.fromkeys(name for name, one in found if host in (None, name) and one.end())
+    if as_json:
+        from comborun.answers.grids import Disconnected
+
+        show_json(Disconnected(tuple(ended)))
+        return
+    for name in ended:
+        click.echo(harmless(f"disconnected from {name}"))
+    if not ended:
+        click.echo("no connection is kept" + (harmless(f" to {host}") if host else ""))
 
 
 def words(what: str, context: click.Context) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 import time
@@ -14,10 +13,11 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
+from comborun.answers.runs import AllRuns, Cleaned
 from comborun.cli.options import json_option, offers, root_options, take_over_option
-from comborun.cli.terminal import INTERRUPTED, show_json, show_rows, show_table, working
+from comborun.cli.terminal import INTERRUPTED, show_json, show_record, show_rows, show_table, working
 from comborun.errors import HostError, UserError
-from comborun.monitor.fleet import Fleet, looked_at, state, to_document
+from comborun.monitor.fleet import Fleet, answer, looked_at, state
 from comborun.monitor.fleet_table import complaints, day, show_live, table
 from comborun.remote import program
 from comborun.remote.runs import choose_run, copy_of, host_of, remembered, remove, sizes
@@ -80,7 +80,7 @@ def show_everywhere(where: HostChoice, *, as_json: bool, grid: Path | None = Non
     code = HostError.exit_code if all(one.complaint for one in found) else 0
     rows = fleet.rows()
     if as_json:
-        show_json([to_document(row) for row in rows])
+        show_json([answer(row) for row in rows])
         return code
     if live:
         _print(table(rows, console.width, time.time()))
@@ -111,7 +111,7 @@ def watch_everywhere(where: HostChoice, interval: float | None, *, plain: bool, 
             if not fleet.wait(1.0):
                 continue
             if as_json:
-                click.echo(json.dumps([to_document(row) for row in fleet.rows()]))
+                show_record(AllRuns(tuple(map(answer, fleet.rows()))))
                 continue
             for row in fleet.rows():
                 said = f"{row.run.id} on {row.host}: {row.state}" + (f" ({row.complaint})" if row.complaint else "")
@@ -162,7 +162,10 @@ def _print(lines: Iterable[Text]) -> None:
 @click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @take_over_option
-def clean(names: tuple[str, ...], wanted: str | None, where: HostChoice, older: float, **how: bool) -> None:
+@json_option
+def clean(
+    names: tuple[str, ...], wanted: str | None, where: HostChoice, older: float, as_json: bool, **how: bool
+) -> None:
     """Remove old runs from a host, after showing them and their size.
 
     The host is that of the first RUN, or this machine.
@@ -185,27 +188,38 @@ def clean(names: tuple[str, ...], wanted: str | None, where: HostChoice, older: 
     going = looked_at(transport, tuple(run for run in chosen if run.id not in kept))
     for why, count in Counter(kept.values()).items():
         who = ", ".join(one for one in kept if kept[one] == why) if names else several(count, "run")
-        click.echo(f"{who} {'stays' if count == 1 else 'stay'}: {why}")
+        click.echo(f"{who} {'stays' if count == 1 else 'stay'}: {why}", err=as_json)
     with working("measuring them"):
         bytes_of = dict(zip((run.id for run in going), sizes(transport, going), strict=True)) if going else {}
     rows = [(run.id, state(run), day(run.started), amount(bytes_of[run.id])) for run in going]
-    show_table(("run", "state", "started", "size"), rows)
-    if not going:
-        click.echo(f"nothing to remove on {transport.host}")
-        return
+    if not as_json:
+        show_table(("run", "state", "started", "size"), rows)
     total = f"{several(len(going), 'run')} on {transport.host}, {amount(sum(bytes_of.values()))}"
-    if how["dry_run"]:
-        click.echo(f"would remove {total}")
-        return
-    if not how["yes"]:
-        if not sys.stdin.isatty():
-            raise UserError(f"this would remove {total}", "--yes removes them")
+    if not going:
+        click.echo(f"nothing to remove on {transport.host}", err=as_json)
+    elif _may_remove(total, as_json=as_json, dry_run=how["dry_run"], yes=how["yes"]):
+        for run in going:
+            if how["take_over"]:
+                program.take_over(transport, run.directory)
+            if left := remove(transport, run.directory):
+                kept[run.id] = say(left)
+            click.echo(f"{run.id}: {f'stays: {say(left)}' if left else 'removed'}", err=as_json)
+    if as_json:
+        gone = tuple(run.id for run in going if run.id not in kept)
+        size = sum(bytes_of[run] for run in gone)
+        show_json(Cleaned(transport.host, gone, kept, size, not how["dry_run"]))
+
+
+def _may_remove(total: str, *, as_json: bool, dry_run: bool, yes: bool) -> bool:
+    """Ask. Raises UserError where nobody can be asked."""
+    if dry_run:
+        click.echo(f"would remove {total}", err=as_json)
+        return False
+    if not yes:
+        if as_json or not sys.stdin.isatty():
+            raise UserError(f"this would remove {total}", "--yes removes them", code="needs_yes")
         click.confirm(f"Remove {total}?", abort=True, err=True)
-    for run in going:
-        if how["take_over"]:
-            program.take_over(transport, run.directory)
-        left = remove(transport, run.directory)
-        click.echo(f"{run.id}: {f'stays: {say(left)}' if left else 'removed'}")
+    return True
 
 
 def _why_kept(run: Run, host: str, older: float, *, named: bool) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
-import json
 import os
 import re
 import shlex
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from comborun.answers import Done, Error, to_json
 from comborun.api.listener import Listener
 from comborun.errors import HostError, UserError
 from comborun.text import harmless
@@ -26,6 +26,7 @@ from comborun.text import harmless
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from comborun.answers.grids import Text
     from comborun.api.listener import Opened
     from comborun.rules.facts import Fact
 
@@ -62,14 +63,11 @@ def guarded(command: click.Command) -> int:
     except click.ClickException as error:
         told = _with_key(error)
         told.show()
-        _answer_error({"code": "usage", "message": told.format_message(), "hint": ""})
-        return error.exit_code
+        return _failed(error.exit_code, Error("usage", told.format_message(), ""))
     except UserError as error:
-        show_error(error)
-        _answer_error(error.as_data())
-        return error.exit_code
+        return _show_failed(error)
     except (click.Abort, KeyboardInterrupt):
-        return INTERRUPTED
+        return _failed(INTERRUPTED, Error("interrupted", "interrupted by the user", ""))
     except BrokenPipeError:  # as in `combo logs | head`
         _discard_output()
         return 0
@@ -77,16 +75,26 @@ def guarded(command: click.Command) -> int:
         shown = _as_user_error(error)
         if shown is None:
             raise
-        _discard_output()
-        show_error(shown)
-        return shown.exit_code
+        return _show_failed(shown)
     return code if isinstance(code, int) else 0
 
 
-def _answer_error(error: Mapping[str, object]) -> None:
-    """The error as JSON too, for a command that was asked for JSON."""
+def _show_failed(error: UserError) -> int:
+    show_error(error)
+    try:
+        code = _failed(error.exit_code, Error.of(error))
+        sys.stdout.flush()
+    except OSError:  # it is what can't be written
+        _discard_output()
+        return error.exit_code
+    return code
+
+
+def _failed(code: int, error: Error) -> int:
+    """The exit code; a command that was asked for JSON answers the error too, on a line of its own."""
     if "--json" in sys.argv[1:]:
-        show_json({"error": error})
+        show_record(Done(code, error))
+    return code
 
 
 def _discard_output() -> None:
@@ -191,6 +199,11 @@ def ask_secret(question: str) -> str:
     return str(click.prompt(question, hide_input=True, err=True))
 
 
+def ask_to_confirm(question: str) -> bool:
+    hush()
+    return bool(click.confirm(question, default=True, err=True))
+
+
 def colour() -> bool | None:
     """False if the user wants no colour (no-color.org); None lets the terminal decide."""
     return False if os.environ.get("NO_COLOR") else None
@@ -219,9 +232,23 @@ def _with_key(error: click.ClickException) -> click.ClickException:
     return click.NoSuchOption(error.option_name, said, ctx=error.ctx)
 
 
-def show_json(document: Any) -> None:
-    """One JSON document on standard output."""
-    click.echo(json.dumps(document, ensure_ascii=False, indent=1))
+def show_json(answer: Any) -> None:
+    """An answer as one JSON document on standard output."""
+    click.echo(to_json(answer))
+
+
+def show_text(answer: Text, *, as_json: bool) -> None:
+    """A text that a user redirects into a file, unchanged."""
+    if as_json:
+        show_json(answer)
+    else:
+        click.echo(answer.text, nl=False)
+
+
+def show_record(answer: Any) -> None:
+    """An answer as one line of a stream."""
+    click.echo(to_json(answer, indent=None))
+    sys.stdout.flush()
 
 
 def program() -> str:
@@ -284,6 +311,10 @@ class _Terminal(Listener):
     @property
     def ask(self) -> Callable[[str], str] | None:  # type: ignore[override]
         return ask_secret if sys.stdin.isatty() else None
+
+    @property
+    def agree(self) -> Callable[[str], bool] | None:  # type: ignore[override]
+        return ask_to_confirm if sys.stdin.isatty() else None
 
     def tell(self, text: str) -> None:
         hush()

@@ -6,12 +6,13 @@ import shlex
 import shutil
 import sys
 import time
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
 from comborun import __version__
+from comborun.answers import runs
+from comborun.answers.grids import Calibrated
 from comborun.api.named import Target
 from comborun.cli.options import episodes_option, grid_argument, host_options, json_option, of_run
 from comborun.cli.status import Shown, watched
@@ -82,7 +83,7 @@ def try_(grid: GridChoice, combo: tuple[str, ...], where: HostChoice, episodes: 
     tidy(setup)
     tried = try_one(setup, episodes, None if as_json else _running)
     if as_json:
-        show_json(tried.document())
+        show_json(tried.answer)
     else:
         again = " ".join([str(grid), *map(shlex.quote, () if tried.counts else combo)])
         host = where.options(where.host) if where.host else ""
@@ -202,7 +203,7 @@ def calibrate(grid: GridChoice, where: HostChoice, episodes: int, most: int, as_
     )
     path = _write(setup.grid, result)
     if as_json:
-        show_json({**asdict(result), "file": str(path)})
+        show_json(Calibrated(**vars(result), file=str(path)))
     else:
         show_calibration(result, path)
 
@@ -282,7 +283,7 @@ def recheck(target: Target, episodes: int, as_json: bool) -> int:
     combo recheck 4_env_test --episodes 5
     """
     from comborun.amendment.resumption import episodes_each, recheck_plan
-    from comborun.cli.report import collected
+    from comborun.api.reports import collected
     from comborun.remote.launching import launch_recheck
     from comborun.reporter.canary import compare_canary
 
@@ -333,8 +334,8 @@ def _watch(alone: Target, *, quiet: bool) -> None:
 
 def _show_recheck(result: Canary, target: Target, rejects: Sequence[Reject], *, as_json: bool) -> None:
     if as_json:
-        combos = [vars(combo) for combo in result.combos]
-        show_json({"run": target.run, "canary": result.run, "combos": combos, "rejected": len(rejects)})
+        combos = tuple(runs.RecheckedCombo(**vars(combo)) for combo in result.combos)
+        show_json(runs.Rechecked(target.run, result.run, combos, len(rejects)))
         return
     click.echo()
     show_rows({harmless(combo.name, keep=""): ("! " if combo.differs else "") + combo.words for combo in result.combos})

@@ -16,6 +16,20 @@ if TYPE_CHECKING:
     from comborun.rules.facts import Fact
     from comborun.words import Words
 
+SIGNALS: Mapping[int, str] = dict(
+    enumerate(
+        (
+            *("hangup", "interrupt", "quit", "illegal instruction", "trace/breakpoint trap", "aborted", "bus error"),
+            *("floating point exception", "killed", "user defined signal 1", "segmentation fault"),
+            *("user defined signal 2", "broken pipe", "alarm clock", "terminated", "stack fault", "child exited"),
+            *("continued", "stopped (signal)", "stopped", "stopped (tty input)", "stopped (tty output)"),
+            *("urgent i/o condition", "cpu time limit exceeded", "file size limit exceeded", "virtual timer expired"),
+            *("profiling timer expired", "window changed", "i/o possible", "power failure", "bad system call"),
+        ),
+        1,
+    )
+)
+"""signals by their numbers on Linux, where sessions run: those of the laptop may be others"""
 CAUSES: Mapping[Cause, str] = {
     Cause.STOPPED: "stopped",
     Cause.NOT_NEEDED: "not needed",
@@ -158,6 +172,7 @@ WORDS: Words = {
     Evidence.NO_ANSWER.value: ("it did not answer [{path}|on its port]: {misses} looks in a row, {every_s:g} s apart"),
     Evidence.INTERRUPTED.value: lambda fact: _INTERRUPTED.get(fact.text("by"), "it was interrupted"),
     Evidence.CANCELLED.value: lambda fact: _CANCELLED.get(fact.text("before"), "before it began"),
+    Evidence.ENDED_WITH.value: "its process ended while it ran {sessions}",
     Evidence.DECIDED.value: "all comparisons that need it are decided",
     Evidence.KILLED_FOR_MEMORY.value: _killed_for_memory,
     Evidence.OUTPUT_DISK_FULL.value: "{free_kib} KiB are free on the file system of its output",
@@ -181,6 +196,8 @@ WORDS: Words = {
         "limits here: `ulimit -n` is [{files}|unlimited], `ulimit -u` is [{processes}|unlimited]"
     ),
     Evidence.SURVIVORS.value: lambda fact: f"processes survive: {' '.join(fact.texts('pids'))}",
-    Evidence.LEFT_BEHIND.value: "processes that it left behind were ended after {grace_s} s: {count}",
+    Evidence.LEFT_BEHIND.value: (
+        "processes that it left behind were ended after {grace_s} s: {count}; a launcher must wait for what it starts"
+    ),
     Evidence.WRONG_GPU.value: _wrong_gpu,
 }

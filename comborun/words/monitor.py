@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-
 from comborun.rules.endings.failures import mend, words_of
 from comborun.rules.facts import Fact, facts_of
 from comborun.rules.room.waits import WaitFor
 from comborun.rules.vocabulary import Cause, amount, first_of, several
 from comborun.words import part
-from comborun.words.endings import CAUSES, behind, beside_records, how_ended
+from comborun.words.endings import CAUSES, SIGNALS, behind, beside_records, how_ended
 from comborun.words.rows import why_not_counted
 from comborun.words.times import brief, clock, duration, span
 from comborun.words.waits import RESOURCES
@@ -26,6 +24,7 @@ _SERVER_STATES = {
     "silent": "does not answer",
     "ended": "has ended",
 }
+_ORDERED = {"stop": "stopped", "pause": "paused", "drain": "drained"}
 _RESUME = "run `combo resume {run}` to continue"
 _MOST_NAMED, _MOST_ENDED = 4, 8
 
@@ -83,6 +82,12 @@ def _gpus_in_quarantine(fact: Fact) -> str:
     get = "get" if len(gpus) > 1 else "gets"
     why = ", ".join(words_of(one) for one in failures)
     return f"{', '.join(f'GPU {gpu}' for gpu in gpus)} {get} no more sessions ({why} again and again)"
+
+
+def _environments_closed(fact: Fact) -> str:
+    environments, failures = fact.texts("environments"), dict.fromkeys(fact.texts("failures"))
+    get = "get" if len(environments) > 1 else "gets"
+    return f"{', '.join(environments)} {get} no more sessions ({', '.join(map(words_of, failures))} again and again)"
 
 
 def _notices_fail(fact: Fact) -> str:
@@ -220,8 +225,7 @@ def _ended_by(fact: Fact) -> str:
         return str(known)
     seen = "ended for an unknown reason"
     if number:
-        word = signal.strsignal(number) if 0 < number < signal.NSIG else ""
-        seen = (word or f"signal {number}").lower()
+        seen = SIGNALS.get(number) or f"signal {number}"
     elif cause == Cause.EXITED and code is not None:
         seen = f"exit code {int(code)}"
     found = behind(cause, fact.text("failure"))
@@ -364,6 +368,7 @@ WORDS: Words = {
     "slurm_holds_tasks": _slurm_holds,
     "quarantine_advice": f"{{quarantine}}: {_RESUME}",
     "gpus_in_quarantine": _gpus_in_quarantine,
+    "environments_closed": _environments_closed,
     "nothing_starts": "nothing new starts until the run is resumed",
     "notices_fail": _notices_fail,
     "ends_about": _ends_about,
@@ -446,6 +451,11 @@ WORDS: Words = {
     "after_ended": "it ended[ after {seconds:duration}][: {how}]",
     "after_runs": "it has been running for {seconds:duration}",
     # causes that sessions share
+    "ordered_by": lambda fact: (
+        f"{_ORDERED.get(fact.text('order'), fact.text('order'))} by {fact.text('user')}"
+        + (f" from {fact.text('origin')}" if fact.text("origin") else "")
+        + (f" at {clock(fact.number('at') or 0.0)}" if fact.number("at") else "")
+    ),
     "shared_causes": "{causes:cause}, {sessions:session}",
     "look_at_stalled": "see in its window whether it still works; `limits: {{stall_after: ...}}` would end it",
     "retry_will_come": "nothing: another attempt comes by itself",
@@ -469,6 +479,7 @@ WORDS: Words = {
     "dispatcher_ends_run": "its dispatcher is gone: a new one ends the run",
     "no_longer_held": "no longer {hold}[: {reason}][: {words}]",
     "no_longer_stopped": "no longer stopped",
+    "environment_used_again": "{environment} gets sessions again (it was closed: {failure})",
     "gpu_used_again": "GPU {gpu} is used again (it was in quarantine: {failure})",
     "futile_to_repeat": lambda fact: (
         f"{fact.text('session')}, {_episodes(fact)}: {part(fact, 'reason')}, so running it again would not help"

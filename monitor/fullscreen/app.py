@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import queue
 import shlex
+import signal
 import subprocess
 import sys
 import threading
@@ -26,6 +28,7 @@ from comborun.monitor.fullscreen import grid, keys, pane
 from comborun.monitor.fullscreen.desk import LOG_KEPT, Desk, Log, Question, bottom, picture, with_words
 from comborun.monitor.fullscreen.rows import SORTS
 from comborun.monitor.steering import PlannedStop
+from comborun.monitor.watch import shortest
 from comborun.remote.logs import LogPosition, follow
 from comborun.remote.transport import LOCAL
 from comborun.rules import events
@@ -42,11 +45,15 @@ if TYPE_CHECKING:
     from comborun.remote.logs import LogPiece
 
 _TICK_S = 1.0
+_TICKS = 5
+"""each so many ticks everything is drawn anew; between them only the first line, unless something has changed"""
 _REST_S = 0.25
 """seconds that the cursor rests on a session before its log is fetched"""
 _ATTENTIVE_S, _USED_S = 5.0, 60.0
 """for so long after a key, the host is looked at every so many seconds"""
-_LOG_LINES = 400
+_AGAIN_S = 10.0
+"""seconds until something that failed is asked again"""
+_LOG_LINES, _LOGS_KEPT = 400, 20
 _EVENTS_KEPT = 1 << 17
 _EVENTS = 'tail -c "$2" -- "$1"'
 _VIDEOS = 'cd -- "$1" && for at in attempt-*/; do sed "s|^|${at%/}\t|" -- "${at}videos.tsv" 2>/dev/null; done; true'
@@ -120,6 +127,9 @@ class FullScreen(App[None]):
         self.left = False
         """whether the user has left before the end of the run"""
         self._moved = 0.0
+        self._ticks = -1
+        self._failed: dict[str, float] = {}
+        """when the host last gave no answer to an errand"""
         self._used = time.monotonic()
         """when a key was last pressed"""
         self.fleet: Fleet | None = None
@@ -130,6 +140,7 @@ class FullScreen(App[None]):
 
     def on_mount(self) -> None:
         self._unsubscribe = self.watcher.subscribe(lambda: self.call_later(self._news))
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.act_leave)
         self.errands.start()
         self.set_interval(_TICK_S, self._tick)
         self.canvas.focus()
@@ -155,18 +166,24 @@ class FullScreen(App[None]):
             return
         if look is not self.desk.look:
             self.desk.renew(look)
-            if self.desk.page == "events":
+            if self.desk.page in ("events", "host"):
                 self._fetch_events()
+        self._ticks = -1
         self._tick()
 
     def _tick(self) -> None:
         self.desk.passed, self.desk.link = self.watcher.passed(), self.watcher.link()
-        if self.desk.passed >= _ATTENTIVE_S and time.monotonic() < self._used + _USED_S:
+        pause = max(_ATTENTIVE_S, shortest(len(self.desk.look.status.sessions)))
+        if self.desk.passed >= pause and time.monotonic() < self._used + _USED_S:
             self.watcher.refresh()
         if self.desk.page == "runs" and self.fleet and (self.fleet.wait(0) or self.desk.fleet is None):
             self.desk.fleet = self.fleet.rows() or self.desk.fleet
         self._fetch()
-        self.draw()
+        self._ticks += 1
+        if self._ticks % _TICKS and self.canvas.lines and self.desk.page != "runs":
+            self.canvas.show([self.desk.title(), *self.canvas.lines[1:]])
+        else:
+            self.draw()
 
     def draw(self) -> None:
         desk, size = self.desk, self.size
@@ -185,13 +202,19 @@ class FullScreen(App[None]):
             try:
                 found = work()
             except UserError as error:
-                said = error.headline
-                self.call_later(self.say, said)
+                self._failed[key] = time.monotonic()
+                self.call_later(self.say, error.headline)
+            except Exception as error:  # noqa: BLE001  a bug ends the app with its traceback
+                self.call_later(self._raise, error)
             else:
                 self.call_later(self._got, then, found)
 
-        if not self.errands.busy(key):
+        again = time.monotonic() > self._failed.get(key, 0.0) + _AGAIN_S or key.startswith("order")
+        if again and not self.errands.busy(key):
             self.errands.ask(key, errand)
+
+    def _raise(self, error: Exception) -> None:
+        raise error
 
     def _got(self, then: Callable[[Any], object], found: Any) -> None:
         then(found)
@@ -225,7 +248,10 @@ class FullScreen(App[None]):
             same = piece.log.attempt == log.attempt
             data = ((log.data if same else b"") + piece.data)[-LOG_KEPT:]
             log = Log(data, piece.log.attempt, piece.log.offset, over=piece.log.ended and not alive)
+        self.desk.logs.pop(name, None)
         self.desk.logs[name] = log
+        if len(self.desk.logs) > _LOGS_KEPT:
+            del self.desk.logs[next(iter(self.desk.logs))]
 
     def _fetch_events(self) -> None:
         source = self.watcher.source
@@ -280,7 +306,7 @@ class FullScreen(App[None]):
                 self.desk.pane = name
             case ("show", str(name)):
                 self.act_show(name)
-        self._moved = 0.0
+        self._moved, self._ticks = 0.0, -1
         self._tick()
 
     def on_mouse_scroll_down(self) -> None:
@@ -418,7 +444,7 @@ class FullScreen(App[None]):
             place = next((place for place, row in enumerate(desk.rows) if chosen in {row.name, *row.meant}), None)
             desk.cursor = desk.cursor if place is None else place
         desk.page, desk.full, desk.scrolled = name, False, 0
-        if name == "events":
+        if name in ("events", "host"):
             self._fetch_events()
         elif name == "runs":
             self.fleet = self.fleet or self.orders.fleet()
@@ -640,6 +666,8 @@ def show_full_screen(watcher: Watcher, orders: Orders) -> tuple[bool, list[Text]
 
     Returns whether the user has left, and the last picture without its line of keys. Raises what ended the watcher.
     """
+    for name in ("COLUMNS", "LINES"):  # exported ones don't follow a resize
+        os.environ.pop(name, None)
     app = FullScreen(watcher, orders)
     try:
         app.run()

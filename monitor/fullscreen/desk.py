@@ -26,7 +26,7 @@ from comborun.rules.events import Event
 
 LOG_KEPT = 1 << 18
 """bytes of a log that are kept"""
-_SAMPLES = 2000
+_SAMPLES, _LINES = 2000, 5000
 
 
 class Question(NamedTuple):
@@ -85,13 +85,17 @@ class Desk:
     typed: str = ""
     help_words: str = ""
     _layouts: dict[tuple[int, int], Layout] = field(default_factory=dict)
+    _below_title: tuple[object, list[Text]] = field(default_factory=lambda: ((), []))
 
     def renew(self, look: Look) -> None:
         """Take a new look. The cursor stays on its session."""
         if look.seen is not None and look.seen != self.look.seen and look.status.now is not None:
             self.samples.append(Sample(look.status.now, look.status.use))
+        first = self.look.seen is None
         self.look, self.causes = look, shared_causes(look.status)
         self.choose(self.choice)
+        if first:  # until then all sessions are queued
+            self.cursor = 0
 
     def choose(self, choice: Choice) -> None:
         name = self.row.name if self.row else ""
@@ -133,9 +137,16 @@ class Desk:
 
     def above(self) -> list[Text]:
         """The heading and the pages' names."""
-        status = self.look.status
-        lines = heading.heading(status, self.link, self.passed, self.width, self.height)
+        status, link = self.look.status, self.link
+        key = self.look.number, self.width, self.height, link.reachable, link.complaint
+        if self._below_title[0] != key:
+            self._below_title = key, heading.below_title(status, link, self.width, self.height)
+        lines = [self.title(), *(line.copy() for line in self._below_title[1])]
         return [*lines, tabs(self)] if self.height >= 12 else lines
+
+    def title(self) -> Text:
+        """The first line, which alone changes with every second."""
+        return _fitted(heading.title(self.look.status, self.link, self.passed, self.width), self.width)
 
     def body_height(self, above: int) -> int:
         """Lines of the list, without its head."""
@@ -191,7 +202,7 @@ def _page(desk: Desk, height: int) -> Page:
     if desk.page == "grid":
         return _grid(desk, height)
     if desk.page == "host":
-        return _scrolled(desk, pages.host(status, tuple(desk.samples), width), height)
+        return _scrolled(desk, pages.host(status, tuple(desk.samples), desk.events or (), width), height)
     if desk.page == "events":
         return _scrolled(desk, pages.events(desk.events, status.now, width), height)
     if desk.page == "runs":
@@ -253,7 +264,8 @@ def _pane_lines(desk: Desk, session: SessionStatus, width: int) -> list[Text]:
     if desk.pane == "video":
         return pane.video_lines(desk.videos.get(session.name), session)
     log = desk.logs.get(session.name)
-    return pane.log_lines(log.data if log and log.attempt == session.attempt else session.latest.tail)
+    most = _LINES if desk.full else desk.pane_height
+    return pane.log_lines(log.data if log and log.attempt == session.attempt else session.latest.tail, most)
 
 
 def _whole_pane(desk: Desk, session: SessionStatus, height: int) -> list[Text]:

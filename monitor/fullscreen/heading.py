@@ -19,14 +19,16 @@ from comborun.words.endings import outcome_words
 from comborun.words.times import brief, clock, duration
 
 WIDE = 110
+_RESUME = "  [R]esume"
+_LEAST_WHY = 12
 _NOTES = 3
 _QUIET_S = 5.0
 """seconds since the last contact that are no news while the link is up"""
 
 
-def heading(status: RunStatus, link: Link, passed: float, width: int, height: int) -> list[Text]:
-    """At most a third of the height: the first lines matter most."""
-    lines = [title(status, link, passed, width), progress(status, width), *counts(status, width)]
+def below_title(status: RunStatus, link: Link, width: int, height: int) -> list[Text]:
+    """The heading without its first line, at most a third of the height: the first lines matter most."""
+    lines = [Text(), progress(status, width), *counts(status, width)]
     most = 1 if height < 8 else 2 if height < 12 else 3 if height < 18 else max(4, height // 4)
     if height < 12:
         lines = [lines[0], *counts(status, width)]
@@ -37,36 +39,44 @@ def heading(status: RunStatus, link: Link, passed: float, width: int, height: in
     if len(notes) > len(shown) and shown:
         shown[-1] = cut(shown[-1].copy().append(f"  (and {len(notes) - len(shown)} more: key e)"), width)
     lines = lines[:most] if height < 12 else [*lines, *host[: max(0, most - len(lines) - len(shown))], *shown]
-    return lines[: max(1, height - 2)]
+    return lines[1 : max(1, height - 2)]
 
 
 def title(status: RunStatus, link: Link, passed: float, width: int) -> Text:
     """The run, its hold with the key that lifts it, its end, and the age of the last contact, as far as they fit."""
     told = dict(_parts(status, link, passed))
+    word = held(status)
     name = Text.assemble((visible(status.run, 60), "bold"), (" on ", "dim"), visible(status.host, 40))
-    whole = sum(text.cell_len + len(GAP) for key, text in told.items() if key != "short")
+    whole = sum(text.cell_len + len(GAP) for text in told.values()) + (60 if word else 0)
     if name.cell_len + whole > width:  # a run's id has its time, which its grid has not
         grid = visible(status.grid, max(8, width // 3))
         name = Text.assemble((grid, "bold"), (" on ", "dim"), visible(status.host, 20))
-    kept = ["name"]
-    parts = {"name": name, **told}
-    for key in ("hold", "link", "end", "time", "seen"):
-        trial = [parts[one] for one in (*kept, key) if one in parts]
-        if sum(text.cell_len for text in trial) + len(GAP) * (len(trial) - 1) <= width:
+    parts = {"name": name}
+    if word:
+        cut(name, max(1, width - len(word) - len(_RESUME) - len(GAP)))
+        parts["hold"] = _hold(status, word, width - name.cell_len - len(GAP))
+    free = width - sum(text.cell_len + len(GAP) for text in parts.values())
+    kept = []
+    for key in ("link", "end", "time", "seen"):
+        if key in told and told[key].cell_len <= free:
             kept.append(key)
-        elif key == "hold":
-            kept.append("short")
-    return cut(Text(GAP).join([text for key, text in parts.items() if key in kept]), width)
+            free -= len(GAP) + told[key].cell_len
+    return cut(Text(GAP).join([*parts.values(), *(text for key, text in told.items() if key in kept)]), width)
+
+
+def _hold(status: RunStatus, word: str, room: int) -> Text:
+    """What holds the run, since when and why, as far as there is room, and the key that lifts it."""
+    hold = status.hold if not status.stopped else None
+    when = f" {clock(hold.since, near=status.now)}" if hold and hold.since else ""
+    why = f": {visible(hold.words)}" if hold and hold.words else ""
+    said = next((one for one in (f"{word}{when}{why}", f"{word}{when}", word) if len(one) + len(_RESUME) <= room), "")
+    if why and not said.endswith(why) and room - len(_RESUME) > len(word) + len(when) + _LEAST_WHY:
+        said = visible(f"{word}{when}{why}", room - len(_RESUME))
+    return Text.assemble((said or word, "bold red"), (_RESUME, "bold"))
 
 
 def _parts(status: RunStatus, link: Link, passed: float) -> Iterator[tuple[str, Text]]:
-    """Its parts in the order in which they are shown, each with its name."""
-    if word := held(status):
-        when = f" {clock(status.hold.since, near=status.now)}" if status.hold and status.hold.since else ""
-        why = f": {visible(status.hold.words, 90)}" if status.hold and status.hold.words else ""
-        keys = "  [R]esume"
-        yield "hold", Text.assemble((f"{word}{when}{why}", "bold red"), (keys, "bold"))
-        yield "short", Text.assemble((f"{word}{when}", "bold red"), (keys, "bold"))
+    """Its other parts in the order in which they are shown, each with its name."""
     if status.seconds is not None:
         ran = f"took {duration(status.seconds)}" if status.finished else f"runs {duration(status.seconds + passed)}"
         yield "time", Text(ran)

@@ -20,13 +20,14 @@ def with_absent(results: Results) -> tuple[Results, Mapping[Combo, Fact]]:
     """The results with these episodes as missing ones, and a fact for each combo that has fewer records."""
     sides, facts = dict(results.sides), {}
     for environment, combos in grouped(results.sides, lambda combo: combo[1]).items():
-        most = max((results.sides[combo] for combo in combos), key=_recorded)
+        most_of = max(combos, key=lambda combo: _recorded(results.sides[combo]))
+        most = results.sides[most_of]
         for combo in combos:
             own = results.sides[combo]
             lacking = _recorded(most) - (len(_known(own)) if isinstance(own, Arm) else own.counts[1])
             if lacking > 0:
                 fields = {"policy": combo[0], "environment": environment, "records": _recorded(own)}
-                facts[combo] = Fact(FEWER, **fields, other=most.policy, of=_recorded(most))
+                facts[combo] = Fact(FEWER, **fields, other=most_of[0], of=_recorded(most))
                 sides[combo] = _lacking(own, most, lacking)
     return replace(results, sides=sides), facts
 

@@ -10,7 +10,8 @@ from typing import TypeVar
 from comborun.model.work import Combo
 from comborun.reporter.comparing.comparison import Comparison, Overall, Tested
 from comborun.reporter.comparing.family import MOST, Comparisons, EnvironmentComparisons
-from comborun.reporter.comparing.graded import Graded, KindComparison
+from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDifference
+from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.counting.quality import DataFinding
 from comborun.reporter.evidence.words import limits, say
 from comborun.reporter.statistics.proportion import Proportion
@@ -22,6 +23,7 @@ Causes = Mapping[Combo, str]
 
 One = TypeVar("One", bound="Tested")
 
+AMONG = "Only among episodes with a value: "
 NOTHING_DECIDED = "No comparison is decided."
 PAIRS_TOLD = 6
 """undecided pairs of an environment that are named with numbers; of more only the names are given"""
@@ -59,6 +61,7 @@ def claims(
     causes: Causes | None = None,
     kinds: Sequence[KindComparison] = (),
     alike: Sequence[Fact] = (),
+    losses: Sequence[Loss] = (),
 ) -> Claims:
     groups, graded = comparisons.environments, comparisons.graded
     causes = causes or {}
@@ -68,13 +71,16 @@ def claims(
         decided=(
             *(_overall(one, alpha) for one in _ordered(comparisons.overall) if one.decided),
             *(
-                f"{_claim(one)}{_unknown(one, causes)}"
+                f"{_claim(one)}{unknown_words(one, causes)}"
                 for group in groups
                 for one in _ordered(group.comparisons)
                 if one.decided
             ),
+            *_margins(comparisons),
             *(_graded(one) for one in graded if one.decided),
+            *(_mean(one) for one in comparisons.mean_differences if one.decided),
             *(_kind(one) for one in kinds if one.found.decided),
+            *(_loss(one) for one in losses if one.decided),
         ),
         undecided=(
             *(
@@ -84,7 +90,7 @@ def claims(
             ),
             *([f"Not decided overall: {_pairs(overall)}.{_limits(overall)}"] if overall else ()),
             *(
-                f"Only among completed episodes: {_claim(one)}{_unknown(one, causes)}"
+                f"Only among completed episodes: {_claim(one)}{unknown_words(one, causes)}"
                 for group in groups
                 for one in _ordered(group.comparisons)
                 if one.only_completed
@@ -95,8 +101,10 @@ def claims(
                 for group in groups
                 if (found := [one for one in group.comparisons if not one.decided])
             ),
-            *(f"Only among episodes with a value: {_graded(one)}" for one in graded if one.only_completed),
-            *_undecided_graded([one for one in graded if not one.decided]),
+            *(f"{AMONG}{_graded(one)}" for one in graded if one.only_completed),
+            *_not_shown(comparisons),
+            *(f"{AMONG}{_mean(one)}" for one in comparisons.mean_differences if one.only_completed),
+            *_undecided_graded(comparisons),
         ),
         left_out=(
             *(
@@ -119,9 +127,9 @@ def _claim(comparison: Comparison) -> str:
     swapped = comparison.difference < 0
     first, second = (comparison.rate_b, comparison.rate_a) if swapped else (comparison.rate_a, comparison.rate_b)
     so_far = "So far " if comparison.so_far else ""
-    stopped = comparison.sequential and comparison.sequential.stopped_early
-    leans = stopped and not comparison.so_far
-    leaning = " Stopped early, so the difference is exaggerated; the interval accounts for it." if leans else ""
+    leaning = (
+        " Stopped early, so the difference is exaggerated; the interval accounts for it." if comparison.leans else ""
+    )
     return (
         f"{so_far}{_beats(comparison)} in {comparison.environment}: {_rate(first)} against {_rate(second)},"
         f" {_size(comparison)}, {_basis(comparison)},"
@@ -151,7 +159,7 @@ def _basis(comparison: Comparison) -> str:
     return f"{comparison.paired_word} ({comparison.test})"
 
 
-def _unknown(comparison: Comparison, causes: Causes) -> str:
+def unknown_words(comparison: Comparison, causes: Causes) -> str:
     """The number of episodes that the claim leaves out, why they are missing, and what they change if they count."""
     reasons = [
         f"{count} of {policy}" + (f" ({cause})" if (cause := causes.get((policy, comparison.environment))) else "")
@@ -200,20 +208,38 @@ def _limit(group: EnvironmentComparisons) -> str:
         given_up = any(test and test.stopped_early for test in undecided)
         ended = ", and given up where `stop_early` says so (futility, width)" if given_up and not group.so_far else ""
         return f"Tested after every pair, up to {max(planned)} of them{ended}; not decided does not mean equal."
-    none = [n for n, gap in group.gaps if gap is None]
-    some = [(n, gap) for n, gap in group.gaps if gap is not None]
-    said = []
+    return " ".join(_findable([one for one in group.comparisons if not one.decided]))
+
+
+def _findable(undecided: Sequence[Comparison]) -> Iterator[str]:
+    """What gap each pair would find, by its own episodes."""
+    none = [one for one in undecided if one.finds_nothing]
     if none:
-        many = f"{none[0]} to {none[-1]} episodes" if len(none) > 1 else several(none[0], "episode")
-        said.append(f"With {many} and this many comparisons, no difference at all could have been found.")
-    if some:
-        gaps = [f"{100 * gap:.0f}" if gap > 0.01 else fraction(gap) for _, gap in (some[0], some[-1])]
-        many, size = several(some[0][0], "episode"), f"a true gap of {gaps[0]} points"
-        if len(some) > 1:
-            many = f"{some[0][0]} to {some[-1][0]} episodes"
-            size = size if gaps[0] == gaps[1] else f"true gaps of {gaps[0]} to {gaps[1]} points"
-        said.append(f"With {many}, {size} at rates near one half would be found 4 times in 5.")
-    return " ".join(said)
+        fewest = sorted({min(_independent(one.rate_a), _independent(one.rate_b)) for one in none})
+        many = several(fewest[0], "episode") if len(fewest) == 1 else f"{fewest[0]} to {fewest[-1]} episodes"
+        which = f" ({_names(none)})" if len(none) < len(undecided) else ""
+        yield f"With {many}{which} and this many comparisons, no difference at all could have been found."
+    some = sorted((one for one in undecided if one.findable is not None), key=lambda one: one.findable or 0.0)
+    if not some:
+        return
+    sizes = [f"{100 * gap:.0f}" if gap >= 0.095 else fraction(gap) for one in some if (gap := one.findable)]
+    alone = len({*sizes}) == 1
+    size = f"A true gap of {sizes[0]} points" if alone else f"True gaps of {sizes[0]} to {sizes[-1]} points"
+    ends = "" if alone else f" (least {_names(some[:1])}, most {_names(some[-1:])})"
+    paired = {one.paired for one in some}
+    alike = "as many pairs that differ" if paired == {True} else "rates like these"
+    if len(paired) > 1:
+        alike = "pairs and rates like these"
+    yield f"{size} would be found 4 times in 5{ends}, with {alike}."
+
+
+def _independent(rate: Proportion) -> int:
+    return rate.starts or rate.n
+
+
+def _names(found: Sequence[Comparison]) -> str:
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return "; ".join(f"{one.a} and {one.b}" for one in found[:3]) + more
 
 
 # -- over all environments --------------------------------------------------------------------------------------------
@@ -240,6 +266,41 @@ def _spread(overall: Overall, alpha: float) -> str:
     return f"{words} {points(low)} to {points(high)} (Cochran's Q, p {p_value(overall.heterogeneity)})"
 
 
+# -- not worse by a margin --------------------------------------------------------------------------------------------
+
+
+def _margins(comparisons: Comparisons) -> Iterator[str]:
+    """Who is equivalent to whom, or not worse; what follows from being better is not told again."""
+    shown = {(one.a, one.b, one.environments): one for one in comparisons.not_worse if one.decided}
+    better = {(one.ahead, one.behind) for one in (*comparisons.overall, *comparisons.all) if one.decided}
+    for (a, b, environments), one in shown.items():
+        both = (b, a, environments) in shown
+        if (a, b) in better or (both and a > b and (b, a) not in better):
+            continue
+        where = f"over {len(environments)} environments" if environments[1:] else f"in {environments[0]}"
+        within = f"{fraction(one.margin).removesuffix('.0')} points"
+        said = f"{a} and {b} are equivalent within {within}" if both else f"{a} is not worse than {b} by {within}"
+        size = f"{points(one.difference)} points {points_interval(one.interval)}"
+        which = f"{a} minus {b} is " if both else ""
+        p = max(one.p_holm, shown[b, a, environments].p_holm) if both else one.p_holm
+        yield f"{said} {where}: {which}{size}, Holm p {p_value(p)}.{limits(one.facts)}"
+
+
+def _not_shown(comparisons: Comparisons) -> Iterator[str]:
+    known = {(one.a, one.b) for one in comparisons.not_worse if one.decided}
+    better = {(one.ahead, one.behind) for one in (*comparisons.overall, *comparisons.all) if one.decided}
+    pairs = [
+        one
+        for one in comparisons.not_worse
+        if one.a < one.b and not {(one.a, one.b), (one.b, one.a)} & (known | better)
+    ]
+    if pairs:
+        named = "; ".join(f"{one.a} and {one.b}" for one in pairs[:PAIRS_NAMED])
+        more = f"; and {len(pairs) - PAIRS_NAMED} more" if len(pairs) > PAIRS_NAMED else ""
+        margin = fraction(pairs[0].margin).removesuffix(".0")
+        yield f"Neither is shown to be not worse by {margin} points: {named}{more}."
+
+
 # -- by metrics and by failure kinds ----------------------------------------------------------------------------------
 
 
@@ -250,8 +311,12 @@ def _graded(graded: Graded) -> str:
         low, high = 1 - high, 1 - low
     chance = max(graded.chance, 1 - graded.chance)
     n = "n = " + " and ".join(dict.fromkeys(map(str, graded.n)))
+    where = _where(graded)
+    if graded.only_successes:
+        succeeded = f"{graded.n[0]} episodes in which both" if graded.paired else f"{n} episodes that"
+        where = f"Of the {succeeded} succeeded {where[0].lower()}{where[1:]}, and of no others,"
     return (
-        f"{_where(graded)} {graded.ahead} has more {graded.metric} than {graded.behind}: in {fraction(chance)} % of"
+        f"{where} {graded.ahead} has more {graded.metric} than {graded.behind}: in {fraction(chance)} % of"
         f" {'the same episodes' if graded.paired else 'episodes drawn from each'} [{fraction(low)}, {fraction(high)}]"
         f" (equal values count half), interquartile mean {number(first)} against {number(second)}, {graded.test},"
         f" {n}, Holm p {p_value(graded.p_holm)}.{limits(graded.facts)}"
@@ -263,7 +328,26 @@ def _where(graded: Graded) -> str:
     return f"Over {len(graded.environments)} environments" if others else f"In {first}"
 
 
-def _undecided_graded(found: Sequence[Graded]) -> Iterator[str]:
+def _mean(one: MeanDifference) -> str:
+    first, second = one.means if one.difference > 0 else one.means[::-1]
+    low, high = one.interval if one.difference > 0 else (-one.interval[1], -one.interval[0])
+    n = "n = " + " and ".join(dict.fromkeys(map(str, one.n)))
+    where = f"Over {len(one.environments)} environments" if one.environments[1:] else f"In {one.environments[0]}"
+    return (
+        f"{where} {one.ahead} has a higher mean {one.metric} than {one.behind}: {number(first)} against"
+        f" {number(second)}, +{number(abs(one.difference))} [{number(low)}, {number(high)}], {one.test}, {n},"
+        f" Holm p {p_value(one.p_holm)}.{limits(one.facts)}"
+    )
+
+
+def _undecided_graded(comparisons: Comparisons) -> Iterator[str]:
+    """Pairs that neither way of comparing decides."""
+    decided = {(one.metric, one.a, one.b, one.environments) for one in comparisons.mean_differences if one.decided}
+    found = [
+        one
+        for one in comparisons.graded
+        if not one.decided and (one.metric, one.a, one.b, one.environments) not in decided
+    ]
     for metric in dict.fromkeys(one.metric for one in found):
         some = [one for one in found if one.metric == metric]
         pairs = "; ".join(f"{one.a} and {one.b} {_where(one)[0].lower()}{_where(one)[1:]}" for one in some[:PAIRS_TOLD])
@@ -280,6 +364,16 @@ def _kind(kind: KindComparison) -> str:
         f"{found.ahead} ends as {kind.kind!r} more often than {found.behind} {where}: {fraction(high)} % of episodes"
         f" against {fraction(low)} %, {_size(found)}, p {p_value(found.p_holm)} (Holm over all failure kinds)."
         f"{limits(found.facts)}"
+    )
+
+
+def _loss(one: Loss) -> str:
+    where = f"the mean of {len(one.environments)} others" if one.environments[1:] else one.environments[0]
+    verb = "loses" if one.difference > 0 else "gains"
+    return (
+        f"{one.policy} {verb} {fraction(abs(one.difference))} points {points_interval(one.interval)} from {one.nominal}"
+        f" to {where}: {fraction(one.rate_nominal)} % against {fraction(one.rate)} %, Holm p {p_value(one.p_holm)}"
+        " (over all losses)."
     )
 
 

@@ -12,10 +12,11 @@ from statistics import fmean
 from typing import TypeVar
 
 from comborun.reporter.comparing.pairing import Arm, CountsAlone, Meeting, Side
-from comborun.reporter.evidence.runs import between_runs
-from comborun.reporter.json_types import Facts, Rounded
+from comborun.reporter.evidence.runs import RunFact, between_runs
+from comborun.reporter.json_types import Facts, FourDecimals, Rounded
 from comborun.reporter.statistics.barnard import barnard
 from comborun.reporter.statistics.difference import PairCounts, holm, mcnemar, newcombe, paired_interval
+from comborun.reporter.statistics.findable import findable_paired, findable_unpaired
 from comborun.reporter.statistics.pooled import Stratum, heterogeneity, pooled_difference, pooled_p
 from comborun.reporter.statistics.proportion import Interval, Proportion, proportion
 from comborun.reporter.statistics.sequential import STOPPED_CONFIDENCE
@@ -116,6 +117,16 @@ class Comparison(Tested):
     """why it could not be tested after every pair as planned, or empty"""
     so_far: bool = False
     """whether more episodes may come"""
+    findable: FourDecimals | None = None
+    """of an undecided one: the true difference that it would find four times in five, at its share of the error, with
+    its episodes and with as many pairs that differ, or rates as high, as here"""
+    finds_nothing: bool = False
+    """whether it has too few episodes to find any difference"""
+
+    @property
+    def leans(self) -> bool:
+        """Whether the difference is too far from 0, since the test stopped early."""
+        return bool(self.sequential and self.sequential.stopped_early and not self.so_far)
 
     @property
     def paired(self) -> bool:
@@ -190,20 +201,55 @@ def comparison_of(met: Meeting) -> Comparison:
     )
 
 
+def with_findable(found: Comparison, level: float) -> Comparison:
+    """If it is undecided: what it could have found. With several runs nothing is said, since runs may differ."""
+    if found.decided or found.sequential or any(fact.code == RunFact.RANDOM for fact in found.facts):
+        return found
+    if found.pairs:
+        gap = findable_paired(found.pairs, level)
+    else:
+        gap = findable_unpaired(_independent(found.rate_a), _independent(found.rate_b), level)
+    return replace(found, findable=gap, finds_nothing=gap is None)
+
+
+def _independent(rate: Proportion) -> tuple[float, int]:
+    """Successes and episodes; of starts, if these repeat."""
+    n = rate.starts or rate.n
+    return (rate.rate or 0.0) * n, n
+
+
 def _with_runs(meetings: Sequence[Meeting], interval: Interval, p: float) -> tuple[Interval, float]:
     """The wider interval and the larger p of episodes and of runs, where both policies have several runs."""
-    sides = [[one.a for one in meetings], [one.b for one in meetings]]
-    rates = []
-    for side in sides:
-        found = [one.run_rates for one in side if isinstance(one, Arm)]
-        if len(found) < len(meetings) or len(found[0]) < 2:
-            return interval, p
-        rates.append([fmean(one[run] for one in found) for run in found[0] if all(run in one for one in found)])
-    of_runs = between_runs(*rates)
+    rates, told = _run_rates(meetings)
+    of_runs = between_runs(*rates, told=told) if rates else None
     if of_runs is None:
         return interval, p
-    (low, high), p_of_runs = of_runs
-    return (min(interval[0], low), max(interval[1], high)), max(p, p_of_runs)
+    difference, half, p_of_both = of_runs
+    low, high = max(-1.0, difference - half), min(1.0, difference + half)
+    return (min(interval[0], low), max(interval[1], high)), max(p, p_of_both)
+
+
+def p_of_runs(meetings: Sequence[Meeting], shift: float, sign: int) -> float:
+    """p, with the run as the unit, of a's rate plus `shift` minus b's having this sign; 0 without several runs."""
+    rates, told = _run_rates(meetings)
+    of_runs = between_runs([rate + shift for rate in rates[0]], rates[1], told=told) if rates else None
+    if of_runs is None:
+        return 0.0
+    return of_runs[2] if of_runs[0] * sign > 0 else 1.0
+
+
+def _run_rates(meetings: Sequence[Meeting]) -> tuple[tuple[list[float], list[float]] | None, bool]:
+    """The mean rates of the runs of a and of b, and whether files tell that they are runs."""
+    rates: list[list[float]] = []
+    told = True
+    for side in ([one.a for one in meetings], [one.b for one in meetings]):
+        arms = [one for one in side if isinstance(one, Arm)]
+        found = [one.run_rates for one in arms]
+        if len(found) < len(meetings) or len(found[0]) < 2:
+            return None, told
+        told = told and all(one.runs_told for one in arms)
+        rates.append([fmean(one[run] for one in found) for run in found[0] if all(run in one for one in found)])
+    return (rates[0], rates[1]), told
 
 
 def _worst(meetings: Sequence[Meeting], difference: float, p: float, test: Callable[[list[Stratum]], float]) -> float:
@@ -263,11 +309,11 @@ def overall_of(meetings: Sequence[Meeting]) -> Overall:
         range=(min(one.difference for one in seen), max(one.difference for one in seen)),
         heterogeneity=heterogeneity(seen),
         unknown=(sum(len(one.a.unknown) for one in meetings), sum(len(one.b.unknown) for one in meetings)),
-        facts=_of_all(meetings),
+        facts=of_all(meetings),
     )
 
 
-def _of_all(meetings: Sequence[Meeting]) -> tuple[Fact, ...]:
+def of_all(meetings: Sequence[Meeting]) -> tuple[Fact, ...]:
     """Each fact once, with the environments that it limits."""
     found: list[tuple[Fact, list[str]]] = []
     for met in meetings:

@@ -46,6 +46,8 @@ class Arm:
     """the conditions that its records tell"""
     runs: Runs = field(default_factory=dict)
     """several runs of it side by side, or none"""
+    runs_told: bool = True
+    """whether files tell the runs; else equal seeds do, and they may be starts"""
 
     @property
     def run_rates(self) -> dict[str, float]:
@@ -125,7 +127,8 @@ def results_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxy
     like: Arm | None = None
     for combo, records in merged.items():
         if combo not in counts:
-            like = replace(arm(records, settled[combo], like), runs=runs.get(combo, {}))
+            like = arm(records, settled[combo], like)
+            like = replace(like, runs=runs[combo], runs_told=True) if combo in runs else like
             sides[combo] = like
     for combo, one in counts.items():
         absent = sum(history.session.count for history in collected.by_combo.get(combo, ())) - one.episodes
@@ -154,6 +157,8 @@ def arm(combo: MergedCombo, settled: Settled | None = None, like: Arm | None = N
         missing=frozenset(chain(*missing)),
         contested=frozenset(chain(*combo.contested)),
         context=context_of(combo.accepted),
+        runs=settled.runs if settled else {},
+        runs_told=not (settled and settled.runs),
     )
 
 
@@ -202,7 +207,7 @@ def meet(environment: str, a: Side, b: Side) -> Meeting:
             found = replace(again, facts=(*again.facts, fact))
     told = [*a.starts.facts, *(one for one in b.starts.facts if one not in a.starts.facts)]
     if found.paired:  # then by hashes, and the seeds don't matter
-        told = [fact for fact in told if fact.code != StartFact.RUN_SEEDS]
+        told = [fact for fact in told if fact.code not in {StartFact.RUN_SEEDS, StartFact.RUN_OR_START}]
     facts = [*found.facts, *_each_once(told), *_conditions(a, b)]
     return replace(found, facts=(*facts,)) if facts else found
 
@@ -297,6 +302,7 @@ def _under_the_indexes_of(a: Arm, b: Arm) -> Arm | None:
         contested=renumbered(b.contested),
         context=b.context,
         runs=b.runs,
+        runs_told=b.runs_told,
     )
 
 

@@ -12,9 +12,11 @@ from statistics import fmean
 from comborun.model.attempt import Aggregate, EpisodeRecord, Verdict
 from comborun.model.plan import Unit
 from comborun.model.work import Combo, Spans, describe, grouped, size
+from comborun.reporter.counting.consistency import Consistency, consistency
 from comborun.reporter.counting.ending import ComboEnding, ending
 from comborun.reporter.counting.measures import (
     LIMIT,
+    NO_FIELDS,
     Balanced,
     EpisodeEnds,
     FailureKinds,
@@ -25,6 +27,7 @@ from comborun.reporter.counting.measures import (
     metrics,
     time_to_success,
 )
+from comborun.reporter.evidence.fields import Fields
 from comborun.reporter.json_types import Share, TextOrNull
 from comborun.reporter.merge import MergedCombo
 from comborun.reporter.records.collected import SessionHistory
@@ -189,6 +192,8 @@ class ComboSummary:
     """over all completed episodes"""
     balanced: Balanced | None
     """over as many first episodes of each copy of the environment"""
+    consistency: Consistency | None = None
+    """how alike the episodes of a start went, if starts repeat"""
     not_needed: int = 0
     """episodes that were left out after a decision; `planned` is without them"""
     letters: TextOrNull = ""
@@ -201,6 +206,11 @@ class ComboSummary:
     @property
     def name(self) -> str:
         return combo_name(self.policy, self.environment)
+
+    @property
+    def leans(self) -> bool:
+        """Whether its rate leans away from the others', since it stopped early: † in tables"""
+        return bool(self.not_needed and self.rate and self.rate.n)
 
     @property
     def rate_of_planned(self) -> Proportion | None:
@@ -235,10 +245,15 @@ class ComboData:
     ends: EpisodeEnds | None
     not_needed: int
     """number of episodes"""
+    fields: Fields = NO_FIELDS
 
     @property
     def records(self) -> Sequence[EpisodeRecord]:
         return self.merged.accepted if self.merged else ()
+
+    @property
+    def successes(self) -> frozenset[int]:
+        return frozenset(record.episode for record in self.records if record.verdict is Verdict.SUCCESS)
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -248,7 +263,7 @@ class ComboData:
     @property
     def means(self) -> tuple[MetricMean, ...]:
         if not (tally := self.tally):
-            return metrics(self.records, self.wanted, self.groups)
+            return metrics(self.records, self.wanted, self.groups, self.fields)
         names = self.wanted or tuple(tally.metrics)[:LIMIT]
         found = ((name, tally.metrics[name]) for name in names if name in tally.metrics)
         return tuple(MetricMean(name, mean, tally.episodes, None, None) for name, mean in found)
@@ -298,6 +313,7 @@ def summarize_combo(combo: Combo, data: ComboData, *, timed: str | None, run_ove
         failures=failure_kinds(data.ends) if counts and data.ends and not counts.measured else None,
         time_to_success=time_to_success(data.records, timed),
         balanced=balanced_rate(data.records),
+        consistency=consistency(data.groups, data.successes) if data.groups else None,
         not_needed=data.not_needed,
     )
 

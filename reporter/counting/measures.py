@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, compress, groupby
+from itertools import accumulate, chain, compress, groupby
 from math import fsum
 from operator import attrgetter, itemgetter
+from typing import Literal
 
 from comborun.model.attempt import EpisodeRecord, Verdict, field_column, having, metric_columns
 from comborun.model.work import Combo
+from comborun.reporter.evidence.fields import Fields
 from comborun.reporter.json_types import Range
 from comborun.reporter.statistics.proportion import (
     Incidence,
@@ -24,6 +26,7 @@ from comborun.reporter.statistics.proportion import (
 )
 from comborun.rules.results.episodes import COPY, ORDER
 
+NO_FIELDS = Fields()
 LIMIT = 40
 FEWEST_FOR_PERCENTILES = 20
 """with fewer values, the 5 % and 95 % percentiles are close to the extremes"""
@@ -42,6 +45,8 @@ TIME_FIELDS = {
     **dict.fromkeys(("steps_to_success", "steps", "num_steps", "episode_length", "episode_steps"), "steps"),
 }
 """field -> unit, the clearest first; wall time is left out, since it depends on the machine"""
+FEW_TIMES = 5
+"""fewest successes that can show that a length is the horizon"""
 POINTS = 36
 
 Running = tuple[tuple[int, int], ...]
@@ -59,6 +64,8 @@ class MetricMean:
     """5 % and 95 % of the episodes; None below 20 values"""
     starts: int | None = None
     """number of different starts, if some repeat: the interval counts each once"""
+    only: Literal["success", "failure"] | None = None
+    """the verdict of all episodes that have it, if others lack it"""
 
 
 @dataclass(frozen=True)
@@ -89,28 +96,37 @@ class TimeToSuccess:
 
 
 def metrics(
-    records: Sequence[EpisodeRecord], wanted: tuple[str, ...], groups: Sequence[frozenset[int]] | None = None
+    records: Sequence[EpisodeRecord],
+    wanted: tuple[str, ...],
+    groups: Sequence[frozenset[int]] | None = None,
+    fields: Fields = NO_FIELDS,
 ) -> tuple[MetricMean, ...]:
     """`groups`: the episodes of each start, if some repeat."""
     counted = having(records, Verdict.SUCCESS, Verdict.FAILURE, Verdict.MEASURED)
-    values = metric_columns(counted, wanted)
+    values = fields.columns(counted, wanted)
     named = [*(name for name in wanted if name in values), *(name for name in values if name not in wanted)]
     start_of = {episode: start for start, group in enumerate(groups or ()) for episode in group}
-    return tuple(_metric(name, values[name], counted, start_of) for name in named[: len(wanted) or LIMIT])
+    return tuple(_metric(name, values[name], counted, start_of, fields) for name in named[: len(wanted) or LIMIT])
 
 
 def _metric(
-    name: str, values: Sequence[float], records: Sequence[EpisodeRecord], start_of: Mapping[int, int]
+    name: str, values: Sequence[float], records: Sequence[EpisodeRecord], start_of: Mapping[int, int], fields: Fields
 ) -> MetricMean:
     independent, starts = values, None
+    some = len(values) < len(records)
+    having_it = [one for one in records if fields.value(one, name) is not None] if start_of or some else ()
     if start_of:
-        episodes = [record.episode for record in records if record.metric(name) is not None]
         by_start: dict[object, list[float]] = {}
-        for episode, value in zip(episodes, values, strict=True):
-            by_start.setdefault(start_of.get(episode, ("alone", episode)), []).append(value)
+        for record, value in zip(having_it, values, strict=True):
+            by_start.setdefault(start_of.get(record.episode, ("alone", record.episode)), []).append(value)
         independent = [*map(_mean, by_start.values())]
         starts = len(independent) if len(independent) < len(values) else None
-    return MetricMean(name, _mean(values), len(values), mean_interval(independent), _percentiles(values), starts)
+    interval, spread = mean_interval(independent), _percentiles(values)
+    verdicts = {one.verdict for one in having_it} if some else set()
+    only: Literal["success", "failure"] | None = None
+    if len(verdicts) == 1 < len({one.verdict for one in records}):
+        only = "success" if verdicts == {Verdict.SUCCESS} else "failure" if verdicts == {Verdict.FAILURE} else None
+    return MetricMean(name, _mean(values), len(values), interval, spread, starts, only)
 
 
 def _percentiles(values: Sequence[float]) -> Interval | None:
@@ -175,22 +191,29 @@ def _first_line(text: str) -> str:
 
 
 def time_field(combos: Iterable[Sequence[EpisodeRecord]]) -> str | None:
-    """The field for all curves of a report: the one of most combos, then the clearest. Steps are whole numbers."""
-    found = Counter(name for records in combos for name in _timed(having(records, Verdict.SUCCESS)))
+    """The field for all curves of a report: the one of most combos, then the clearest. Steps are whole numbers.
+
+    A length that ends at the horizon whether an episode succeeds or not says nothing of when it succeeded.
+    """
+    held: defaultdict[str, list[list[float]]] = defaultdict(list)
+    for records in combos:
+        for name, values in metric_columns(having(records, Verdict.SUCCESS), TIME_FIELDS).items():
+            held[name].append([value for value in values if value >= 0])
+    found = {name: len(columns) for name, columns in held.items() if _is_a_time(name, [*chain(*columns)])}
     return min(found, key=lambda name: (-found[name], tuple(TIME_FIELDS).index(name)), default=None)
 
 
-def _timed(succeeded: Sequence[EpisodeRecord]) -> set[str]:
-    held = {name for names, _ in {*map(attrgetter("names"), succeeded)} for name in names} & TIME_FIELDS.keys()
-    steps = {name for name in held if TIME_FIELDS[name] == "steps"}
-    columns = metric_columns(succeeded, steps) if steps else {}
-    return held - {name for name, values in columns.items() if not all(map(float.is_integer, values))}
+def _is_a_time(name: str, values: Sequence[float]) -> bool:
+    if not values or (TIME_FIELDS[name] == "steps" and not all(map(float.is_integer, values))):
+        return False
+    return len(values) < FEW_TIMES or 2 * values.count(max(values)) < len(values)
 
 
 def time_to_success(records: Sequence[EpisodeRecord], field: str | None) -> TimeToSuccess | None:
-    """Over the completed episodes; None if no successful one has the field."""
+    """Over the completed episodes; None if no successful one has the field. A negative time is none."""
     succeeded = having(records, Verdict.SUCCESS)
     times = metric_columns(succeeded, {field}).get(field, []) if field else []
+    times = [time for time in times if time >= 0]
     if not field or not times:
         return None
     curve = incidence(times, len(judged(records)))

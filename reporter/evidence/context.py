@@ -38,6 +38,7 @@ _LEFT_OUT = {*FAILURE_FIELDS, *HASH_FIELDS}
 class ContextFact(StrEnum):
     VARIES = "field_varies_inside"
     DIFFERS = "field_differs_between"
+    ONE_SIDED = "field_of_one_side"
     NAMES_ALIKE = "names_alike"
 
 
@@ -72,6 +73,10 @@ def varying(context: Context, others: Iterable[Context]) -> Iterator[Fact]:
 
 def differing(a: Context, b: Context, *, one_policy: bool) -> Iterator[Fact]:
     """Conditions that are constant in each of two policies and not the same; what names a policy may differ."""
+    for one, other in ((a, b), (b, a)):
+        for name in sorted(one.keys() - other.keys()):
+            if _CONDITION.search(name) or (one_policy and _OF_THE_POLICY.search(name)):
+                yield Fact(ContextFact.ONE_SIDED, field=name, values=shown(one[name]))
     for name in a:
         may_differ = _OF_THE_POLICY.search(name) and not one_policy
         if len(a[name]) == 1 == len(b.get(name, ())) and a[name] != b[name] and not may_differ:

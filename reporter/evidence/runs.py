@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
-from math import sqrt
+from math import inf, sqrt
 from statistics import fmean, variance
 
-from comborun.reporter.statistics.proportion import CONFIDENCE, Interval, t_probability, t_quantile
+from comborun.reporter.statistics.proportion import CONFIDENCE, t_probability, t_quantile
 from comborun.rules.facts import Fact
 
 
@@ -17,7 +17,7 @@ class RunFact(StrEnum):
     ONE_EACH = "one_run_of_a_side"
 
 
-Runs = Mapping[str, range]
+Runs = Mapping[str, Collection[int]]
 """by the name of a run, its episodes in the joined numbering"""
 
 
@@ -31,13 +31,24 @@ def joined(policy: str, rates: Mapping[str, float]) -> Fact:
     return Fact(RunFact.JOINED, policy=policy, runs=[*rates], rates=[round(rate, 6) for rate in rates.values()])
 
 
-def between_runs(a: Sequence[float], b: Sequence[float]) -> tuple[Interval, float] | None:
-    """Interval and p of the difference of means with the run as the unit (Student's t); None without two of each."""
+FEWEST_SEEDS = 3
+"""of seeds that may be those of starts: two starts can go the same way by chance"""
+
+
+def between_runs(a: Sequence[float], b: Sequence[float], *, told: bool) -> tuple[float, float, float] | None:
+    """Difference of means, half of its interval, and p, with the run as the unit (Student's t); None without two of
+    each.
+
+    `told`: whether they are known to be runs. If they may be repeated starts, whose rates lie near 0 and 1, half of the
+    degrees of freedom keeps the size (benchmarks/claims.py).
+    """
     if min(len(a), len(b)) < 2:
         return None
     difference, freedom = fmean(a) - fmean(b), len(a) + len(b) - 2
+    if not told and min(len(a), len(b)) < FEWEST_SEEDS:
+        return difference, inf, 1.0
     pooled = ((len(a) - 1) * variance(a) + (len(b) - 1) * variance(b)) / freedom
     error = sqrt(pooled * (1 / len(a) + 1 / len(b)))
-    half = t_quantile(freedom, CONFIDENCE) * error
+    freedom = freedom if told else min(len(a), len(b)) - 1
     p = t_probability(freedom, difference / error) if error else float(not difference)
-    return (max(-1.0, difference - half), min(1.0, difference + half)), p
+    return difference, t_quantile(freedom, CONFIDENCE) * error, p

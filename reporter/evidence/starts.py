@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -25,14 +25,13 @@ HASH_FIELDS = ("init_hash", "initial_state_hash", "init_state_hash", "first_fram
 """fields that can hold a hash of the initial state, the best evidence first"""
 RUN_LENGTH = 10
 """fewest episodes in a row with one seed, of several, that can be those of a run"""
-CLUSTERED = 0.05
-"""p of "verdicts don't go with the seed" below which a seed counts as a start"""
 ONE_SEED = "one seed for all episodes, which says nothing of their starts"
 SEED = "seed"
 
 
 class StartFact(StrEnum):
     RUN_SEEDS = "seeds_of_runs"
+    RUN_OR_START = "seeds_of_runs_or_starts"
     CONSTANT_HASH = "hash_never_varies"
     ONE_SIDED_HASH = "hash_of_one_side"
     UNKNOWN_STARTS = "starts_not_told"
@@ -140,6 +139,8 @@ class Settled:
     silent: frozenset[str] = frozenset()
     """hashes that say nothing"""
     facts: tuple[Fact, ...] = ()
+    runs: Mapping[str, Collection[int]] = field(default_factory=dict)
+    """by seed, the episodes that share it, if it may be that of a run"""
 
 
 def starts_of(judged: Sequence[EpisodeRecord], settled: Settled | None = None) -> Starts:
@@ -177,10 +178,9 @@ def settle(
     for combo in combos:
         facts = [Fact(StartFact.CONSTANT_HASH, field=name) for name in HASH_FIELDS if combo in silent[name]]
         caution = cautions.get(combo, "")
-        if not caution and combo in seeded_by_run:
-            caution, fact = seeded_by_run[combo]
-            facts += [fact] if fact else []
-        found[combo] = Settled(caution, frozenset(name for name in HASH_FIELDS if combo in silent[name]), (*facts,))
+        of_runs = seeded_by_run.get(combo, Settled()) if not caution else Settled(caution)
+        names = frozenset(name for name in HASH_FIELDS if combo in silent[name])
+        found[combo] = Settled(of_runs.caution, names, (*facts, *of_runs.facts), of_runs.runs)
     return found
 
 
@@ -196,10 +196,12 @@ def _silent(combos: Mapping[Combo, Sequence[EpisodeRecord]], name: str) -> set[C
     return constant if shown else set()
 
 
-def _seeded_by_run(
-    combos: Mapping[Combo, Sequence[EpisodeRecord]], known: Collection[Combo]
-) -> dict[Combo, tuple[str, Fact | None]]:
-    """The combos whose seeds are those of runs, and why that matters."""
+def _seeded_by_run(combos: Mapping[Combo, Sequence[EpisodeRecord]], known: Collection[Combo]) -> dict[Combo, Settled]:
+    """The combos whose seeds are those of runs, as far as records can tell, and why that matters.
+
+    Nothing tells a seed of a run from that of a start that was repeated: both are shared by episodes in a row that
+    differ. So pairs are not made of it, and a comparison also takes the seed as the unit, which holds for both.
+    """
     one: dict[Combo, Sequence[EpisodeRecord]] = {}
     several: dict[Combo, list[list[EpisodeRecord]]] = {}
     for combo, records in combos.items():
@@ -211,36 +213,22 @@ def _seeded_by_run(
             one[combo] = seeded
         elif len({run[0].seed for run in runs}) == len(runs) < RUN_LENGTH <= min(map(len, runs)):
             several[combo] = runs
-    found: dict[Combo, tuple[str, Fact | None]] = {}
+    found: dict[Combo, Settled] = {}
     if any(map(differ, one.values())):
-        found |= dict.fromkeys(one, (ONE_SEED, None))
-    runs_of_all = [run for runs in several.values() for run in runs]
-    if any(map(differ, runs_of_all)) and _spread_p([*several.values()]) < CLUSTERED:
-        several = {combo: runs for combo, runs in several.items() if combo in known}
-    if any(map(differ, runs_of_all)):
+        found |= dict.fromkeys(one, Settled(ONE_SEED))
+    if any(map(differ, (run for runs in several.values() for run in runs))):
         for combo, runs in several.items():
-            fact = Fact(StartFact.RUN_SEEDS, seeds=len(runs), fewest=min(map(len, runs)), policy=combo[0])
-            found[combo] = "a seed for each run, which says nothing of the starts of its episodes", fact
+            code = StartFact.RUN_SEEDS if combo in known else StartFact.RUN_OR_START
+            fact = Fact(code, seeds=len(runs), fewest=min(map(len, runs)), policy=combo[0])
+            episodes = {f"seed {run[0].seed}": frozenset(map(attrgetter("episode"), run)) for run in runs}
+            why = "a seed for each run, which says nothing of the starts of its episodes"
+            found[combo] = Settled(why, facts=(fact,), runs={} if combo in known else episodes)
     return found
 
 
 def differ(records: Sequence[EpisodeRecord]) -> bool:
     first, *others = records
     return any(record.verdict is not first.verdict or record.metrics != first.metrics for record in others)
-
-
-def _spread_p(combos: Iterable[Sequence[Sequence[EpisodeRecord]]]) -> float:
-    """p of "verdicts do not go with the seed", over all combos together: Pearson's chi-squared of seeds by verdict."""
-    from scipy.special import chdtrc
-
-    total, freedom = 0.0, 0
-    for runs in combos:
-        counts = [(sum(one.verdict is Verdict.SUCCESS for one in run), len(run)) for run in runs]
-        rate = sum(k for k, _ in counts) / sum(n for _, n in counts)
-        if 0 < rate < 1:
-            total += sum((k - n * rate) ** 2 / (n * rate * (1 - rate)) for k, n in counts)
-            freedom += len(runs) - 1
-    return float(chdtrc(freedom, total)) if freedom else 1.0
 
 
 def seeded_once(records: Sequence[EpisodeRecord]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from comborun.reporter.evidence.context import ContextFact
+from comborun.reporter.evidence.fields import FieldFact
 from comborun.reporter.evidence.runs import RunFact
 from comborun.reporter.evidence.starts import StartFact
 from comborun.rules.facts import Fact
@@ -23,6 +24,14 @@ def _run_seeds(fact: Fact) -> str:
     return (
         f"each of {fact.count('seeds')} seeds is shared by at least {fact.count('fewest')} episodes in a row that"
         " differ: taken as the seeds of runs, which say nothing of how an episode started"
+    )
+
+
+def _run_or_start(fact: Fact) -> str:
+    return (
+        f"each of {fact.count('seeds')} seeds is shared by at least {fact.count('fewest')} episodes in a row that"
+        " differ: records cannot tell whether it is that of a run or of a start, so the seed is the unit, too"
+        " (`results: {seed: ignore}` takes the episodes as independent, an `init_hash` tells the starts)"
     )
 
 
@@ -58,20 +67,37 @@ def _varies(fact: Fact) -> str:
     return f"{fact.text('field')} varies{whose}: {values}"
 
 
+def _no_value(fact: Fact) -> str:
+    value = fact.fields.get("value")
+    return (
+        f"{fact.text('field')} is {value:g} in {fact.count('episodes')} of {fact.count('of')} episodes, apart from all"
+        ' other values: taken as "no value", and left out'
+    )
+
+
 _WORDS: Mapping[str, Callable[[Fact], str]] = {
     StartFact.RUN_SEEDS: _run_seeds,
+    StartFact.RUN_OR_START: _run_or_start,
     StartFact.CONSTANT_HASH: lambda fact: (
         f"{fact.text('field')} never varies while seeds and results do, so it says nothing"
     ),
     StartFact.ONE_SIDED_HASH: _one_sided,
     StartFact.UNKNOWN_STARTS: _not_told,
     StartFact.BY_SEED: lambda fact: f"{fact.count('common')} episodes were paired by equal starts under other indexes",
+    FieldFact.IDENTIFIERS: lambda fact: (
+        f"{', '.join(fact.texts('fields'))}: by name or values these number things and measure nothing, so they are not"
+        " averaged; `results: {metrics: [...]}` in the grid averages what it names"
+    ),
+    FieldFact.NO_VALUE: _no_value,
     RunFact.JOINED: _joined,
     RunFact.RANDOM: lambda _: "p and the interval take the run as a random effect",
     RunFact.ONE_EACH: lambda fact: f"{fact.text('policy')} has one run, so how much runs differ is not known of it",
     ContextFact.VARIES: _varies,
     ContextFact.DIFFERS: lambda fact: (
         f"{fact.text('field')} is not the same: {_short(fact.text('a'))} and {_short(fact.text('b'))}"
+    ),
+    ContextFact.ONE_SIDED: lambda fact: (
+        f"only one of both tells {fact.text('field')} ({', '.join(map(_short, fact.texts('values')))})"
     ),
     ContextFact.NAMES_ALIKE: _names_alike,
 }

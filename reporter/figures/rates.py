@@ -44,6 +44,7 @@ ROW_LABEL, COLUMN_LABEL, WRAPPED = 1.6, 1.2, 1.0
 TWO_LINES = 0.3
 """inches of a cell from which on its label may have two lines"""
 BELOW = 0.4
+STOPPED = " † Stopped early, so the rate leans."
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def heat_map(summary: Summary) -> Figure | None:
     width = min(max((PAGE - left) / len(columns), NARROWEST), WIDEST)
     worded = width >= WORDED
     height = 0.52 if worded else 0.2 if len(rows) <= FEW_ROWS else 0.145 if len(rows) <= MANY_ROWS else 0.1
-    counts = max((measure(of(combo.rate), SMALL) for combo in summary.combos if combo.rate), default=0.0)
+    counts = max((measure(_counts(combo), SMALL) for combo in summary.combos if combo.rate), default=0.0)
     cells = _Cells(width, height, worded, width >= NUMBERED and height > 0.1, width >= counts + 0.08)
     heads = [line for name in columns for line in cells.head(name)]
     top = 0.4 if worded else room(heads, COLUMN_LABEL, bold=True) + 0.12
@@ -98,7 +99,7 @@ def heat_map(summary: Summary) -> Figure | None:
             place = (left + across * width, top + down * height)
             _cell(panel, cells, place, combos.get(grid.combo(column, row)))
     _colour_bar(panel, (left, bottom + 0.1))
-    note = cells.note
+    note = f"{cells.note}{STOPPED * any(combo.leans for combo in summary.combos)}"
     if max(len(grid.rows), len(grid.columns)) > MOST:
         shown = f"{len(rows)} of {len(grid.rows)} rows and {len(columns)} of {len(grid.columns)} columns."
         note += f" The first {shown}"
@@ -135,16 +136,20 @@ def _cell(panel: Panel, cells: _Cells, corner: Point, combo: ComboSummary | None
     panel.box(corner, (width, height), fill)
     if cells.worded:
         top = middle[1] - (0.14 if absent else 0.08)
-        panel.text((middle[0], top), of(found), TextStyle(9.0, bold=True, colour=small.colour))
+        panel.text((middle[0], top), _counts(combo), TextStyle(9.0, bold=True, colour=small.colour))
         panel.text((middle[0], top + 0.17), f"{rate(found)} {interval(found)}", small)
         panel.text((middle[0], top + 0.3), absent, small)
     elif cells.numbered:
         whole = round(100 * found.rate)
         if found.rate not in {0, 1}:  # only these are rounded to
             whole = min(max(whole, 1), 99)
-        panel.text(middle, of(found) if cells.counted else str(whole), small)
+        panel.text(middle, _counts(combo) if cells.counted else f"{whole}{'†' * combo.leans}", small)
         if absent:
             panel.dot((corner[0] + width - 0.035, corner[1] + 0.035), small.colour, 2.6)
+
+
+def _counts(combo: ComboSummary) -> str:
+    return f"{of(combo.rate)}{'†' * combo.leans}"
 
 
 def _absence(combo: ComboSummary | None) -> str:
@@ -176,7 +181,7 @@ def intervals(summary: Summary) -> Figure | None:
     letters = {combo.key: fit(combo.letters, 0.6, NORMAL) for combo in combos}
     sides = (  # the same in every environment, so that they can be compared by eye
         room([fit(combo.policy, POLICY, NORMAL) for combo in combos], POLICY) + 0.14,
-        room([of(combo.rate) for combo in combos], 0.8, SMALL) + 0.1,
+        room([_counts(combo) for combo in combos], 0.8, SMALL) + 0.1,
         room([*letters.values()], 0.6) + 0.12,
     )
     groups = [[combo for combo in combos if combo.environment == name][:MOST] for name in summary.environments]
@@ -184,7 +189,7 @@ def intervals(summary: Summary) -> Figure | None:
     lettered = "; policies of an environment that share a letter are not told apart" if any(letters.values()) else ""
     note = (
         f"Success rates in per cent with their 95 % intervals (Clopper-Pearson), and k/n{lettered}. Each axis is zoomed"
-        " to its intervals."
+        f" to its intervals.{STOPPED * any(combo.leans for combo in combos)}"
     )
     panels = tuple(_intervals(group, letters, sides) for group in shown[:PANELS])
     return Figure("intervals", "Intervals", note + left_out(len(shown)), panels) if panels else None
@@ -206,6 +211,6 @@ def _intervals(
         panel.text((axes.left - 0.1, middle), fit(combo.policy, POLICY, NORMAL), TextStyle(align="right"))
         panel.lines([[(axes.x(limit), middle) for limit in combo.rate.interval]], LineStyle(width=1.6))
         panel.dot((axes.x(combo.rate.rate or 0.0), middle))
-        panel.text((COLUMN - marks, middle), of(combo.rate), TextStyle(SMALL, "right"))
+        panel.text((COLUMN - marks, middle), _counts(combo), TextStyle(SMALL, "right"))
         panel.text((COLUMN - marks + 0.1, middle), letters[combo.key], TextStyle(align="left", bold=True))
     return panel

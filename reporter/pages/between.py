@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from comborun.errors import UserError
 from comborun.model.work import Combo
-from comborun.reporter.comparing.comparison import Comparison, comparison_of, corrected
-from comborun.reporter.comparing.pairing import meet, results_of
+from comborun.reporter.comparing.absent import with_absent
+from comborun.reporter.comparing.claims import unknown_words
+from comborun.reporter.comparing.comparison import Comparison, Overall, Tested, comparison_of, corrected, overall_of
+from comborun.reporter.comparing.pairing import Results, Side, meet, results_of
 from comborun.reporter.comparing.stopping import spared
-from comborun.reporter.counting.quality import between_runs
+from comborun.reporter.counting.quality import DataFinding, between_runs, quality
 from comborun.reporter.evidence.words import limits
 from comborun.reporter.pages.document import SCHEMA, as_json, table
 from comborun.reporter.pages.page import rendered
-from comborun.reporter.pages.tables import TextTable, columns, holm_p, strong
+from comborun.reporter.pages.tables import TextTable, columns, filled, holm_p, strong
 from comborun.reporter.records.collected import Collected
-from comborun.reporter.text import claim, combo_name, p_value, points, points_interval
-from comborun.text import several
+from comborun.reporter.summary import evidence
+from comborun.reporter.text import claim, combo_name, fraction, p_value, points, points_interval
+from comborun.text import alike, several
+from comborun.words import say
+
+FINDINGS = 200
+OPEN = 20
+"""undecided combos of which more is told than their row in the table"""
 
 
 @dataclass(frozen=True)
@@ -26,46 +34,102 @@ class Between:
     after: str
     rows: tuple[tuple[str, Comparison], ...]
     """the policy and the comparison, in which a is the second run and b the first; Holm's p is over all of them"""
+    overall: tuple[tuple[str, Overall], ...]
+    """the same over all environments that a policy has in both, if they are several"""
     notes: tuple[str, ...]
+    findings: tuple[DataFinding, ...]
+    """of the data of both runs; each place begins with the run's name"""
+    fewer: Mapping[Combo, str]
+    """by run and environment, why episodes count as missing"""
+    early: frozenset[str] = frozenset()
+    """the runs that stopped early, so that their rates lean"""
+
+    @property
+    def answer(self) -> str:
+        found = [one for _, one in self.rows]
+        better, worse = (sum(one.decided and (one.difference > 0) is up for one in found) for up in (True, False))
+        undecided = len(found) - better - worse
+        if better + worse == 0:
+            return f"{self.after} and {self.before} are not told apart in {_combos(len(found), 'any of ')}."
+        words = [f"better in {better}"] * bool(better) + [f"worse in {worse}"] * bool(worse)
+        rest = f"; {undecided} not decided" if undecided else ""
+        return f"{self.after} is {' and '.join(words)} of {several(len(found), 'combo')}{rest}."
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        found = [
-            f"{policy} in {one.environment} got {'better' if one.difference > 0 else 'worse'}: {points(one.difference)}"
-            f" points {points_interval(one.interval)}, {one.paired_word} ({one.test}), Holm p {p_value(one.p_holm)}."
-            f"{limits(one.facts)}"
-            for policy, one in self.rows
-            if one.decided
-        ]
-        if undecided := len(self.rows) - len(found):
+        found = [_over_all(policy, one) for policy, one in self.overall if one.decided]
+        found += [f"{self._got(policy, one)}." + self._limits(one) for policy, one in self.rows if one.decided]
+        undecided = [(policy, one) for policy, one in self.rows if not one.decided]
+        if undecided:
             found.append(
-                f"{several(undecided, 'comparison')} not decided, which does not mean that nothing has changed."
+                f"{several(len(undecided), 'comparison')} not decided, which does not mean that nothing has changed."
             )
-            open_ones = [(policy, one) for policy, one in self.rows if one.facts and not one.decided]
-            found += [f"{policy} in {one.environment}:{limits(one.facts)}" for policy, one in open_ones]
+        told = [(policy, one) for policy, one in undecided if one.facts or any(one.unknown) or one.only_completed]
+        for policy, one in told[:OPEN]:
+            where = f"{policy} in {one.environment}"
+            change = f"{points(one.difference)} points {points_interval(one.interval)}"
+            words = f"Only among completed episodes: {self._got(policy, one)}" if one.only_completed else ""
+            found.append(f"{words or f'Not decided: {where}, {change}'}.{self._limits(one)}")
         return tuple(found)
+
+    def _got(self, policy: str, one: Comparison) -> str:
+        return (
+            f"{policy} in {one.environment} got {'better' if one.difference > 0 else 'worse'}: {points(one.difference)}"
+            f" points {points_interval(one.interval)}, {one.paired_word} ({one.test}), Holm p {p_value(one.p_holm)}"
+        )
+
+    def _limits(self, one: Comparison) -> str:
+        return f"{unknown_words(one, self.fewer)}{limits(one.facts)}"
 
     @property
     def table(self) -> TextTable:
         rows = [
             [
-                *(policy, one.environment, claim(one.rate_b), claim(one.rate_a), strong(points(one.difference), one)),
-                *(points_interval(one.interval), holm_p(one), f"{one.test}, {one.paired_word}"),
+                *(policy, one.environment, *self._rates(one), strong(points(one.difference), one)),
+                *(points_interval(one.interval), holm_p(one)),
+                *("/".join(map(str, one.unknown[::-1])) if any(one.unknown) else "", f"{one.test}, {one.paired_word}"),
             ]
             for policy, one in self.rows
         ]
-        return TextTable(
-            "Combos", columns("policy|environment", "before|after|change|95 % interval|p (Holm)", "test"), rows
-        )
+        rows += [
+            [
+                *(policy, f"all {one.environments}", f"{fraction(one.mean_b)} %", f"{fraction(one.mean_a)} %"),
+                *(strong(points(one.difference), one), points_interval(one.interval), holm_p(one)),
+                *("/".join(map(str, one.unknown[::-1])) if any(one.unknown) else "", "stratified"),
+            ]
+            for policy, one in self.overall
+        ]
+        heads = columns("policy|environment", "before|after|change|95 % interval|p (Holm)|no verdict", "test")
+        return filled(TextTable("Combos", heads, rows))
+
+    def _rates(self, one: Comparison) -> Iterator[str]:
+        for run, found in ((self.before, one.rate_b), (self.after, one.rate_a)):
+            yield f"{claim(found)}{'†' * (run in self.early)}"
+
+    @property
+    def quality(self) -> tuple[str, ...]:
+        return tuple(alike((one.where, one.what) for one in self.findings))
+
+
+def _combos(count: int, many: str) -> str:
+    return f"{many if count > 1 else 'the only '}{f'{count} combos' if count > 1 else 'combo'}"
+
+
+def _over_all(policy: str, one: Overall) -> str:
+    return (
+        f"{policy} over {several(one.environments, 'environment')} got {'better' if one.difference > 0 else 'worse'}:"
+        f" {points(one.difference)} points {points_interval(one.interval)}, mean rate {fraction(one.mean_b)} % before"
+        f" and {fraction(one.mean_a)} % after, Holm p {p_value(one.p_holm)}.{limits(one.facts)}"
+    )
 
 
 def compare_runs(before: Collected, after: Collected) -> Between:
     """Compare every combo that both have, paired if seeds or initial states show it. Raises UserError without any."""
     if before.name == after.name:
         raise UserError(f"{before.name} is compared with itself", "name two runs")
-    first, second = (
-        {combo: side for combo, side in results_of(run).sides.items() if side.counts[1]} for run in (before, after)
-    )
+    results = [results_of(run) for run in (before, after)]
+    findings = [*_findings(before, results[0]), *_findings(after, results[1])]
+    first, second = ({combo: side for combo, side in one.sides.items() if side.counts[1]} for one in results)
     then, now = ({policy for policy, _ in combos} for combos in (first, second))
     alone = len(then) == len(now) == 1  # then their names don't matter
     partners = {(policy, environment): (min(then) if alone else policy, environment) for policy, environment in second}
@@ -73,22 +137,55 @@ def compare_runs(before: Collected, after: Collected) -> Between:
     pairs = [(partner[combo], combo) for combo in second if combo in partner]
     if not pairs:
         raise UserError(
-            f"{before.name} and {after.name} have no combo in common",
+            "\n".join(
+                [
+                    f"{before.name} and {after.name} have no combo in common in which both completed an episode",
+                    *(f"  {one}" for one in alike((one.where, one.what) for one in findings)[:OPEN]),
+                ]
+            ),
             "compared are policies of the same name in environments of the same name, or one policy with one",
         )
-    found = [comparison_of(meet(now[1], second[now], first[then])) for then, now in pairs]
+    fewer: dict[Combo, str] = {}
+    meetings = []
+    for then_, now_ in pairs:
+        old, new, told = _without_plan((before, first[then_]), (after, second[now_]), now_[1])
+        fewer |= told
+        name = now_[0] if then_ == now_ else f"{then_[0]} → {now_[0]}"
+        meetings.append((name, meet(now_[1], new, old)))
+    of_policies = {name: [one for own, one in meetings if own == name] for name in dict(meetings)}
+    over = {name: some for name, some in of_policies.items() if len(some) > 1}
+    overall: list[Tested] = [overall_of(some) for some in over.values()]
+    within = [comparison_of(one) for _, one in meetings]
+    shares = [*(1 / len(overall) for _ in overall), *(1 / len(within) for _ in within)]
+    family = [replace(one, a=after.name, b=before.name) for one in corrected([*overall, *within], shares)]
+    found = [one for one in family if isinstance(one, Comparison)]
     return Between(
         before=before.name,
         after=after.name,
-        rows=tuple(
-            (
-                now[0] if then == now else f"{then[0]} → {now[0]}",
-                replace(one, a=after.name, b=before.name),
-            )
-            for one, (then, now) in zip(corrected(found), pairs, strict=True)
-        ),
+        rows=tuple((name, one) for (name, _), one in zip(meetings, found, strict=True)),
+        overall=tuple(zip(over, (one for one in family if isinstance(one, Overall)), strict=True)),
         notes=tuple(_notes((before, after), (first.keys() - {*partner.values()}, second.keys() - partner.keys()))),
+        findings=tuple(findings),
+        fewer=fewer,
+        early=frozenset(run.name for run in (before, after) if run.stop_early and spared(run.sessions, ())),
     )
+
+
+def _findings(run: Collected, results: Results) -> Iterator[DataFinding]:
+    counted = [replace(one, missing=()) if key in results.counts else one for key, one in results.merged.items()]
+    for one in quality(run, counted, evidence(results)).findings[:FINDINGS]:
+        yield DataFinding(f"{run.name}: {one.where}", one.what)
+
+
+def _without_plan(
+    before: tuple[Collected, Side], after: tuple[Collected, Side], environment: str
+) -> tuple[Side, Side, Mapping[Combo, str]]:
+    """Both sides; the one that no plan vouches for and that has fewer records lacks episodes."""
+    sides = {(run.name, environment): side for run, side in (before, after)}
+    found, facts = with_absent(Results({}, {}, sides, {}))
+    lacking = {(run.name, environment) for run, _ in (before, after) if run.plan is None}
+    old, new = (found.sides[combo] if combo in lacking else side for combo, side in sides.items())
+    return old, new, {combo: say(fact) for combo, fact in facts.items() if combo in lacking}
 
 
 def _notes(runs: Sequence[Collected], alone: Sequence[set[Combo]]) -> Iterator[str]:
@@ -96,7 +193,7 @@ def _notes(runs: Sequence[Collected], alone: Sequence[set[Combo]]) -> Iterator[s
         if combos:
             yield f"Only in {run.name}: {', '.join(combo_name(*combo) for combo in sorted(combos))}."
         if run.stop_early and spared(run.sessions, ()):
-            yield f"{run.name} stopped early: how many episodes it has depends on how they went, and so do its rates."
+            yield f"† {run.name} stopped early: how many episodes it has depends on how they went, and so do its rates."
     yield from between_runs(*runs)
 
 
@@ -104,26 +201,38 @@ METHOD = (
     "Differences are the second run's success rate minus the first's, in percentage points with 95 % intervals of each"
     " alone. Where the records show equal seeds or initial states in all common episodes, only these count, by an exact"
     " McNemar test with Zou-Donner intervals; else all episodes, taken as independent, by Barnard's test with"
-    " Newcombe intervals. p is two-sided and adjusted by Holm over all comparisons of this page."
+    " Newcombe intervals. Over several environments each has the same weight (stratified randomization test, t"
+    " interval). p is two-sided and adjusted by Holm over all comparisons of this page, with half of the error for"
+    " those over several environments. Decided is what also holds if episodes without a verdict count against it."
 )
 
 
-_KEYS = "environment before=rate_b after=rate_a difference interval p p_holm decided paired pairing test facts?"
+_KEYS = (
+    "environment before=rate_b after=rate_a difference interval p p_holm worst_p worst_holm decided only_completed"
+    " unknown worst_difference? paired pairing test facts?"
+)
+_OVERALL = (
+    "environments before=mean_b after=mean_a difference interval p p_holm worst_p worst_holm decided only_completed"
+    " unknown worst_difference? range heterogeneity facts?"
+)
 """of a comparison in comparison.json, as in `document.KEYS`"""
 
 
 def render_between(between: Between) -> dict[str, bytes]:
     pages = [f"comparison.{kind}" for kind in ("html", "md")]
     texts = {name: rendered(f"{name}.j2", between=between, table=between.table, method=METHOD) for name in pages}
-    compared = table(Comparison, _KEYS)
+    compared, over_all = table(Comparison, _KEYS), table(Overall, _OVERALL)
     texts["comparison.json"] = as_json(
         {
             "schema": SCHEMA,
             "before": between.before,
             "after": between.after,
+            "answer": between.answer,
             "comparisons": [{"policy": policy, **compared.write(one)} for policy, one in between.rows],
+            "overall": [{"policy": policy, **over_all.write(one)} for policy, one in between.overall],
             "sentences": between.sentences,
             "notes": between.notes,
+            "findings": [{"where": one.where, "what": one.what} for one in between.findings],
         }
     )
     return {name: text.encode("utf-8", "replace") for name, text in texts.items()}

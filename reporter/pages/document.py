@@ -15,14 +15,18 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from comborun.model.codec import field_docs
 from comborun.reporter.comparing.comparison import Comparison, Overall
 from comborun.reporter.comparing.family import EnvironmentComparisons
-from comborun.reporter.comparing.graded import Graded, KindComparison
+from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDifference
+from comborun.reporter.comparing.margins import NotWorse
+from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.comparing.orders import Trend
 from comborun.reporter.counting.combo import ComboSummary, MacroMean
 from comborun.reporter.counting.ending import TimedAttempt
 from comborun.reporter.counting.measures import Balanced, FailureKinds, MetricMean, TimeToSuccess
 from comborun.reporter.counting.quality import COUNTED, DataFinding, Quality
 from comborun.reporter.json_types import Pair, Shape, limits, pair_of
+from comborun.reporter.pages.answer import answer
 from comborun.reporter.records.collector import SCHEMA_FILE
+from comborun.reporter.standing import Place, Standing, standing_of
 from comborun.reporter.statistics.proportion import Proportion
 from comborun.reporter.summary import Summary, Totals
 
@@ -36,39 +40,48 @@ KEYS: Mapping[type, str] = {
         run grid started=timing.started finished=timing.finished makespan_seconds=timing.makespan
         sequential_seconds=timing.sequential bound_seconds=timing.bound policies environments combos totals
         family=comparisons.size claims=claims.decided undecided=claims.left_open
-        comparisons=comparisons.all overall=comparisons.overall graded?=comparisons.graded failure_kinds?=kinds
-        trends? detectable=comparisons.environments means=macro_means strengths? attempts=timing.spans
+        comparisons=comparisons.all overall=comparisons.overall graded?=comparisons.graded
+        mean_differences?=comparisons.mean_differences not_worse?=comparisons.not_worse
+        losses? gates? failure_kinds?=kinds
+        trends? detectable=comparisons.environments means=macro_means strengths? looks? attempts=timing.spans
         quality canary? provenance""",
     ComboSummary: """
         policy environment unit planned completed=counts.completed successes=counts.successes
         errored=counts.errored missing=counts.missing measured?=counts.measured missing_episodes=counts.which_missing
-        success_rate=rate.rate interval=rate.interval
+        success_rate=rate.rate interval=rate.interval at_least=rate.at_least
         success_rate_of_planned=rate_of_planned.rate interval_of_planned=rate_of_planned.interval
-        bounds balanced letters retried outcome=ending.outcome cause=ending.cause warnings=ending.warnings
+        bounds balanced letters leans retried outcome=ending.outcome cause=ending.cause warnings=ending.warnings
         attempts=ending.attempts seconds=ending.seconds peak_memory_kib=ending.peak_memory
-        metrics=metrics_by_name failures time_to_success not_needed?""",
+        metrics=metrics_by_name failures time_to_success consistency? not_needed?""",
     Totals: "combos planned completed successes errored missing measured? attempts",
     Proportion: "successes n",
     Balanced: "success_rate=rate.rate interval=rate.interval successes=rate.successes n=rate.n copies each",
-    MetricMean: "mean n starts? interval percentiles",
+    MetricMean: "mean n only? starts? interval percentiles",
     FailureKinds: "field kinds other untold",
     TimeToSuccess: "field unit median=curve.median untimed",
     Comparison: f"""
         environment a b successes_a=rate_a.successes n_a=rate_a.n successes_b=rate_b.successes n_b=rate_b.n
         difference interval interval_method test {_P} better {_LEFT_OPEN} worst_difference? paired pairing so_far
-        starts_a?=rate_a.starts starts_b?=rate_b.starts sequential? prevented? facts?""",
+        starts_a?=rate_a.starts starts_b?=rate_b.starts findable? finds_nothing? sequential? prevented? facts?""",
     Overall: f"""
         a b environments mean_a mean_b difference interval {_P} better {_LEFT_OPEN}
         worst_difference? paired_environments=paired range heterogeneity facts?""",
     Graded: f"""
         metric environments a b n paired test interquartile_means=middle chance interval=chance_interval
-        {_P} {_LEFT_OPEN} more=better facts?""",
+        {_P} {_LEFT_OPEN} only_successes? more=better facts?""",
+    Loss: f"""
+        policy nominal environments rate_nominal rate difference interval {_P} decided only_completed""",
+    MeanDifference: f"metric environments a b n paired test means difference=gap interval=limits {_P} {_LEFT_OPEN}"
+    " more=better facts?",
+    NotWorse: f"a b margin environments difference interval {_P} shown=decided {_LEFT_OPEN} facts?",
     KindComparison: f"""
         kind environments?=found.environments environment?=found.environment
         {_FOUND} more=found.better""",
     Trend: "environments episodes checkpoints best=best.policy measured_again",
     EnvironmentComparisons: "environment n alone=gap in_family=gap_in_family",
     MacroMean: "policy environments episodes mean interval missing partial rank early?",
+    Standing: "measure environments places letters leaders last",
+    Place: "policy value interval",
     TimedAttempt: """
         session=session.name policy=session.policy environment=session.environment attempt=attempt.number started
         ended=attempt.ended outcome=attempt.outcome gpus=attempt.gpus peak_memory_kib=attempt.peak_memory""",
@@ -77,7 +90,14 @@ KEYS: Mapping[type, str] = {
 
 
 def report_json(summary: Summary) -> str:
-    return as_json({"$schema": SCHEMA_FILE, "schema": SCHEMA, **shape_of(Summary).write(summary)})
+    found = standing_of(summary)
+    standing = found and _standing_shape().write(found)
+    head = {"$schema": SCHEMA_FILE, "schema": SCHEMA, "answer": answer(summary), "standing": standing}
+    return as_json({**head, **shape_of(Summary).write(summary)})
+
+
+def _standing_shape() -> Shape:
+    return _or_null(shape_of(Standing))
 
 
 def report_schema() -> str:
@@ -85,6 +105,8 @@ def report_schema() -> str:
     head = {
         "$schema": {"description": "The file of this schema", "const": SCHEMA_FILE},
         "schema": {"description": "Changes when the meaning of a key does", "const": SCHEMA},
+        "answer": {"description": "Who leads and who is last, in one sentence", "type": "string"},
+        "standing": {"description": Standing.__doc__, **_standing_shape().schema},
     }
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -67,8 +67,9 @@ def _lines(summary: Summary) -> Iterator[str]:
     yield r"% Needs \usepackage{booktabs,textcomp,graphicx}; for names outside of Latin scripts xelatex or lualatex."
     if told := answer(summary):
         yield escape(told)
-    if ranked := tables.ranking(standing_of(summary)):
-        yield from _ranking(ranked)
+    standing = standing_of(summary)
+    for shown in filter(None, (tables.ranking(standing), tables.matrix(standing))):
+        yield from _ranking(shown)
     axes = summary.axes
     if axes is None:
         yield "% No combo is counted in episodes: there is no table of success rates."
@@ -171,7 +172,7 @@ def _tabular(
 def _mean(mean: MacroMean | None, *, crowded: bool) -> str:
     if mean is None or mean.mean is None or mean.interval is None:
         return escape(NOTHING)
-    return _rate(mean.mean, mean.interval, crowded=crowded)
+    return _rate(mean.mean, mean.interval, crowded=crowded) + (r"\textdagger{}" if mean.early else "")
 
 
 def _row(cells: Sequence[str]) -> str:
@@ -189,7 +190,8 @@ def _cell(combo: ComboSummary | None, summary: Summary, columns: int) -> str:
         text = rf"\boldmath{text}\unboldmath{{}}"
     starts = f" of {combo.rate.starts} starts" if combo.rate.starts else ""
     counted = "" if columns > COUNTED else f" ({escape(of(combo.rate))}{starts})"
-    return text + counted + (f"\\textsuperscript{{{escape(combo.letters)}}}" if combo.letters else "")
+    dagger = r"\textsuperscript{\textdagger{}}" if combo.leans else ""
+    return text + dagger + counted + (f"\\textsuperscript{{{escape(combo.letters)}}}" if combo.letters else "")
 
 
 def uniquely_best(combo: ComboSummary, summary: Summary) -> bool:
@@ -216,6 +218,8 @@ def _caption(summary: Summary, columns: int) -> str:
         )
     if any(combo.rate and combo.rate.starts for combo in summary.combos):
         words += " Where starts repeat, limits count each start once."
+    if any(combo.leans for combo in summary.combos):
+        words += f" {tables.LEANS}"
     if summary.macro_means:
         words += " Means weigh environments equally."
     return escape(words)

@@ -9,7 +9,8 @@ from operator import attrgetter
 from typing import Self, TypeVar
 
 from comborun.reporter.comparing.comparison import Comparison, Tested
-from comborun.reporter.comparing.graded import Graded, KindComparison
+from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDifference
+from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.counting.combo import ComboSummary, MacroMean
 from comborun.reporter.counting.measures import MetricMean
 from comborun.reporter.figures.figure import zoomed
@@ -44,13 +45,16 @@ NAMED, NAMED_LENGTH = 3, 50
 """environments in a cell, and their characters together"""
 STRENGTHS = (
     "Log-odds that an episode goes better than one of an average policy in the same environment; equal ends count half."
-    " Policies that did not meet are compared through others. The intervals cover all strengths at once."
+    " Policies that did not meet are compared through others. The intervals cover all strengths at once, with"
+    " 5 % of error of their own: beside the claims of this report, which share another 5 %."
 )
 NO_STRENGTHS = (
     "There are none: the run may stop early or is not over, policies are not connected by environments that they share,"
     " or one of them always won or always lost."
 )
+_ONLY = {"success": "successes", "failure": "failures"}
 _UNPLANNED = ", not CASM as planned"
+LEANS = "† Stopped early: the number of episodes depends on how they went, so this number leans away from the others."
 EARLY = "† Some of its environments stopped early, where the number of episodes depends on how they went."
 
 
@@ -101,7 +105,7 @@ def columns(left: str, right: str = "", last: str = "") -> list[tuple[str, str]]
     return [(head, side) for side, heads in sides for head in heads.split("|") if head]
 
 
-def _filled(table: TextTable) -> TextTable:
+def filled(table: TextTable) -> TextTable:
     """Without the columns that are empty in all rows."""
     kept = [column for column, _ in enumerate(table.columns) if any(row[column] for row in table.rows)]
     rows = [[row[column] for column in kept] for row in table.rows]
@@ -145,7 +149,34 @@ def ranking(standing: Standing | None) -> TextTable | None:
     early = f" {EARLY}" if any(place.early for place in standing.places) else ""
     counts = "k/n" if standing.environment else "environments"
     heads = columns("policy", f"{mean}|95 % interval|{counts}", f"letters|{shown[0][1]} to {shown[-1][1]} %")
-    return _filled(TextTable("Ranking", heads, rows, f"{what}{lettered}{early}"))
+    return filled(TextTable("Ranking", heads, rows, f"{what}{lettered}{early}"))
+
+
+MATRIX = 16
+"""most policies of a matrix of pairs"""
+
+
+def matrix(standing: Standing | None) -> TextTable | None:
+    """Every pair: the row's policy minus the column's; None for two policies, or too many."""
+    if standing is None or not 2 < len(standing.places) <= MATRIX or not standing.comparisons:
+        return None
+    pairs = {**standing.by_pair, **{(b, a): one for (a, b), one in standing.by_pair.items()}}
+
+    def cell(row: str, column: str) -> str:
+        found = pairs.get((row, column))
+        if found is None:
+            return "" if row == column else NOTHING
+        difference = found.difference if found.a == row else -found.difference
+        return Strong(points(difference)) if found.decided else f"({points(difference)})"
+
+    rows = [
+        [f"{number} {name}", *(cell(name, other) for other in standing.names)]
+        for number, name in enumerate(standing.names, 1)
+    ]
+    heads = columns("row minus column", "|".join(str(one) for one in range(1, len(rows) + 1)))
+    what = "in percentage points" if standing.measure == "success rate" else "as chances of more, in points"
+    note = f"Differences {what} {standing.where}; in brackets what is not decided."
+    return TextTable("Pairs", heads, rows, note)
 
 
 def forest(place: Place, axis: Sequence[tuple[float, str]]) -> str:
@@ -170,7 +201,7 @@ def means(summary: Summary) -> TextTable | None:
         return None
     ranked = any(mean.rank and mean.rank != (1, len(found)) for mean in found)
     early = f" {EARLY}" if any(mean.early for mean in found) else ""
-    return _filled(
+    return filled(
         TextTable(
             "Means over environments",
             columns("policy", "mean|95 % interval|rank|environments|episodes", "environments missing|not complete"),
@@ -224,7 +255,7 @@ def comparisons(found: Sequence[Comparison], title: str, note: str = "") -> Text
     rows = [
         [
             *(one.environment if several else "", one.a, one.b),
-            *(strong(points(one.difference), one), points_interval(one.interval)),
+            *(strong(f"{points(one.difference)}{'†' * one.leans}", one), points_interval(one.interval)),
             *(
                 holm_p(one),
                 _both(one.rate_a.n, one.rate_b.n),
@@ -235,7 +266,8 @@ def comparisons(found: Sequence[Comparison], title: str, note: str = "") -> Text
         for one in _smallest(found)
     ]
     heads = columns("environment|a|b", "a − b|95 % interval|p (Holm)|n", "test|better")
-    return _filled(TextTable(title, heads, rows, note, len(found)))
+    note = f"{note} {LEANS}".strip() if any(one.leans for one in found) else note
+    return filled(TextTable(title, heads, rows, note, len(found)))
 
 
 def graded(found: Sequence[Graded]) -> TextTable | None:
@@ -254,6 +286,44 @@ def graded(found: Sequence[Graded]) -> TextTable | None:
     )
     heads = columns("metric|environment|a|b", "a above b|95 % interval|IQM a|IQM b|p (Holm)|n", "test|more")
     return TextTable("Compared by metrics", heads, rows, note, len(found)) if rows else None
+
+
+def mean_differences(found: Sequence[MeanDifference]) -> TextTable | None:
+    rows = [
+        [
+            *(one.metric, f"all {len(one.environments)}" if one.environments[1:] else one.environments[0]),
+            *(one.a, one.b, strong(number(one.difference), one)),
+            f"[{number(one.interval[0])}, {number(one.interval[1])}]",
+            *map(number, one.means),
+            *(holm_p(one), _both(*one.n), one.test, _better(one)),
+        ]
+        for one in _smallest(found)
+    ]
+    note = (
+        "The difference of means with its 95 % t interval, each environment with the same weight; p by permutation,"
+        " adjusted by Holm in the family of the success rates."
+    )
+    heads = columns("metric|environment|a|b", "a − b|95 % interval|mean a|mean b|p (Holm)|n", "test|more")
+    return TextTable("Means of metrics compared", heads, rows, note, len(found)) if rows else None
+
+
+def losses(found: Sequence[Loss]) -> TextTable | None:
+    rows = [
+        [
+            *(one.policy, f"all {len(one.environments)} others" if one.environments[1:] else one.environments[0]),
+            *(fraction(one.rate_nominal), fraction(one.rate), strong(points(one.difference), one)),
+            *(points_interval(one.interval), holm_p(one)),
+        ]
+        for one in _smallest(found)
+    ]
+    note = (
+        "How much lower each policy's rate is than in the nominal environment, in percentage points, of independent"
+        " episodes (Barnard, Newcombe; over several environments t); p adjusted by Holm over all losses, with 5 % of"
+        " error of their own."
+    )
+    title = f"Losses from {found[0].nominal}" if found else ""
+    heads = columns("policy|environment", "nominal|here|loss|95 % interval|p (Holm)")
+    return TextTable(title, heads, rows, note, len(found)) if rows else None
 
 
 def kinds_compared(found: Sequence[KindComparison]) -> TextTable | None:
@@ -306,7 +376,7 @@ def failures(combos: Iterable[ComboSummary]) -> TextTable | None:
         rows.append([combo.policy, combo.environment, *map(str, cells)])
     kinds = [*((name, "right") for name in names), *columns("", "other kinds|not told|errored")]
     note = "Episodes, in the words of their records."
-    return _filled(TextTable("Failed episodes by kind", [*columns("policy|environment"), *kinds], rows, note))
+    return filled(TextTable("Failed episodes by kind", [*columns("policy|environment"), *kinds], rows, note))
 
 
 def metrics(combos: Sequence[ComboSummary]) -> TextTable | None:
@@ -328,8 +398,30 @@ def _metric(found: MetricMean | None) -> str:
     if found is None:
         return NOTHING
     starts = f", {found.starts} starts" if found.starts else ""
-    words, spread = f"{with_interval(found.mean, found.interval)} (n = {found.n}{starts})", found.percentiles
+    only = f", {_ONLY[found.only]} only" if found.only else ""
+    words, spread = f"{with_interval(found.mean, found.interval)} (n = {found.n}{only}{starts})", found.percentiles
     return f"{words}; {number(spread[0])} to {number(spread[1])}" if spread else words
+
+
+def consistency(combos: Iterable[ComboSummary]) -> TextTable | None:
+    found = [(combo, combo.consistency) for combo in combos if combo.consistency]
+    if not found:
+        return None
+    rows = [
+        [
+            *(combo.policy, combo.environment, str(one.starts), str(one.each), fraction(one.passes[0])),
+            *(fraction(one.passes[1]), fraction(one.passes[-1]), fraction(one.agreement), per_cent(one.interval)),
+            f"{one.always}/{one.starts - one.always - one.never}/{one.never}",
+        ]
+        for combo, one in found
+    ]
+    heads = columns("policy|environment", "starts|episodes each|pass^1|pass^2|pass^n|alike|95 % interval|a/s/n")
+    note = (
+        "Starts that were run several times. pass^k: the chance in per cent that k episodes of one start all succeed, n"
+        " being the fewest episodes of any start; alike: that two of them end alike; a/s/n: starts that always,"
+        " sometimes and never succeeded."
+    )
+    return TextTable("Consistency per start", heads, rows, note)
 
 
 # -- combos -----------------------------------------------------------------------------------------------------------
@@ -340,34 +432,44 @@ def combos(summary: Summary, shown: Sequence[ComboSummary]) -> TextTable | None:
     below = ["; ".join(filter(None, _below(combo, summary))) for combo in shown]
     rated = any(combo.counts for combo in shown)
     notes = (
-        "Rate = successes / completed episodes, with 95 % Clopper-Pearson intervals." if rated else "",
+        "Rate = successes / completed episodes, with 95 % Clopper-Pearson intervals. At least: what it exceeds with"
+        " 95 % confidence, one-sided."
+        if rated
+        else "",
         "Where episodes are errored or missing, the rate over all planned ones stands below, as if these had failed."
         if any(combo.counts.completed != combo.counts.planned for combo in shown if combo.counts)
         else "",
         "Succeeded without more means complete, and ended with exit code 0."
+        if summary.by_run
+        else ""
         if summary.planned
         else "Planned is what the records show: no plan says how many there should be.",
+        LEANS if any(combo.leans for combo in shown) else "",
     )
     heads = columns(
         "policy|environment",
-        "k/n|rate|95 % interval|letters|planned|completed|errored|missing|attempts|duration",
+        "k/n|rate|95 % interval|at least|letters|planned|completed|errored|missing|attempts|duration",
         "outcome",
     )
     rows = [[combo.policy, combo.environment, *_counted(combo), *_ended(combo, summary)] for combo in shown]
-    return _filled(TextTable("Combos", heads, rows, " ".join(filter(None, notes)), below=below)) if rows else None
+    return filled(TextTable("Combos", heads, rows, " ".join(filter(None, notes)), below=below)) if rows else None
 
 
 def _counted(combo: ComboSummary) -> list[str]:
     counts = combo.counts
     if counts is None:
-        return ["", "", "", "", _planned(combo), "", "", ""]
+        return ["", "", "", "", "", _planned(combo), "", "", ""]
     lost = [Strong(count) if count else "0" for count in (counts.errored, counts.missing)]
-    rates = [Strong(of(combo.rate)), Strong(rate(combo.rate)), interval(combo.rate), combo.letters]
+    least = NOTHING if combo.rate is None or combo.rate.at_least is None else fraction(combo.rate.at_least)
+    rates = [
+        *(Strong(of(combo.rate)), Strong(f"{rate(combo.rate)}{'†' * combo.leans}")),
+        *(interval(combo.rate), least, combo.letters),
+    ]
     return [*rates, _planned(combo), str(counts.completed), *lost]
 
 
 def _ended(combo: ComboSummary, summary: Summary) -> list[str]:
-    if not summary.planned:
+    if not summary.by_run:
         return [""] * 3
     end = combo.ending
     warned = " warned" if end.outcome is Outcome.SUCCEEDED and end.warnings else ""
@@ -382,7 +484,7 @@ def _planned(combo: ComboSummary) -> str:
 def _below(combo: ComboSummary, summary: Summary) -> Iterator[str]:
     """Why it ended, unless it ended as it should; and which planned episodes have no verdict."""
     end, counts = combo.ending, combo.counts
-    if summary.planned and not (end.clean and end.outcome is Outcome.SUCCEEDED):
+    if summary.by_run and not (end.clean and end.outcome is Outcome.SUCCEEDED):
         yield end.cause
     if counts is None or counts.completed == counts.planned:
         return

@@ -10,10 +10,12 @@ from comborun.reporter.comparing.orders import Trend
 from comborun.reporter.counting.quality import NAMED
 from comborun.reporter.pages.answer import answer
 from comborun.reporter.summary import Summary
-from comborun.reporter.text import duration, fraction
+from comborun.reporter.text import duration, fraction, p_value, points
 from comborun.rules.vocabulary import Completeness, Outcome
 from comborun.text import several
 
+LOOKS = 6
+"""earlier looks that are told with their number of episodes"""
 REASONS = 3
 """reasons why comparisons are not paired that are told"""
 
@@ -22,8 +24,14 @@ def sentences(summary: Summary) -> tuple[str, ...]:
     """The answer, then the state of the whole run, the most serious first."""
     return (
         *filter(None, (answer(summary),)),
+        *_gates(summary),
+        *_looks(summary),
         *_canary(summary),
-        *(() if summary.timing.over else ("Not all sessions had ended when this report was made.",)),
+        *(
+            ()
+            if summary.timing.over or not summary.by_run
+            else ("Not all sessions had ended when this report was made.",)
+        ),
         *_episodes(summary),
         *_early(summary),
         *(_trend(one, summary) for one in summary.trends),
@@ -31,6 +39,30 @@ def sentences(summary: Summary) -> tuple[str, ...]:
         *summary.differences,
         *_times(summary),
     )
+
+
+def _gates(summary: Summary) -> Iterator[str]:
+    for gate in summary.gates:
+        p = (
+            f", p {p_value(gate.p)} (Holm over {several(len(summary.gates), 'condition')})"
+            if gate.p is not None
+            else ""
+        )
+        size = ""
+        if gate.value is not None:
+            size = f": {points(gate.value)} points" if gate.against else f": {fraction(gate.value)} %"
+        word = "shown" if gate.holds else "NOT shown"
+        yield f"Condition {word}: {gate.condition}{size}{p}{gate.why and f' ({gate.why})'}."
+
+
+def _looks(summary: Summary) -> Iterator[str]:
+    if earlier := summary.looks[:-1]:
+        counts = [*map(str, earlier)] if len(earlier) <= LOOKS else [str(earlier[0]), "...", str(earlier[-1])]
+        yield (
+            f"This is look {len(earlier) + 1} at a folder that grows: earlier reports here had {', '.join(counts)}"
+            " completed episodes. Each look errs up to 5 % of the time by itself, together they err more often; the"
+            " number of episodes must not depend on what a look shows. `stop_early` in a grid allows looks."
+        )
 
 
 def _canary(summary: Summary) -> Iterator[str]:
@@ -119,7 +151,7 @@ def _sessions(summary: Summary) -> Iterator[str]:
     """Outcomes other than success, and training, which has nothing but an outcome."""
     others = (combo.ending.words for combo in summary.combos if combo.ending.outcome is not Outcome.SUCCEEDED)
     bad = [f"{count} {words}" for words, count in Counter(others).items()]
-    if summary.planned and bad:
+    if summary.by_run and bad:
         yield f"Outcomes other than succeeded: {', '.join(bad)}."
     if steps := sum(combo.unit == "step" for combo in summary.combos):
         yield f"{several(steps, 'combo')} counted in steps: outcome and duration, no rate."
@@ -143,8 +175,8 @@ def methods(summary: Summary) -> str:
         " first such line within an attempt. Completed episodes have a verdict, success or failure. Errored ones ran,"
         " but their program gave none; missing ones were planned and left no record. Neither enters the rate."
     )
-    outcomes = "A session's outcome follows from its records, not from its exit code."
-    return " ".join((counting, *_comparisons(summary), *_graded(summary), outcomes))
+    outcomes = "A session's outcome follows from its records, not from its exit code." if summary.by_run else ""
+    return " ".join(filter(None, (counting, *_comparisons(summary), *_graded(summary), outcomes)))
 
 
 def _comparisons(summary: Summary) -> Iterator[str]:
@@ -183,6 +215,12 @@ def _comparisons(summary: Summary) -> Iterator[str]:
             " randomization test stratified by environment and a t interval (Agresti-Coull variances). One half of the"
             " error belongs here, the other to comparisons within environments (weighted Holm). Ranks are those that"
             " this leaves open for all policies at once."
+        )
+    if margins := summary.comparisons.not_worse:
+        yield (
+            f"That a policy is not worse than another by {100 * margins[0].margin:g} points is tested in the same"
+            " family, in both directions: by the limits of Clopper-Pearson in one environment (Zou-Donner), by a t test"
+            " over several; equivalent means both directions."
         )
     if any(combo.rate and combo.rate.starts for combo in summary.combos):
         yield "Where episodes started from the same seed or state, each start counts once, at its mean."
@@ -240,6 +278,11 @@ def _graded(summary: Summary) -> Iterator[str]:
     if summary.kinds:
         yield (
             f"Failure kinds are compared as success rates are, with 5 % of their own (Holm over {len(summary.kinds)})."
+        )
+    if summary.strengths:
+        yield (
+            "Bradley-Terry strengths have simultaneous 95 % intervals (Bonferroni), apart from the family of the"
+            " comparisons: either may err 5 % of the time."
         )
     if summary.trends:
         yield (

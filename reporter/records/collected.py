@@ -154,6 +154,9 @@ class Collected:
     canary: Canary | None = None
     """how some episodes went when they ran alone once more"""
 
+    by_run: bool = False
+    """whether it is a run's directory, not a folder of results"""
+
     @property
     def runs(self) -> dict[Combo, dict[str, range]]:
         """Of each combo with several runs side by side, their episodes."""

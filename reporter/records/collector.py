@@ -65,7 +65,7 @@ class RecordCollector:
         """Read one file. `expected`: the grid names it, so it is a fault if its format is not known."""
         at = PurePosixPath(context.path)
         ordered = bool(context.identity.episode.word)
-        own = ordered or context.identity.episode.names
+        own = ordered or context.identity.episode.names or context.rules.named
         group = f"{context.session}:{context.attempt}" if own else str(at.parent)
         if ordered or rebuild(at.name):
             context = replace(context, first=context.first + self._rebuilt[group])

@@ -27,6 +27,7 @@ from comborun.rules.results.fields import (
     RefusedError,
     ResultRules,
     integer,
+    of_sibling,
     read_row,
 )
 from comborun.rules.results.rates import Count
@@ -164,7 +165,10 @@ class Reading:
         alike = order is None and context.path == self.path
         if alike and self.take_alike(context, line, [value]):
             return
-        asked = context.identity.episode
+        identity = context.identity
+        if of_sibling(value, identity):
+            return
+        asked = identity.episode
         if order is None and asked.word:
             order = context.first + len(self.records)
         known = len(self.defects)

@@ -186,7 +186,7 @@ def detectable_gap(n: int, alpha: float) -> float | None:
         # (z(1 - alpha/2) + z(power))^2 = d^2 / (2 p q / n) with p = (1 + d)/2 and q = (1 - d)/2, solved for d.
         square = (quantile(1 - alpha / 2) + quantile(POWER)) ** 2 / n / 2
         return sqrt(square / (1 + square))
-    needed = _wins_needed(n, alpha)
+    needed = wins_needed(n, alpha)
     low, high = 0.0, 1.0
     while high - low > 1e-6:
         gap = (low + high) / 2
@@ -194,7 +194,8 @@ def detectable_gap(n: int, alpha: float) -> float | None:
     return high
 
 
-def _wins_needed(n: int, alpha: float) -> Sequence[int]:
+@lru_cache(maxsize=256)
+def wins_needed(n: int, alpha: float) -> tuple[int, ...]:
     """For 0 .. n pairs with different outcomes, how many one policy must win; one more than all if none suffice."""
     from scipy.special import bdtrc
 
@@ -202,7 +203,7 @@ def _wins_needed(n: int, alpha: float) -> Sequence[int]:
     for different in range(1, n + 1):
         enough = 2 * bdtrc(wins[-1] - 1, different, 0.5) <= alpha
         wins.append(wins[-1] + (not enough))
-    return wins
+    return (*wins,)
 
 
 def _mcnemar_power(gap: float, wins: Sequence[int]) -> float:

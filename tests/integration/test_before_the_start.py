@@ -14,8 +14,8 @@ import pytest
 from box import until
 from desk import Desk
 
+from comborun.api.launching import start_run
 from comborun.api.named import GridChoice, HostChoice
-from comborun.cli.launch import start_run
 from comborun.remote.launching import LaunchRequest
 from comborun.remote.transport import Completed, LocalTransport
 from comborun.text import MIB
@@ -165,7 +165,7 @@ def test_a_launch_is_four_round_trips_and_at_most_two_more_that_ship(
 ) -> None:
     for name, value in desk.environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("comborun.cli.options.LocalTransport", Counting)
+    monkeypatch.setattr("comborun.api.named.LocalTransport", Counting)
     where = HostChoice(transport="ssh")
     counts = []
     for text in (GRID, GRID, re.sub("sync: .*\n", "", GRID)):

@@ -94,6 +94,7 @@ class Seen:
     started: float | None = NOW - 100
     life: str = "running"
     claimed: bool = True
+    closing: bool = False
     stalled: float | None = None
     problems: tuple[Fact, ...] = ()
     wrong_gpu: str = ""
@@ -102,6 +103,7 @@ class Seen:
     counts: tuple[int, int] = (0, 0)
     log: bytes | None = b""
     changed: float = NOW - 1
+    written: float | None = None
     end: dict[str, object] | None = None
     first: int = 0
     size: int | None = None
@@ -126,7 +128,7 @@ class Seen:
             counts |= {"why": self.why} if self.countable else {"why": self.why, "countable": 0}
             told |= {"claimed": self.claimed, "live": _filled(counts), "problems": data_of(self.problems)}
             told |= {"stalled": self.stalled, "ending": self.ending, "wrong_gpu": self.wrong_gpu}
-            told |= {"verdict": data_of(self.verdict)}
+            told |= {"verdict": data_of(self.verdict), "written": self.written, "closing": self.closing}
         if self.log is not None:
             size = len(self.log) if self.size is None else self.size
             told |= {"log_size": size, "log_changed": self.changed, "tail": len(self.log[-TAIL:])}

@@ -14,7 +14,7 @@ from comborun.host.system.ownership import Root, roots
 from comborun.host.verb_errors import BUSY, NO_RUN, Refusal, unwritable
 from comborun.rules import records
 from comborun.rules.host import Denial
-from comborun.rules.names import RunLayout, bare, window
+from comborun.rules.names import TOGETHER, RunLayout, bare, window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ class Timing:
         """without progress until a session without `stall_after` is shown as stalled"""
         self.grace_s = process.setting("COMBORUN_GRACE_S", 5.0)
         """for the processes that a command leaves behind"""
+        self.left_s = process.setting("COMBORUN_LEFT_S", 60.0)
+        """for such processes to write something, if the command ended well before its work was done"""
         self.server_grace_s = process.setting("COMBORUN_SERVER_GRACE_S", 10.0)
         """for a program to notice that its model server is gone"""
         self.answer_s = process.setting("COMBORUN_ANSWER_S", 5.0)
@@ -74,6 +76,8 @@ class Attempt:
         """session.json"""
         self.grant: dict[str, str] = {}
         self.first = self.count = 0
+        self.together: list[str] = []
+        """the sessions that share its process, in the order of this start; empty: it is a session by itself"""
         self.rules: judging.Rules
         self.port = ""
         self.kills = ""
@@ -95,6 +99,8 @@ class Attempt:
             raise Refusal(NO_RUN, Denial.UNREADABLE, path=path) from None
         self.grant = grant
         self.rules = judging.Rules(self.data.get("judging", {}), self.first, self.count)
+        named = self.data.get(TOGETHER)
+        self.together = list(records.texts(grant, TOGETHER) or named) if isinstance(named, list) else []
         first, count = records.integer(grant, "first"), records.integer(grant, "count")
         if self.rules.ranged and first is not None and first >= 0 and count and count > 0:
             self.first, self.count = first, count  # only the missing tail

@@ -6,6 +6,7 @@ import signal
 import time
 
 from comborun.host.record import judging
+from comborun.host.record.run_directory import stopping
 from comborun.host.supervise.attempt import StopSequence
 from comborun.host.supervise.ending import Finishing
 from comborun.host.supervise.window import Window
@@ -52,12 +53,26 @@ class RunningCommand:
         self._events = events
         self._begin = begin
         self._begun = files.write(attempt.at.begin, begin)
+        if attempt.together:
+            self._begin_first()
         self._window = Window(place.shown, skips=place.engine != "none")
         self._watch: Watch | Health | None = None
         self._stop_sequence = StopSequence(attempt)
         self._verdict: Verdict | None = None
         self.interrupted: Fact | None = None
         """who told the supervisor to end"""
+
+    def _begin_first(self) -> None:
+        """Make the attempts of the sessions that its process begins with."""
+        from comborun.host.record.together import Process
+        from comborun.rules.endings.together import Start
+
+        own = Process(self._attempt.at, self._attempt.together)
+        try:
+            for name in Start(own.names, (), (), own.ranks).first():
+                own.begin(name)
+        except OSError as error:  # they follow at its end
+            complain(f"session: {self._attempt.name}: {error}")
 
     def until_ended(self, display: Display | None) -> int:
         """Show the log, watch the command and forward signals until it ends; returns its exit code."""
@@ -79,9 +94,33 @@ class RunningCommand:
             if time.monotonic() >= look_again:
                 look_again = time.monotonic() + every
                 self._once_in_a_while()
+        if self._events.status[pid] == 0:
+            self._follow_children(display.server if display else 0)
         if display:
             display.reaped(self._events.status)
         return self._events.status[pid]
+
+    def _follow_children(self, ours: int) -> None:
+        """Go on while processes that the command has left write, and its evidence is not complete: a launcher that
+        returns at once. `ours`: the display, or 0.
+        """
+        attempt = self._attempt
+        left = descendants.Leftovers(attempt.marker, self._events.until, attempt.roots)
+        if self._verdict or not {*left.find()} - {ours}:
+            return
+        watch = self._watch = self._watch or watch_over(attempt)
+        files.append(attempt.at.follows)
+        quiet_s, written, last = attempt.timing.left_s, False, time.monotonic()
+        while not (self.interrupted or stopping(attempt.at)) and {*left.find()} - {ours} and watch.lacks_evidence():
+            now = time.monotonic()
+            if watch.wrote():
+                written, last = True, now
+            if now - last >= (attempt.data.get("stall_s") or quiet_s if written else quiet_s):
+                return
+            self._events.wait(min(now + 1.0, self._window.deadline), self._window.descriptors())
+            self._forward()
+            self._window.show()
+            self._once_in_a_while()
 
     def finish(self, code: int, display: Display | None, missing: Fact | None) -> None:
         """Report the free slot first, because another session may wait for it. Then judge, and write the end.

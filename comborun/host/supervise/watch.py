@@ -23,6 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterable
 
+    from comborun.host.record.together import WatchedProcess
     from comborun.host.supervise.attempt import Attempt, Verdict
     from comborun.rules.facts import Fact
     from comborun.rules.names import AttemptLayout
@@ -148,6 +149,15 @@ class PollingWatch:
         self.close()
         return reached
 
+    # After the end of the command, while processes that it started go on
+
+    def lacks_evidence(self) -> bool:
+        return False
+
+    def wrote(self) -> bool:
+        """Whether results or the log have changed since the last look."""
+        return False
+
     def close(self) -> None:
         """Stop watching: the command has ended, or will."""
         self.over = True
@@ -160,7 +170,13 @@ class Watch(PollingWatch):
         hang, stall, most = data.get("hang_s", 120), data.get("stall_s", 0), data.get("max_s", 0)
         limits = progress.Limits(hang=hang, stall=stall, most=most, tell=attempt.timing.stalled_s)
         self._course = progress.ProgressWatch(limits, progress.Repetition(data.get("unit", ""), attempt.count))
-        self._judging = judging.Watched(attempt.at, attempt.rules) if "judging" in data else None
+        self._judging: judging.Watched | WatchedProcess | None = None
+        if attempt.together:
+            from comborun.host.record.together import Process, WatchedProcess
+
+            self._judging = WatchedProcess(Process(attempt.at, attempt.together), attempt.rules)
+        elif "judging" in data:
+            self._judging = judging.Watched(attempt.at, attempt.rules)
         self._changes = _Changes(attempt.at, self._judging)
         self._memory_mib = data.get("memory_mib", 0)
         """MiB of main memory that it may hold; 0: no limit"""
@@ -176,6 +192,13 @@ class Watch(PollingWatch):
             return None
         self._look()
         return self.end(self._judge())
+
+    def lacks_evidence(self) -> bool:
+        return self._judging is not None and not self._judging.complete()
+
+    def wrote(self) -> bool:
+        results = self._changes.of_results(now=True)
+        return self._changes.of_log(self._course.repetition) is not None or results
 
     def _look(self) -> None:
         course, elapsed = self._course, self.elapse()
@@ -240,7 +263,7 @@ class Watch(PollingWatch):
 class _Changes:
     """Finds data that was written since the last look."""
 
-    def __init__(self, at: AttemptLayout, judging: judging.Watched | None) -> None:
+    def __init__(self, at: AttemptLayout, judging: judging.Watched | WatchedProcess | None) -> None:
         self._at = at
         self._judging = judging
         self._pace = Pace()

@@ -130,13 +130,15 @@ def _tasks(file: Whole, tasks: object, taken: Counter[str]) -> Iterator[Entry]:
     stride = max((len(_successes(task)) for task in tasks), default=0)
     for position, task in enumerate(tasks):
         named = _named(file, task.get(GROUP) if isinstance(task, dict) else None)
-        place = file.identity.environment or next(iter(named.values()), "")
+        rows = [{**named, **row} for row in _task_rows(task, file.identity.verdict_key)] if _successes(task) else []
+        place = next(iter(named.values()), "") or file.identity.environment or ""
+        if rows and file.identity.rules.named:  # a task of the group may be an environment by itself
+            place = str(file.identity.environment_field.find(rows[0]))
         first, taken[place] = taken[place] * stride, taken[place] + 1
-        if not _successes(task):
+        if not rows:
             yield 0, RefusedError(NO_RECORD, "task_without_successes", entry=position), None, None
-            continue
-        for index, row in enumerate(_task_rows(task, file.identity.verdict_key), first):
-            yield 0, indexed({**named, **row}, file.identity), None, index
+        for index, row in enumerate(rows, first):
+            yield 0, indexed(row, file.identity), None, index
 
 
 def _successes(task: object) -> list[Any]:
@@ -173,7 +175,7 @@ def _episodes(file: Whole, episodes: object) -> Iterator[Entry]:
 
 def _named(file: Whole, group: object) -> dict[str, str]:
     """The environment that a group of tasks names, if nothing else names it."""
-    known = file.identity.environment is not None or not isinstance(group, str) or not group
+    known = not file.identity.asks_environment or not isinstance(group, str) or not group
     return {} if known else {file.identity.environment_field.name: str(group)}
 
 

@@ -213,7 +213,8 @@ class PrintedTuples(LogLines):
     def _take(self, line: int, value: list[Any], rate: str | None) -> Iterator[Entry]:
         environment, successes = value[0], value[1]
         values = value[2] if len(value) > 2 and isinstance(value[2], dict) else {}
-        same = {} if self.identity.environment else {self.identity.environment_field.name: environment}
+        known = self.identity.environment and not self.identity.asks_environment
+        same = {} if known else {self.identity.environment_field.name: environment}
         columns = {name: one for name, one in values.items() if isinstance(one, list) and len(one) == len(successes)}
         for name in values.keys() - columns.keys():
             yield line, NOTHING, Fact("field_of_other_length", field=name[:TEXT_MOST]), None

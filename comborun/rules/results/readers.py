@@ -282,7 +282,8 @@ class JobLines(JsonLines):
         episode = "episode" if self._numbered else identity.episode
         super().__init__(identity.by(success="success", episode=episode), path, decoded)
         self._built = rebuild(path.rpartition("/")[2])
-        self._numbers: dict[tuple[int, int], int] = {}
+        self._numbers: dict[str, dict[tuple[int, int], int]] = {}
+        """by job"""
         self._copies: set[int] = set()
         self._taken = 0
 
@@ -292,7 +293,7 @@ class JobLines(JsonLines):
         self._taken += 1
         row = dict(value, success=job_success(value))
         job, field, copy = value.get(JOB), self.identity.environment_field, integer(value.get(COPY))
-        if isinstance(job, str) and self.identity.environment is None and field.find(row) is MISSING:
+        if isinstance(job, str) and self.identity.asks_environment and field.find(row) is MISSING:
             row[field.name] = job
         if copy is not None:
             self._copies.add(copy)
@@ -306,7 +307,8 @@ class JobLines(JsonLines):
         order = integer(value.get(ORDER))
         if copy is None or order is None:
             return self._line, row, remark, None
-        number = self._numbers.setdefault((copy, order), len(self._numbers))  # a repeated row gets the same number
+        known = self._numbers.setdefault(str(job) if self.identity.rules.named else "", {})
+        number = known.setdefault((copy, order), len(known))  # a repeated row gets the same number
         return self._line, indexed(row, self.identity), remark, number
 
     @property

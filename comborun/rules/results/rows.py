@@ -5,7 +5,15 @@ from __future__ import annotations
 from comborun.rules.results.caught import ASIDE
 from comborun.rules.results.codings import Coding
 from comborun.rules.results.counts import UNCLEAR_COMMA
-from comborun.rules.results.fields import NAMES_ANOTHER, RefusedError, order_of, read_row
+from comborun.rules.results.fields import (
+    ENVIRONMENT,
+    NAMES_ANOTHER,
+    RefusedError,
+    names_sibling,
+    of_sibling,
+    order_of,
+    read_row,
+)
 from comborun.rules.results.rates import Count
 from comborun.rules.results.readers import NOTHING, SAMPLES, JobLines
 from comborun.rules.results.repeats import Kept, key_of
@@ -90,12 +98,15 @@ class Rows:
         if isinstance(value, RefusedError):
             self._refuse(value, line)
         elif isinstance(value, Count):
-            self.counted.append(value)
+            self._count(value, line)
         else:
             self._row(line, value, order)
 
     def _row(self, line: int, value: object, order: int | None) -> None:
         identity = self.reader.identity
+        if of_sibling(value, identity):
+            self.rows -= 1
+            return
         number = self.taken if self.ordered else order_of(value, order, identity)
         if identity.episode.names and isinstance(value, dict):
             try:
@@ -120,6 +131,15 @@ class Rows:
             self.kept.add(record.index, value)
         if known.get(record.index) is None:
             known[record.index] = record.verdict
+
+    def _count(self, counted: Count, line: int) -> None:
+        identity = self.reader.identity
+        if names_sibling(counted.environment, identity):
+            self.rows -= 1
+        elif identity.rules.named and not counted.environment:  # a total of several environments
+            self._refuse(RefusedError(ENVIRONMENT, "names_none", kind=ENVIRONMENT), line)
+        else:
+            self.counted.append(counted)
 
     def _refuse(self, refused: RefusedError, line: int) -> None:
         self.refused.setdefault(refused.reason, Refusals()).add(refused, line)

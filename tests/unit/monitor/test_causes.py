@@ -6,7 +6,7 @@ from typing import Any
 
 from monitor_stage import HOST, NOW, Seen, a_hold, a_plan, a_session, a_view, a_wait, an_answer, picture, status_of
 
-from comborun.monitor.causes import SharedCause, shared_causes, summary, to_document
+from comborun.monitor.causes import RunCauses, SharedCause, shared_causes
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact, data_of
@@ -36,7 +36,7 @@ def test_sessions_that_ended_by_the_same_line_share_a_cause_though_names_and_num
     )
     assert [one.names for one in found] == [("lift_act", "stack_act", "wipe_pi0"), ("pour_act",)]
     assert found[0].words == "KeyError: 'lift'"
-    assert summary(found).fields == {"causes": 2, "sessions": 4}
+    assert RunCauses("run", (), found).summary.fields == {"causes": 2, "sessions": 4}
 
 
 def test_out_of_memory_is_one_cause_whatever_each_library_says() -> None:
@@ -70,7 +70,7 @@ def test_a_session_that_stalls_now_is_a_cause_and_one_that_goes_well_is_not() ->
     (one,) = causes(Seen("lift_act", stalled=NOW - 300), Seen("stack_act"), Seen("pour_act").ended(records=100))
     assert one.names == ("lift_act",)
     assert one.step.code == "look_at_stalled"
-    assert to_document(one)["commands"][1]["command"].startswith("combo attach lift_act")
+    assert RunCauses("run", (), (one,)).answer.causes[0].commands[1].command.startswith("combo attach lift_act")
 
 
 def test_a_line_of_the_log_that_the_note_quotes_is_shown_once() -> None:

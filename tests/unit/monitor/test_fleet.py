@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from comborun.errors import HostError
 from comborun.monitor import fleet as fleet_module
-from comborun.monitor.fleet import Fleet, FleetRow, to_document
+from comborun.monitor.fleet import Fleet, FleetRow, answer
 from comborun.monitor.fleet_table import table
 from comborun.remote.runs import GpuUser, Launch, Run, remember
 
@@ -91,7 +91,7 @@ def test_a_frozen_host_is_shown_as_last_seen_and_no_other_waits_for_it(frozen: t
     (late,) = [row for row in fleet.rows() if row.host == "frozen"]
     assert late.run.id == "frozen-20260102T000000Z-00aa"
     assert late.age is not None
-    assert (fleet.answered, to_document(late)["reachable"]) == (False, False)
+    assert (fleet.answered, answer(late).reachable) == (False, False)
     frozen.set()
     until(fleet, lambda: fleet.answered)
     assert [row.age for row in fleet.rows()] == [None, None]

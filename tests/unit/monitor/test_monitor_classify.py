@@ -12,6 +12,10 @@ from comborun.model.codec import as_data
 from comborun.monitor.document import answer
 from comborun.monitor.screen import changes
 from comborun.monitor.status import RunStatus, SessionStatus
+from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.facts import Fact
+from comborun.rules.facts import data_of as facts_data
+from comborun.rules.results.counts import NO_EPISODE, NO_MATCH
 from comborun.rules.vocabulary import Life, Outcome
 
 SESSION = a_session("act", "grass")
@@ -55,6 +59,16 @@ def test_life_and_outcome_follow_from_the_files_and_from_what_lives(
     assert (session.idle is not None) == (session.alive and life is not Life.STARTING)
 
 
+def test_counts_of_states_add_up_and_no_more_run_than_there_are_slots() -> None:
+    """The slot of a session is free before its end is on record."""
+    plan = a_plan([a_session("act", f"scene{at}") for at in range(8)], parallel=2)
+    names = [one.name for one in plan.sessions]
+    seen = [*(Seen(name, closing=True) for name in names[:4]), *(Seen(name) for name in names[4:6])]
+    status = status_of(a_view(plan), an_answer(*seen, slots=2))
+    assert status.counts() == {"ending": 4, "running": 2, "queued": 2}
+    assert len(status.busy) == status.slots
+
+
 def test_what_runs_shows_its_progress_and_its_times() -> None:
     session = only(Seen("grass_act", counts=(62, 55), log=b"episode 61\n", changed=NOW - 14))
     assert (session.done, session.planned, session.successes) == (62, 100, 55)
@@ -62,6 +76,8 @@ def test_what_runs_shows_its_progress_and_its_times() -> None:
     ended = only(Seen("grass_act").ended(records=100, successes=91, ended=NOW - 40))
     assert (ended.done, ended.successes, ended.seconds) == (100, 91, 60)
     assert only(Seen("grass_act", log=None)).idle == 100, "without a log it is idle since its start"
+    assert only(Seen("grass_act", changed=NOW - 60, written=NOW - 2)).idle == 2, "its newest record counts, too"
+    assert only(Seen("grass_act", changed=NOW - 3, written=NOW - 90)).idle == 3
 
 
 def test_an_attempt_that_goes_on_adds_to_what_was_done_before_it() -> None:
@@ -215,3 +231,16 @@ def test_a_log_tells_the_event_in_one_line_and_once() -> None:
     anew = changes(after, of_many(gone("stairs"), gone("maze"), Seen("maze_act", 2), restarted=True))
     assert any(line.endswith("● maze_act: running, attempt 2") for line in anew)
     assert not [line for line in anew if "started again" in line]
+
+
+def test_no_reason_about_results_hides_the_error_that_ended_a_program() -> None:
+    log_says = facts_data([fact(Evidence.LOG_SAYS, said="KeyError: 'cup'")])
+    crash = {"code": 1, "class": "error", "ending": log_says}
+    nothing = facts_data([Fact(NO_EPISODE, files=["log.txt"], count=1)])
+    crashed = only(Seen("grass_act").ended("exited", "none", facts=nothing, **crash))
+    assert not crashed.reasons
+    partly = facts_data([Fact(NO_MATCH, patterns=["*.csv"], files=["a.txt"], count=1)])
+    other = only(Seen("grass_act").ended("exited", "none", facts=partly, **crash))
+    assert other.remark.index("KeyError") < other.remark.index("*.csv")
+    well = only(Seen("grass_act").ended("exited", "none", facts=nothing))
+    assert [one.code for one in well.reasons] == [NO_EPISODE]

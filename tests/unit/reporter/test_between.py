@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from scipy.stats import binomtest
 
 from comborun.cli import combo
 from comborun.errors import UserError
-from comborun.reporter.collect import collect_run
+from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.pages.between import Between, compare_runs, render_between
 
 Marks = dict[tuple[str, str], str]
@@ -118,3 +120,72 @@ def test_another_driver_or_code_and_what_was_not_committed_is_noted(tmp_path: Pa
     (changed,) = (note for note in notes if "uncommitted" in note)
     assert "the folder on the host had uncommitted changes when after-" in changed
     assert len(notes) == 4
+
+
+def folder(path: Path, verdicts: dict[str, Sequence[object]], **fields: object) -> Path:
+    """Results of policy A: environment -> an episode for each verdict."""
+    path.mkdir()
+    rows = [
+        {"policy": "A", "environment": environment, "episode": at, "seed": at, "success": verdict, **fields}
+        for environment, found in verdicts.items()
+        for at, verdict in enumerate(found)
+    ]
+    (path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def of_folders(before: Path, after: Path) -> Between:
+    return compare_runs(collect_folder(before), collect_folder(after))
+
+
+def test_a_second_folder_with_fewer_records_decides_nothing_by_them(tmp_path: Path) -> None:
+    found = of_folders(
+        folder(tmp_path / "old", {"s": [at % 3 > 0 for at in range(90)]}), folder(tmp_path / "new", {"s": [True] * 20})
+    )
+    ((_, one),) = found.rows
+    assert one.only_completed
+    assert one.unknown == (70, 0)
+    assert any("new has 20 records in s and old has 90" in sentence for sentence in found.sentences)
+
+
+def test_episodes_without_a_verdict_and_findings_are_told(tmp_path: Path) -> None:
+    verdicts = [None if at < 12 else at % 2 == 0 for at in range(60)]
+    found = of_folders(
+        folder(tmp_path / "old", {"s": [at % 2 == 0 for at in range(60)]}), folder(tmp_path / "new", {"s": verdicts})
+    )
+    assert any("12 of new" in sentence for sentence in found.sentences)
+    document = json.loads(render_between(found)["comparison.json"])
+    assert document["comparisons"][0]["unknown"] == [12, 0]
+    with (tmp_path / "new" / "rows.jsonl").open("a") as file:
+        file.write("no JSON\n")
+    found = of_folders(tmp_path / "old", tmp_path / "new")
+    assert [one.where.split(":")[0] for one in found.findings] == ["new"]
+    pages = {name: text.decode() for name, text in render_between(found).items()}
+    assert all("not JSON" in text for text in pages.values())
+
+
+def test_doubled_and_broken_results_say_why_nothing_is_compared(tmp_path: Path) -> None:
+    old = folder(tmp_path / "old", {"s": [True, False] * 10})
+    doubled = folder(tmp_path / "new", {"s": [True, False] * 10})
+    rows = (doubled / "rows.jsonl").read_text()
+    other = {"true": "false", "false": "true"}
+    (doubled / "rows.jsonl").write_text(rows + re.sub("true|false", lambda found: other[found[0]], rows))
+    with pytest.raises(UserError, match="2 rows per episode"):
+        of_folders(old, doubled)
+
+
+def test_a_condition_that_only_one_run_tells_is_named(tmp_path: Path) -> None:
+    verdicts = {"s": [True, False] * 20}
+    found = of_folders(folder(tmp_path / "old", verdicts), folder(tmp_path / "new", verdicts, max_steps=900))
+    ((_, one),) = found.rows
+    assert [(fact.code, fact.text("field")) for fact in one.facts] == [("field_of_one_side", "max_steps")]
+
+
+def test_over_several_environments_both_runs_are_compared_by_their_means(tmp_path: Path) -> None:
+    worse = {name: [at % 4 == 0 for at in range(40)] for name in "xyz"}
+    better = {name: [at % 4 > 0 for at in range(40)] for name in "xyz"}
+    found = of_folders(folder(tmp_path / "old", worse), folder(tmp_path / "new", better))
+    ((policy, one),) = found.overall
+    assert (policy, one.environments, one.mean_b, one.mean_a) == ("A", 3, 0.25, 0.75)
+    assert one.better == "new"
+    assert "better in 3 of 3" in found.answer

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterable, Mapping
+from math import sqrt
 from pathlib import Path
+from statistics import fmean, variance
 from typing import Any
 
 import pytest
+from scipy import stats
 
 from comborun.reporter.collect import collect_folder
 from comborun.reporter.pages.between import compare_runs, render_between
@@ -169,7 +172,18 @@ def test_a_seed_is_no_metric(tmp_path: Path) -> None:
 def test_a_seed_for_each_run_says_nothing_of_starts(tmp_path: Path, length: int, seed: Callable[[int], object]) -> None:
     found = compared(tmp_path, lambda _, at: {"seed": seed(at // length), "reward": at % 7}, 3 * length)
     assert (found["paired"], found["n_a"], "starts_a" in found) == (False, 3 * length, False)
-    assert "seeds_of_runs" in codes(found)
+    assert "seeds_of_runs_or_starts" in codes(found)
+    assert found["p"] >= of_seeds(found, length)
+
+
+def of_seeds(found: Mapping[str, Any], length: int) -> float:
+    """p of the rates of three seeds, with two degrees of freedom; the same rows as `rows` makes."""
+    drawn = random.Random(5)
+    rates = [[fmean(drawn.random() < rate for _ in range(length)) for _ in range(3)] for rate in RATES.values()]
+    a, b = rates
+    t = (fmean(a) - fmean(b)) / sqrt((variance(a) + variance(b)) / 3)
+    assert found["difference"] == pytest.approx(fmean(a) - fmean(b))
+    return float(2 * stats.t.sf(abs(t), 2)) * (1 - 1e-9)
 
 
 def test_seeds_that_verdicts_go_with_are_starts_also_in_a_row(tmp_path: Path) -> None:

@@ -1,0 +1,158 @@
+"""Numbers that measure nothing: identifiers, and values that stand for "none". Settled over all combos. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from comborun.model.attempt import EpisodeRecord, metric_columns
+from comborun.model.work import grouped
+from comborun.rules.facts import Fact
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_IDENTIFIER = re.compile(
+    r"(?:^|[_./ ])(?:p?pid|port|rank|worker|gpu|device|thread|ids?|idx|index|uid|timestamp|trial|run|attempt|seed"
+    r"|global_step|line|shard|instance|init_state)(?:_?(?:id|idx|index|num|number))?$",
+    re.IGNORECASE,
+)
+_TIME = re.compile(r"time|steps?|length|duration|seconds|frames|(?:^|_)(?:len|t|s|ms)$", re.IGNORECASE)
+_SIGNED = re.compile(r"reward|return|score|delta|diff|error|offset|gain|improvement", re.IGNORECASE)
+"""measurements that can be negative; of them -1 is a value like others"""
+CLOCK = (1e9, 4e9)
+"""seconds since 1970, from 2001 to 2096; milliseconds, micro- and nanoseconds are this in thousands"""
+HUGE = 1e6
+"""a power of ten from here on, far above all else, is no measurement"""
+ROWS = 10
+"""fewest values that grow by the same step and so count rows"""
+DISTINCT = 3
+"""fewest different values beside -1, if that stands for "none": verdicts as 1 and -1 are values"""
+_LARGEST = {float(2**bits - 1) for bits in (31, 32, 63, 64)}
+
+
+class FieldFact(StrEnum):
+    IDENTIFIERS = "identifiers"
+    NO_VALUE = "value_that_means_none"
+
+
+@dataclass(frozen=True)
+class Fields:
+    identifiers: frozenset[str] = frozenset()
+    """they are not averaged, unless the grid names them"""
+    none: Mapping[str, float] = field(default_factory=dict)
+    """by metric, the value that stands for "none": it is left out"""
+    facts: tuple[Fact, ...] = ()
+
+    def value(self, record: EpisodeRecord, name: str) -> float | None:
+        found = record.metric(name)
+        return None if found is None or (name in self.none and found == self.none[name]) else found
+
+    def columns(self, records: Sequence[EpisodeRecord], wanted: Sequence[str] = ()) -> dict[str, list[float]]:
+        """As `metric_columns`, without identifiers and values that stand for "none"."""
+        found = metric_columns(records, wanted)
+        for name in self.identifiers & found.keys() - {*wanted}:
+            del found[name]
+        for name in self.none.keys() & found.keys():
+            found[name] = [value for value in found[name] if value != self.none[name]]
+        return {name: values for name, values in found.items() if values}
+
+
+@dataclass
+class _Column:
+    """What is known of a metric over all combos."""
+
+    low: float = float("inf")
+    high: float = float("-inf")
+    whole: bool = True
+    counts_rows: bool = True
+
+
+def fields_of(combos: Iterable[Sequence[EpisodeRecord]]) -> Fields:
+    combos = [*combos]
+    columns: defaultdict[str, _Column] = defaultdict(_Column)
+    for records in combos:
+        for names, values in _tables(records):
+            low, high = values.min(axis=0).tolist(), values.max(axis=0).tolist()
+            whole, rows = (values == values.round()).all(axis=0).tolist(), _even_steps(values)
+            for at, name in enumerate(names):
+                column = columns[name]
+                column.low, column.high = min(column.low, low[at]), max(column.high, high[at])
+                column.whole, column.counts_rows = column.whole and whole[at], column.counts_rows and rows[at]
+    numbering = frozenset(name for name, column in columns.items() if _identifies(name, column))
+    found = [*_nones(combos, columns, numbering)]
+    facts = [Fact(FieldFact.IDENTIFIERS, fields=sorted(numbering))] if numbering else []
+    facts += [
+        Fact(FieldFact.NO_VALUE, field=name, value=value, episodes=count, of=total)
+        for name, value, count, total in found
+    ]
+    return Fields(numbering, {name: value for name, value, _, _ in found}, (*facts,))
+
+
+def _tables(records: Sequence[EpisodeRecord]) -> Iterator[tuple[Sequence[str], NDArray[np.float64]]]:
+    """The metrics of records with the same fields: a row each."""
+    import numpy as np
+
+    for (names, _), alike in grouped(records, attrgetter("names")).items():
+        if names:
+            numbers = b"".join(map(attrgetter("numbers"), alike))
+            yield names, np.frombuffer(numbers, dtype=np.float64).reshape(len(alike), len(names))
+
+
+def _even_steps(values: NDArray[np.float64]) -> list[bool]:
+    """By column, whether each value is one and the same step above the one before."""
+    if len(values) < ROWS:
+        return [False] * values.shape[1]
+    steps = values[1:] - values[:-1]
+    return [bool(one) for one in (steps == steps[0]).all(axis=0) & (steps[0] != 0)]
+
+
+def _identifies(name: str, column: _Column) -> bool:
+    if any(CLOCK[0] * unit <= column.low <= column.high < CLOCK[1] * unit for unit in (1, 1e3, 1e6, 1e9)):
+        return True
+    return column.whole and bool(_IDENTIFIER.search(name) or (column.counts_rows and not _TIME.search(name)))
+
+
+def _nones(
+    combos: Iterable[Sequence[EpisodeRecord]], columns: Mapping[str, _Column], identifiers: frozenset[str]
+) -> Iterator[tuple[str, float, int, int]]:
+    """Metric, value, in how many episodes, and of how many."""
+    suspects = {
+        name: value
+        for name, column in columns.items()
+        for value in (column.low, column.high)
+        if name not in identifiers and _may_mean_none(name, value)
+    }
+    if not suspects:
+        return
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for records in combos:
+        for name, values in metric_columns(records, suspects).items():
+            found[name] += values
+    for name, value in suspects.items():
+        others = [one for one in found[name] if one != value]
+        count = len(found[name]) - len(others)
+        enough = len({*others}) >= (DISTINCT if value == -1 else 1)
+        if enough and (count > 1 or abs(value) >= HUGE) and _apart(value, others):
+            yield name, value, count, len(found[name])
+
+
+def _may_mean_none(name: str, value: float) -> bool:
+    if value == -1:
+        return not _SIGNED.search(name)
+    size = abs(value)
+    if _TIME.search(name) or size < 99 or size != int(size):  # 999 steps may be all that there are
+        return False
+    digits = f"{size:.0f}"
+    return {*digits} == {"9"} or (size >= HUGE and digits.rstrip("0") == "1") or size in _LARGEST
+
+
+def _apart(value: float, others: Sequence[float]) -> bool:
+    low, high = min(others), max(others)
+    return low >= 0 if value == -1 else min(abs(value - low), abs(value - high)) > high - low

@@ -1,0 +1,128 @@
+"""Numbers that measure nothing: identifiers, values that stand for "none", times that are no times to success."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from comborun.reporter.collect import collect_folder
+from comborun.reporter.comparing.graded import Graded, compare_graded, scores
+from comborun.reporter.merge import merge
+from comborun.reporter.pages.document import report_json
+from comborun.reporter.summary import Summary, summarize
+
+Fields = Callable[[str, int, bool], Mapping[str, Any]]
+
+
+def summary_of(folder: Path, fields: Fields, count: int = 60) -> Summary:
+    rows = []
+    for policy, every in (("A", 2), ("B", 3)):
+        for at in range(count):
+            success = at % every == 0
+            row = {"policy": policy, "environment": "s", "episode": at, "seed": at, "success": success}
+            rows.append({**row, **fields(policy, at, success)})
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return summarize(collect_folder(folder)).summary
+
+
+def means(summary: Summary) -> dict[str, float]:
+    return {mean.name: mean.mean for mean in summary.combos[0].metrics}
+
+
+def told(summary: Summary, word: str) -> bool:
+    return any(word in one.what for one in summary.quality.findings)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"pid": lambda at: 4000 + 7 * (at % 5)},
+        {"worker_id": lambda at: at % 8},
+        {"gpu": lambda at: at % 4},
+        {"started": lambda at: 1.7e9 + 13.7 * at},
+        {"n_row": lambda at: 3 * at + 1},
+        {"env.port": lambda at: 5000 + at % 3},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_identifiers_are_named_and_not_averaged(fields: dict[str, Callable[[int], float]], tmp_path: Path) -> None:
+    ((name, value),) = fields.items()
+    summary = summary_of(tmp_path, lambda _, at, __: {name: value(at), "distance": 0.1 * (at % 7)})
+    assert [*means(summary)] == ["distance"]
+    assert told(summary, name)
+
+
+@pytest.mark.parametrize("name", ["collisions", "gpu_memory", "distance_m", "success_port_distance", "steps"])
+def test_measurements_are_averaged(name: str, tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, lambda _, at, __: {name: at % 7 + 0.5 * (name != "steps")})
+    assert name in means(summary)
+    assert not summary.quality.findings
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [(999, True), (9999.0, True), (1e9, True), (2**31 - 1, True), (-1, True), (-999, True), (950, False), (3, False)],
+)
+def test_a_value_that_means_none_is_left_out_and_told(value: float, found: bool, tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, lambda _, at, success: {"gap": 0.1 * (at % 9) if success else value})
+    mean = summary.combos[0].metrics[0]
+    assert told(summary, "gap") is found
+    assert mean.n == (30 if found else 60)
+    assert mean.only == ("success" if found else None)
+
+
+@pytest.mark.parametrize("name", ["reward", "episode_return", "score"])
+def test_minus_one_is_a_reward(name: str, tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, lambda _, at, success: {name: 0.1 * (at % 9) if success else -1})
+    assert summary.combos[0].metrics[0].n == 60
+
+
+def test_999_steps_are_the_horizon(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, lambda _, at, success: {"steps": 20 + at if success else 999})
+    assert summary.combos[0].metrics[0].n == 60
+
+
+def test_a_length_that_is_the_same_in_every_success_is_no_time_to_success(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, lambda _, __, ___: {"episode_length": 200})
+    assert not any(combo.time_to_success for combo in summary.combos)
+
+
+def test_a_length_at_the_horizon_in_most_successes_is_no_time_to_success(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, lambda _, at, __: {"steps": 200 if at % 4 else 190})
+    assert not any(combo.time_to_success for combo in summary.combos)
+
+
+def test_negative_times_are_none_and_are_told(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, lambda _, at, success: {"steps": 20 + at if success and at % 4 == 0 else -1})
+    time = summary.combos[0].time_to_success
+    assert time is not None
+    assert time.untimed == 15
+    assert min(time.curve.times) >= 20
+    assert told(summary, "15 of 30 successes")
+
+
+def test_a_policy_without_the_time_of_the_others_is_named(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, lambda who, at, __: {"duration_s" if who == "B" else "steps": 20 + at})
+    (finding,) = summary.quality.findings
+    assert finding.where.startswith("A")
+    assert "duration_s" in finding.what
+
+
+def test_a_claim_by_a_metric_of_successes_says_of_how_many(tmp_path: Path) -> None:
+    summary_of(tmp_path, lambda who, at, success: {"reach_s": at + 30.0 * (who == "A")} if success else {}, 120)
+    merged = merge(collect_folder(tmp_path).records, {})
+    found, _ = compare_graded("reach_s", {"s": [scores(one, "reach_s") for one in merged]})
+    assert isinstance(found, Graded)
+    assert found.only_successes
+    assert found.n == (20, 20)  # those that both completed with success
+
+
+def test_the_json_says_which_verdict_has_a_metric(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, lambda _, at, success: {"reach": at + 0.5} if success else {})
+    combo = json.loads(report_json(summary))["combos"][0]
+    assert combo["metrics"]["reach"]["only"] == "success"
+    assert combo["metrics"]["reach"]["n"] == 30
