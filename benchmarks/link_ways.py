@@ -14,8 +14,8 @@ from pathlib import Path
 import click
 from link_bed import EPISODES, Bed
 
-from comborun.cli.launch import start_run
-from comborun.cli.options import GridChoice, HostChoice
+from comborun.api.launching import start_run
+from comborun.api.named import GridChoice, HostChoice
 from comborun.monitor.observe import History, load_run
 from comborun.monitor.watch import Source
 from comborun.remote.launching import Launched, LaunchRequest

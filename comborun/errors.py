@@ -5,6 +5,7 @@ UserError          a message and a hint, shown without a traceback; exit code 2
 `-- HostError      the host can't be reached, or refused a command; exit code 3
     `-- RunGoneError  the host answers, but the run's folder is not there
 
+`code` is a stable word for programs (docs/agents.md).
 Everything else that is raised is a bug and keeps its traceback. A session that fails is data, not an exception.
 """
 
@@ -12,22 +13,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from comborun.rules.vocabulary import several
 
 
 class UserError(Exception):
     code, exit_code = "mistake", 2
+    """a stable word, and the exit code of a command"""
+    place = ""
+    """file:line:column of the first mistake in a grid"""
+    problems: tuple[Problem, ...] = ()
+    """every mistake in a grid"""
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", code: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
-
-    def as_data(self) -> dict[str, object]:
-        """For programs: what `--json` answers."""
-        return {"code": self.code, "message": self.message, "hint": self.hint}
+        self.code = code or self.code
 
     @property
     def headline(self) -> str:
@@ -82,12 +85,9 @@ class GridError(UserError):
         if more := count - len(shown):
             shown.append(f"and {more} more of these kinds")
         super().__init__(f"{file or first.file} has {several(count, 'mistake')}\n" + "\n".join(shown))
-        self.problems = problems
+        self.problems, self.place = problems, first.place
         if len(problems) == 1 and file in ("", first.file):  # the first line names the cause
             self.message, self.hint = f"{first.place}: {first.message}", first.hint
-
-    def as_data(self) -> dict[str, object]:
-        return {**super().as_data(), "problems": [asdict(one) for one in self.problems]}
 
 
 class HostError(UserError):

@@ -58,6 +58,11 @@ INVISIBLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 
 def harmless(text: str, keep: str = "\n\t") -> str:
     """`text` without escape sequences and control characters, except those in `keep`."""
+    bare = text
+    for one in keep:
+        bare = bare.replace(one, "")
+    if bare.isprintable():  # as most text is; the rest takes long
+        return text
     plain = ESCAPE.sub("", text)
     return "".join(one for one in plain if one in keep or unicodedata.category(one) not in INVISIBLE)
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 class UnknownSessionError(UserError):
     """No session has the name. `likely`: whether the hint names sessions that may be meant."""
 
+    code = "unknown_session"
+
     def __init__(self, word: str, run: str, hint: str, *, likely: bool) -> None:
         super().__init__(f"there is no session {word} in {run}", hint)
         self.likely = likely

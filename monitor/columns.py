@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
@@ -51,8 +51,6 @@ class Column(NamedTuple):
     line: str
     """its line in docs/grid.md"""
     cell: Callable[[SessionStatus, Setting], Text]
-    keys: Mapping[str, str]
-    """attributes of a session, such as `latest.log_size` -> their keys in the JSON document"""
     used: Callable[[SessionStatus], object] | None = None
     """the column is there if this holds for a session; None: always"""
     priority: int | None = None
@@ -136,7 +134,7 @@ def _last_line(session: SessionStatus, at: Setting) -> Text:
     """Its note, if it has one, and the last line of its log."""
     if remarked := session.remark:
         line = Text(remarked, note_style(session))
-        line.append(f"  {session.last_line}" if session.last_line else "", "dim")
+        line.append(f"  {session.unquoted_line}" if session.unquoted_line else "", "dim")
     elif session.outcome is Outcome.SUCCEEDED and session.seconds is not None:
         line = Text(f"took {duration(session.seconds)}", "dim")
     else:
@@ -145,23 +143,19 @@ def _last_line(session: SessionStatus, at: Setting) -> Text:
 
 
 COLUMNS = (
-    Column("state", "its state, or its outcome once it has ended", _state, {"life": "state", "outcome": "outcome"}),
-    Column("session", "its name", _name, {"name": "name"}),
-    Column("episodes", "how many of its episodes (or steps) are done, as a bar and in numbers", _episodes,
-           {"done": "episodes_done", "planned": "episodes_planned", "unit": "unit"}),
-    Column("successes", "how many of its episodes with a verdict succeeded", _successes,
-           {"successes": "successes", "recorded": "episodes_recorded"}, priority=70, justify="right"),
-    Column("idle", "the time since the last line of its log", _idle, {"idle": "idle_seconds", "silent": "silent"},
+    Column("state", "its state, or its outcome once it has ended", _state),
+    Column("session", "its name", _name),
+    Column("episodes", "how many of its episodes (or steps) are done, as a bar and in numbers", _episodes),
+    Column("successes", "how many of its episodes with a verdict succeeded", _successes, priority=70, justify="right"),
+    Column("quiet", "the time since its newest record, file of output, or line of its log", _idle,
            lambda session: session.idle is not None, 50, "right"),
     Column("left", "the time until it ends, by the episodes that it has done", _left,
-           {"likely_end": "estimated_end", "likely_ends": "estimated_end_range"},
            lambda session: session.life is not Life.ENDED, 60, "right"),
-    Column("attempt", "the number of its latest attempt, from the second one on", _attempt, {"attempt": "attempt"},
+    Column("attempt", "the number of its latest attempt, from the second one on", _attempt,
            lambda session: session.attempt > 1, 20, "right"),
-    Column("node", "its node, on Slurm", _node, {"node": "node"}, lambda session: session.node, 30),
-    Column("GPU", "the GPUs of its latest attempt", _gpus, {"gpus": "gpus"}, lambda session: session.gpus, 40),
-    Column("last line", "why its rows don't count, how it ended, or the last line of its log", _last_line,
-           {"last_line": "last_line", "note": "note"}, priority=10),
+    Column("node", "its node, on Slurm", _node, lambda session: session.node, 30),
+    Column("GPU", "the GPUs of its latest attempt", _gpus, lambda session: session.gpus, 40),
+    Column("last line", "why its rows don't count, how it ended, or the last line of its log", _last_line, priority=10),
 )  # fmt: skip
 LAST_LINE = COLUMNS[-1]
 

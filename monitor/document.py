@@ -1,83 +1,130 @@
-"""The JSON document of `--json`. Times are seconds since 1970 on the host's clock."""
+"""The answer about a run at one moment, from its status. Times are seconds since 1970 on the host's clock."""
 
 from __future__ import annotations
 
-import json
-from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING
 
-from comborun.model.codec import as_data, chosen
-from comborun.monitor.columns import COLUMNS
-from comborun.monitor.snapshot import Waiting
-from comborun.monitor.status import RunStatus, SessionStatus
-from comborun.rules.facts import data_of
+from comborun import answers
+from comborun.answers import runs
 from comborun.words import say
 from comborun.words.endings import in_words
 
+if TYPE_CHECKING:
+    from comborun.monitor.snapshot import ServerStatus, Space
+    from comborun.monitor.status import RunStatus, SessionStatus
+
 SCHEMA = 1
 """version of the document"""
-_TASK = ("job", "attempt", "state", "reason", "node", "start")
 
 
-def document(status: RunStatus) -> dict[str, Any]:
-    """The document of `--json`; times are seconds since 1970 on the host's clock."""
-    scheduler, link, end = status.scheduler, status.link, status.expected
-    return {
-        "schema": SCHEMA,
-        **chosen(status, "run", "grid", "host", "directory"),
-        "reachable": link.reachable,
-        "unreachable_since": None if link.reachable else link.since,
-        "complaint": link.complaint or None,
-        "last_seen_seconds": link.last_seen,
-        "hold": status.hold and chosen(status.hold, "kind", "since", words="why", reason="fact"),
-        **chosen(status, "finished", "stopped", "quarantine", "dispatcher", "slots"),
-        "servers": [
-            _or_null(as_data(one) | {"why": in_words(one.why, one.ending)}, "cause", "why")
-            | _waits(status.server_waits.get(one.name))
-            for one in status.servers
-        ],
-        "slurm": scheduler and _or_null(chosen(scheduler, "answered", at="last_answer", why="complaint"), "complaint"),
-        **as_data(status.use),
-        **chosen(status, "now", "started", "seconds", "successes", outage="host_event"),
-        "estimated_end": end and end.likeliest,
-        "estimated_end_range": end and [end.earliest, end.latest],
-        **chosen(status, done="episodes_done", recorded="episodes_recorded", planned="episodes_planned"),
-        "counts": status.counts(),
-        "smoke": status.smoke(),
-        "sessions": [_session(session) for session in status.sessions],
-        "after": _session(status.after) if status.after else None,
-        **_or_null(chosen(status, "multiplexer", "undecided")),
-        "hint": status.advice and say(status.advice),
-        "unheard": status.notify_problem and say(status.notify_problem),
-        "facts": data_of(filter(None, (status.advice, status.notify_problem))),
-    }
+def answer(status: RunStatus) -> runs.Status:
+    link, use, hold, end = status.link, status.use, status.hold, status.expected
+    scheduler, outage = status.scheduler, status.outage
+    return runs.Status(
+        schema=SCHEMA,
+        run=status.run,
+        grid=status.grid,
+        host=status.host,
+        directory=status.directory,
+        reachable=link.reachable,
+        unreachable_since=None if link.reachable else link.since,
+        complaint=link.complaint or None,
+        last_seen_seconds=link.last_seen,
+        hold=runs.Hold(hold.kind, hold.since, hold.words, hold.reason) if hold else None,
+        finished=status.finished,
+        stopped=status.stopped,
+        quarantine=tuple(runs.ClosedGpu(*one) for one in status.quarantine),
+        closed=tuple(runs.ClosedEnvironment(*one) for one in status.closed),
+        dispatcher=status.dispatcher,
+        slots=status.slots,
+        servers=tuple(_server(status, one) for one in status.servers),
+        slurm=runs.Slurm(scheduler.answered, scheduler.at, scheduler.why or None) if scheduler else None,
+        load=use.load,
+        cpus=use.cpus,
+        memory=_space(use.memory),
+        disk=_space(use.disk),
+        gpus=use.gpus,
+        now=status.now,
+        started=status.started,
+        seconds=status.seconds,
+        successes=status.successes,
+        host_event=outage and runs.HostEvent(*outage),
+        estimated_end=end and end.likeliest,
+        estimated_end_range=end and (end.earliest, end.latest),
+        episodes_done=status.done,
+        episodes_recorded=status.recorded,
+        episodes_planned=status.planned,
+        counts=status.counts(),
+        smoke=status.smoke(),
+        sessions=tuple(map(_session, status.sessions)),
+        after=_session(status.after) if status.after else None,
+        multiplexer=status.multiplexer or None,
+        undecided=status.undecided or None,
+        hint=say(status.advice) if status.advice else None,
+        unheard=say(status.notify_problem) if status.notify_problem else None,
+        facts=tuple(filter(None, (status.advice, status.notify_problem))),
+    )
+
+
+def _space(found: Space | None) -> runs.Space | None:
+    return runs.Space(found.total, found.free) if found else None
+
+
+def _session(one: SessionStatus) -> runs.Session:
+    waits, end, task = one.waiting, one.latest.end, one.task
+    return runs.Session(
+        policy=one.policy,
+        environment=one.environment,
+        extra=one.extra,
+        started=one.started,
+        seconds=one.seconds,
+        failure=one.failure and str(one.failure),
+        stalled_since=one.stalled,
+        part=one.part or None,
+        window=one.window or None,
+        uncounted=one.uncounted or None,
+        state=one.life,
+        outcome=one.outcome,
+        name=one.name,
+        episodes_done=one.done,
+        episodes_planned=one.planned,
+        unit=one.unit,
+        successes=one.successes,
+        episodes_recorded=one.recorded,
+        idle_seconds=one.idle,
+        silent=one.silent,
+        estimated_end=one.likely_end,
+        estimated_end_range=one.likely_ends,
+        attempt=one.attempt,
+        node=one.node or None,
+        gpus=one.gpus,
+        last_line=one.last_line,
+        note=one.note,
+        progressed=one.latest.progressed,
+        peak_memory=end and end.peak_memory,
+        task=task and runs.Task(task.job, task.attempt, task.state, task.reason or None, task.node or None, task.start),
+        facts=(*one.reasons, *one.facts),
+        waiting=waits and runs.Waiting(waits.until, waits.fact, waits.waits_for, waits.words),
+        ending=end.facts if end else (),
+    )
+
+
+def _server(status: RunStatus, one: ServerStatus) -> runs.Server:
+    waits = status.server_waits.get(one.name)
+    return runs.Server(
+        name=one.name,
+        state=one.state,
+        attempt=one.attempt,
+        since=one.since,
+        gpus=one.gpus,
+        port=one.port,
+        cause=one.cause or None,
+        ending=one.ending,
+        why=in_words(one.why, one.ending) or None,
+        waits=waits and waits.words,
+        fact=waits and waits.fact,
+    )
 
 
 def to_json(status: RunStatus, *, indent: int | None = 1) -> str:
-    """The document as text, in ASCII, so that no terminal interprets it. `indent` None: on one line, for a stream."""
-    return json.dumps(document(status), indent=indent, allow_nan=False)
-
-
-def _session(session: SessionStatus) -> dict[str, Any]:
-    waits, end = session.waiting, session.latest.end
-    keys = [pair for column in COLUMNS for pair in column.keys.items()]
-    return {
-        **chosen(session, "policy", "environment", "extra", "started", "seconds", "failure", stalled="stalled_since"),
-        **_or_null(chosen(session, "part", "window", "uncounted")),
-        **_or_null({key: as_data(attrgetter(name)(session)) for name, key in keys}, "node"),
-        "progressed": session.latest.progressed,
-        "peak_memory": end and end.peak_memory,
-        "task": session.task and _or_null(chosen(session.task, *_TASK), "reason", "node"),
-        "facts": data_of((*session.reasons, *session.facts)),
-        "waiting": waits and chosen(waits, "until", "fact", waits_for="for", words="detail"),
-        "ending": data_of(end.facts if end else ()),
-    }
-
-
-def _waits(waits: Waiting | None) -> dict[str, Any]:
-    return chosen(waits, "fact", words="waits") if waits else {"waits": None, "fact": None}
-
-
-def _or_null(data: dict[str, Any], *keys: str) -> dict[str, Any]:
-    """With null for texts that are empty: for those of `keys`, or for all."""
-    return {key: None if value == "" and (not keys or key in keys) else value for key, value in data.items()}
+    return answers.to_json(answer(status), indent=indent)

@@ -7,8 +7,9 @@ deviation of
 
 The three terms are the spread of the r durations, the error of the mean, and b, how much a pace may change. A session
 with too few episodes gets the mean pace of its run: then k counts the episodes of the whole run, and b is how much the
-paces of its sessions differ. The range is the middle 80 % of a normal distribution. For queued sessions all durations
-are taken as short, as likely, or as long.
+paces of its sessions differ: of many sessions the middle 80 %, so that one slow session does not widen the range. The
+range is the middle 80 % of a normal distribution. For queued sessions all durations are taken as short, as likely, or
+as long. But a run does not end before its slots can have done what is left at its mean pace.
 
 All estimates are points in time, computed at the probe, so that they don't drift between two probes.
 """
@@ -30,6 +31,8 @@ _SHORTEST_S = 0.001
 _DRIFT = 0.05
 _APART = 0.3
 """assumed difference between paces, until three sessions have shown theirs"""
+_MANY = 10
+"""sessions whose paces show their own range"""
 _LIKELIEST = 0.0
 _LEVELS = (-1.2816, _LIKELIEST, 1.2816)
 """in standard deviations: 10 %, 50 % and 90 % of a normal distribution"""
@@ -61,8 +64,18 @@ def forecast(sessions: Sequence[SessionStatus], slots: int | None, now: float) -
     levels = [_ends(sessions, paces, slots, now, level) for level in _LEVELS]
     ends = {name: Expected(*(level[name] for level in levels)) for name in levels[0]}
     coming = [one for one in sessions if one.life is not Life.ENDED]
-    complete = bool(coming) and all(one.name in ends for one in coming)
-    return Forecast(ends, Expected(*(max(level.values()) for level in levels)) if complete else None)
+    if not coming or not all(one.name in ends for one in coming):
+        return Forecast(ends, None)
+    earliest, likeliest, latest = (max(level.values()) for level in levels)
+    places = max(slots or 0, sum(one.alive for one in coming), 1)
+    earliest = max(earliest, now + _work(coming, paces) / places)
+    return Forecast(ends, Expected(min(earliest, likeliest), likeliest, latest))
+
+
+def _work(coming: Sequence[SessionStatus], paces: Mapping[Unit, _Pace]) -> float:
+    """Seconds that all that is left takes, one after the other, if it goes well. So much is close to its mean."""
+    left = {unit: sum(one.remaining for one in coming if one.unit == unit) for unit in paces}
+    return sum(paces[unit]._replace(drift=0.0).seconds(count, _LEVELS[0]) for unit, count in left.items())
 
 
 def _ends(
@@ -132,10 +145,15 @@ def _paces(sessions: Sequence[SessionStatus], now: float) -> Mapping[Unit, _Pace
         done = sum(one.latest.done for one in paced)
         if done >= ENOUGH:
             mean = sum(_ran(one, now) for one in paced) / done
-            single = [_ran(one, now) / one.latest.done for one in paced if one.latest.done >= ENOUGH]
-            apart = _APART
-            if mean and len(single) >= 3:  # `statistics.stdev` is slow to import
-                middle = sum(single) / len(single)
-                apart = math.sqrt(sum((one - middle) ** 2 for one in single) / (len(single) - 1)) / mean
-            paces[unit] = _Pace(mean, done, max(_DRIFT, apart))
+            single = sorted(_ran(one, now) / one.latest.done for one in paced if one.latest.done >= ENOUGH)
+            paces[unit] = _Pace(mean, done, max(_DRIFT, _spread(single) / mean if len(single) >= 3 else _APART))
     return paces
+
+
+def _spread(paces: Sequence[float]) -> float:
+    """How much paces differ, in ascending order, as a standard deviation."""
+    if len(paces) >= _MANY:
+        cut = len(paces) // 10
+        return (paces[-1 - cut] - paces[cut]) / (2 * _LEVELS[-1])
+    middle = sum(paces) / len(paces)  # `statistics.stdev` is slow to import
+    return math.sqrt(sum((one - middle) ** 2 for one in paces) / (len(paces) - 1))

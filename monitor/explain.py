@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from comborun.model.plan import Plan, Session
 from comborun.model.resources import ServerInstance
@@ -22,6 +22,9 @@ from comborun.rules.room.waits import WaitFor
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import harmless
 from comborun.words import say
+
+if TYPE_CHECKING:
+    from comborun.answers import runs
 
 MOST_LINES = 10
 """lines of its log that are shown"""
@@ -52,11 +55,23 @@ class Explanation:
         lines = [indented(line) for line in log.decode("utf-8", "replace").split("\n")]
         return replace(self, last_lines=tuple(line for line in lines if line)[-MOST_LINES:])
 
+    @property
+    def answer(self) -> runs.Explanation:
+        from comborun.answers import runs  # slow to import, and only JSON needs it
 
-def to_document(explanation: Explanation) -> dict[str, Any]:
-    commands = [{"command": f"combo {one.words}", "does": one.does} for one in explanation.commands]
-    reasons = {"reasons": [harmless(say(one)) for one in explanation.reasons], "facts": data_of(explanation.reasons)}
-    return {**asdict(replace(explanation, reasons=())), **reasons, "commands": commands}
+        return runs.Explanation(
+            run=self.run,
+            session=self.session,
+            policy=self.policy,
+            environment=self.environment,
+            state=self.state,
+            outcome=self.outcome,
+            attempt=self.attempt,
+            reasons=tuple(harmless(say(one)) for one in self.reasons),
+            commands=tuple(runs.NextCommand(f"combo {one.words}", one.does) for one in self.commands),
+            last_lines=self.last_lines,
+            facts=self.reasons,
+        )
 
 
 def explain(view: RunView, history: History, status: RunStatus, name: str) -> Explanation:
@@ -102,8 +117,8 @@ def _alive(subject: Subject) -> Iterator[Fact]:
         yield Fact("no_progress_since", at=seen.stalled, seconds=subject.now - seen.stalled)
     else:
         yield from seen.facts
-    if seen.idle is not None:
-        yield Fact("log_grew", ago_s=seen.idle)
+    if seen.idle is not None and seen.latest.log_changed:
+        yield Fact("log_grew", ago_s=max(0.0, subject.now - seen.latest.log_changed))
     limits = subject.session.watch
     if limits.stall_s:
         yield Fact("stall_limit", seconds=limits.stall_s)
@@ -182,7 +197,13 @@ def _after(status: RunStatus, seen: SessionStatus) -> Iterator[Fact]:
 
 def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator[Command]:
     run, name = f"--run {shlex.quote(view.id)}", shlex.quote(seen.name)
-    if status.stopped or status.hold or status.quarantine or (status.dispatcher is None and not status.finished):
+    if (
+        status.stopped
+        or status.hold
+        or status.quarantine
+        or status.closed
+        or (status.dispatcher is None and not status.finished)
+    ):
         yield Command(f"resume {shlex.quote(view.id)}", "lets the run go on")
     when = " when the run goes on" if status.stopped or status.hold else ""
     busy, slots = len(status.busy), status.slots or view.plan.limits.parallel

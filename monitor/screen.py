@@ -1,17 +1,14 @@
-"""Where a status is shown: a table that redraws itself, lines for a log, or JSON lines for a program."""
+"""Where a status is shown without keys: lines for a log, JSON lines for a program, or a table once."""
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
-from rich.console import Console, ConsoleDimensions
+from rich.console import Console
 from rich.text import Text
 
 from comborun.errors import shape
-from comborun.monitor.document import to_json
 from comborun.monitor.status import UP, RunStatus, SessionStatus
 from comborun.monitor.table import host_facts, render
 from comborun.monitor.wording import MARKS, clock_words, listed, visible
@@ -20,60 +17,15 @@ from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import alike
 from comborun.words import say
 from comborun.words.endings import outcome_words
-from comborun.words.times import clock, duration
-
-if TYPE_CHECKING:
-    from rich.live import Live
+from comborun.words.times import brief, clock, duration
 
 _PARTS = 10
 """how often the progress of the whole run is printed"""
 
 
 class StatusScreen(ABC):
-    ticking = False
-    """whether it also shows the time that passes between two looks"""
-
     @abstractmethod
     def show(self, status: RunStatus) -> None: ...
-
-    def close(self) -> None:  # noqa: B027  a screen without a terminal has nothing to restore
-        """Restore the terminal, with the last picture on it; may be called twice."""
-
-
-class LiveScreen(StatusScreen):
-    """The table, redrawn in place and at most as high as the terminal. The last one is complete and stays."""
-
-    ticking = True
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._live: Live | None = None
-        self._size: ConsoleDimensions | None = None
-        self._last: RunStatus | None = None
-
-    def show(self, status: RunStatus) -> None:
-        self._last = status
-        size = _real_size(self._console)
-        live = self._live or self._start()
-        if self._size not in (None, size):  # a resized terminal rewraps its text: clear it
-            self._console.clear()
-        self._size = size
-        live.update(render(status, size.width, size.height), refresh=True)
-
-    def _start(self) -> Live:
-        from rich.live import Live
-
-        self._live = live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
-        live.start()
-        return live
-
-    def close(self) -> None:
-        if self._live is None:
-            return
-        live, self._live = self._live, None
-        if self._last:
-            live.update(render(self._last, self._console.width))
-        live.stop()
 
 
 class PlainScreen(StatusScreen):
@@ -94,29 +46,14 @@ class JsonScreen(StatusScreen):
         self._write = write
 
     def show(self, status: RunStatus) -> None:
+        if not status.link.silent:
+            from comborun.monitor.document import to_json  # slow to import
+
         self._write(to_json(status, indent=None) + "\n")
 
 
 def show_once(console: Console, status: RunStatus) -> None:
     console.print(render(status, console.width))
-
-
-def open_screen(console: Console, *, plain: bool = False) -> StatusScreen:
-    """A screen that redraws on a terminal that can move its cursor, else one that prints lines."""
-    if plain or not console.is_terminal or console.is_dumb_terminal:
-        return PlainScreen(console)
-    return LiveScreen(console)
-
-
-def _real_size(console: Console) -> ConsoleDimensions:
-    """The terminal's real size. rich would use an exported COLUMNS, which does not follow a resize."""
-    try:
-        columns, lines = os.get_terminal_size(console.file.fileno())
-    except (OSError, ValueError):  # not a terminal of the system
-        return console.size
-    if columns and lines:
-        console.size = ConsoleDimensions(columns, lines)
-    return console.size
 
 
 # Lines for a log: changes between two looks
@@ -154,6 +91,10 @@ def _counts(status: RunStatus) -> str:
 def _link(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
     """Reports that the host went away or came back, and events on it."""
     link, was = after.link, before.link if before else UP
+    if link.silent and link.last_seen is not None and not was.silent and link.reachable:
+        yield f"! no answer for {brief(link.silent)}: last contact {brief(link.last_seen)} ago"
+    if was.silent and was.reachable and link.reachable and not link.silent:
+        yield "it answers again"
     if was.reachable and not link.reachable:
         why = f": {visible(link.complaint)}" if link.complaint else ""
         yield f"! {link.trouble} since {clock(link.since)}{why}"

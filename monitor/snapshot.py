@@ -61,6 +61,14 @@ class Quarantine(NamedTuple):
     since: float | None = None
 
 
+class ClosedEnvironment(NamedTuple):
+    """An environment that gets no new sessions: the same failure came too often in a row, while others went on."""
+
+    environment: str
+    failure: str
+    since: float | None = None
+
+
 class Waiting(NamedTuple):
     """A queued session that waits for something besides its turn."""
 
@@ -235,6 +243,8 @@ class Attempt(NamedTuple):
     """counts of its result files while it runs"""
     log_size: int = 0
     log_changed: float | None = None
+    written: float | None = None
+    """when a running one last wrote a record or a file; None if unknown"""
     tail: bytes = b""
     """the last bytes of the log: untrusted"""
     counter: LogProgress = NOTHING
@@ -257,6 +267,11 @@ class Attempt(NamedTuple):
         return self.end.counts if self.end else self.live
 
     @property
+    def last_sign(self) -> float | None:
+        """When it last wrote a record, a file or a line of its log; at least its start."""
+        return max(filter(None, (self.log_changed, self.written, self.started)), default=None)
+
+    @property
     def started(self) -> float | None:
         return (self.begin.started if self.begin else self.end.started if self.end else None) or None
 
@@ -275,6 +290,7 @@ class RunFacts:
     stopped: bool = False
     hold: Hold | None = None
     quarantine: tuple[Quarantine, ...] = ()
+    closed: tuple[ClosedEnvironment, ...] = ()
     dispatcher: int | None = None
     """its pid; None if it is gone"""
     slots: int | None = None

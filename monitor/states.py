@@ -15,10 +15,14 @@ from comborun.rules.endings.evidence import Evidence
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact, data_of
 from comborun.rules.names import AFTER
-from comborun.rules.results.counts import FORMER, WROTE_NOTHING, Counts, RequiredEvidence, completeness, joined
+from comborun.rules.results.counts import FORMER, NO_EPISODE, WROTE_NOTHING, Counts, RequiredEvidence, completeness, joined
 from comborun.rules.room.waits import ROOM, WaitFor
 from comborun.rules.vocabulary import Completeness, Life, Outcome, session_outcome
 from comborun.words import say
+
+
+_FOUND_NOTHING = (WROTE_NOTHING, NO_EPISODE)
+"""reasons that say no more than the error which ended a program"""
 
 
 class Case(NamedTuple):
@@ -68,7 +72,7 @@ def session_status(case: Case, part: str = "") -> SessionStatus:
     assert session
     counts = _counts(session, case.attempts)
     counted = session.results.counted and counts.countable
-    crashed = end is not None and not end.clean and any(fact.code == WROTE_NOTHING for fact in counts.facts)
+    crashed = end is not None and not end.clean and any(fact.code in _FOUND_NOTHING for fact in counts.facts)
     status = SessionStatus(
         name=session.name,
         policy=session.policy,
@@ -99,7 +103,7 @@ def _with_state(status: SessionStatus, case: Case) -> SessionStatus:
         one = Attempt(status.name, case.next_task.attempt)
     begin, end, started = one.begin, one.end, one.started
     until = (end.ended or None) if end else case.now if one.alive else None
-    idle = one.log_changed or started
+    idle = one.last_sign
     queued = rule.life is Life.QUEUED
     status = status._replace(
         life=rule.life,

@@ -50,6 +50,8 @@ class Link(NamedTuple):
     complaint: str = ""
     gone: bool = False
     """whether the host answers but the run's folder is missing"""
+    silent: float = 0.0
+    """seconds that a look has waited for its answer, if that is longer than usual"""
 
     @property
     def trouble(self) -> str:
@@ -97,7 +99,7 @@ class SessionStatus(NamedTuple):
     window: str = ""
     """address of that attempt's window: the name of its tmux session, or screen's PID.name"""
     idle: float | None = None
-    """seconds since its log last grew; None unless it is alive"""
+    """seconds since its newest record, file of output, or line of its log; None unless it is alive"""
     silent: bool = False
     """whether its program is known to print nothing for long"""
     last_line: str = ""
@@ -135,14 +137,22 @@ class SessionStatus(NamedTuple):
         return "; ".join(harmless(say(fact)) for fact in self.facts)
 
     @property
+    def unquoted_line(self) -> str:
+        """The last line of its log, unless its note quotes it."""
+        end = self.latest.end if self.life is Life.ENDED else None
+        return "" if end and any(fact.text("said") == self.last_line for fact in end.facts) else self.last_line
+
+    @property
     def extra(self) -> bool:
         """Whether its episodes are not planned: it is a smoke test, or was dropped."""
         return self.part in (SMOKE, SUPERSEDED)
 
     @property
     def remark(self) -> str:
-        """Why its rows don't count, and its note."""
-        return "; ".join(filter(None, (self.uncounted, self.note)))
+        """Why its rows don't count, and its note; what ended a program comes first."""
+        said = (self.uncounted, self.note)
+        failed = self.life is Life.ENDED and self.failure not in (None, Failure.NO_RESULT)
+        return "; ".join(filter(None, reversed(said) if failed else said))
 
     @property
     def likely_end(self) -> float | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comborun.model.codec import chosen
 from comborun.model.work import describe, size
-from comborun.rules.facts import Fact, data_of
+from comborun.rules.facts import Fact
 from comborun.rules.vocabulary import Life
 from comborun.words import say
 
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from comborun.amendment.resumption import Futile, Rejected, Resumption
+    from comborun.answers import runs
     from comborun.monitor.observe import RunView
     from comborun.monitor.status import RunStatus, SessionStatus
 
@@ -62,12 +62,14 @@ class PlannedStop:
         queued = sum(one.life is Life.QUEUED for one in meant)
         return cls(view.id, view.host, names, running, queued, redone)
 
-    def to_document(self) -> dict[str, object]:
-        return {
-            "run": self.run, "host": self.host, "sessions": list(self.names),
-            "running": [one.name for one in self.running], "queued": self.queued, "others": list(self.others),
-            "lines": list(self.lines()), "facts": data_of(self.facts()), "error": self.unseen or None,
-        }  # fmt: skip
+    @property
+    def answer(self) -> runs.PlannedStop:
+        from comborun.answers import runs  # slow to import, and only JSON needs it
+
+        return runs.PlannedStop(
+            self.run, self.host, self.names, tuple(one.name for one in self.running), self.queued, self.others,
+            tuple(self.lines()), tuple(self.facts()), self.unseen or None,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class PlannedResume:
 
     @property
     def held(self) -> bool:
-        return bool(self.seen.hold or self.seen.quarantine or self.seen.stopped)
+        return bool(self.seen.hold or self.seen.quarantine or self.seen.closed or self.seen.stopped)
 
     @property
     def kept(self) -> int:
@@ -121,6 +123,7 @@ def resume_facts(going: PlannedResume) -> Iterator[Fact]:
     if seen.stopped:
         yield Fact("no_longer_stopped")
     yield from (Fact("gpu_used_again", gpu=one.gpu, failure=one.failure) for one in seen.quarantine)
+    yield from (Fact("environment_used_again", environment=one.environment, failure=one.failure) for one in seen.closed)
     if going.kept and not seen.hold and not seen.stopped:
         yield Fact("tasks_released", tasks=going.kept)
     ranged = {one.name for one in going.view.plan.sessions if one.ranged}
@@ -158,19 +161,24 @@ def _why(rejected: Rejected | None) -> Fact:
     return Fact("records_are_rejected", said=rejected.reason, place=rejected.place)
 
 
-def resume_document(going: PlannedResume, *, done: bool) -> dict[str, object]:
-    return {
-        "run": going.view.id,
-        "done": done,
-        "lifted": going.held or bool(going.kept),
-        "environment": going.environment and going.environment.as_data(),
-        "again": [one.name for one in going.what.again],
-        "repeated": {one.name: one.repeated for one in going.what.again if one.repeated},
-        "added": [chosen(one, "policy", "environment", "first", "count", name="session") for one in going.what.added],
-        "futile": [
-            {"session": one.name, "episodes": describe(one.lacking), "why": say(why), "fact": why.as_data()}
-            for one in going.what.futile
+def resume_answer(going: PlannedResume, *, done: bool) -> runs.Resumed:
+    from comborun.answers import runs  # slow to import, and only JSON needs it
+
+    what = going.what
+    return runs.Resumed(
+        run=going.view.id,
+        done=done,
+        lifted=going.held or bool(going.kept),
+        environment=going.environment,
+        again=tuple(one.name for one in what.again),
+        repeated={one.name: one.repeated for one in what.again if one.repeated},
+        added=tuple(
+            runs.AddedSession(one.policy, one.environment, one.first, one.count, one.name) for one in what.added
+        ),
+        futile=tuple(
+            runs.Futile(one.name, describe(one.lacking), say(why), why)
+            for one in what.futile
             for why in [_why(one.rejected)]
-        ],
-        "going_on": list(going.coming),
-    }
+        ),
+        going_on=going.coming,
+    )

@@ -150,7 +150,7 @@ def _footer(status: RunStatus, width: int, problems: Sequence[SessionStatus]) ->
     lines = []
     for session in noted[:_MOST_PROBLEMS]:
         line = Text(f"{MARKS[session.word].symbol} {session.name}: {session.remark}", note_style(session))
-        lines.append(cut(line.append(f"  {session.last_line}" if session.last_line else "", "dim"), width))
+        lines.append(cut(line.append(f"  {session.unquoted_line}" if session.unquoted_line else "", "dim"), width))
     if len(noted) > _MOST_PROBLEMS:
         lines.append(Text(f"and {len(noted) - _MOST_PROBLEMS} more with a note", "dim"))
     waits = status.server_waits

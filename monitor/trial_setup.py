@@ -12,7 +12,8 @@ from comborun.model.resources import HostFacts
 from comborun.monitor.beginning import await_beginning, first_wait, refuse_halted, timing
 from comborun.monitor.observe import History, load_run
 from comborun.monitor.screen import StatusScreen
-from comborun.monitor.watch import Clock, Settings, Source, watch
+from comborun.monitor.watch import Clock, Settings, Source
+from comborun.monitor.watcher import watch
 from comborun.planner.laying import lay_out
 from comborun.remote.grids import not_ready, preflight_question, with_policies
 from comborun.remote.host import check_host, host_facts

@@ -7,11 +7,11 @@ import re
 import shlex
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from comborun.answers.grids import Tried, WrittenFile
 from comborun.errors import HostError, UserError
 from comborun.grid.combos import names_of
-from comborun.model.codec import chosen as json_of
 from comborun.model.command import START_TIME
 from comborun.monitor.beginning import timing
 from comborun.monitor.trial_setup import carry_out
@@ -192,9 +192,10 @@ class TryResult:
 
     @property
     def counts(self) -> bool:
-        """Whether the results of such a session count, and no line for `results:` would make more of them count."""
-        counts = self.end.counts
-        return not counts.proposes and (counts.verdicts > 0 or self.end.completeness == "complete")
+        """Whether the results of such a session count, none is refused, and no line for `results:` would make more of
+        them count."""
+        counts, complete = self.end.counts, self.end.completeness == "complete"
+        return not counts.proposes and (complete or (counts.verdicts > 0 and not counts.refused))
 
     @property
     def command(self) -> str:
@@ -215,16 +216,29 @@ class TryResult:
             _START_TIME.sub(lambda match: values.get(match[1], match[0]), word) for word in self.session.command
         )
 
-    def document(self) -> dict[str, Any]:
-        end, counts = self.end, self.end.counts
-        return {
-            **json_of(self.session, "policy", "environment", count="episodes"),
-            **json_of(self, "command", "seconds", "counts", "seed", attempt="folder"),
-            **json_of(end, "code", "outcome", "note"),
-            "files": [{"path": path, "bytes": size} for path, size in self.files],
-            **json_of(counts, "successes", "verdicts", "facts", records="counted"),
-            "why": why_not_counted(counts.facts),
-        }
+    @property
+    def answer(self) -> Tried:
+        end, counts, session = self.end, self.end.counts, self.session
+        return Tried(
+            policy=session.policy,
+            environment=session.environment,
+            episodes=session.count,
+            command=self.command,
+            seconds=self.seconds,
+            counts=self.counts,
+            seed=self.seed,
+            folder=self.attempt,
+            code=end.code,
+            outcome=str(end.outcome),
+            note=end.note,
+            files=tuple(WrittenFile(path, size) for path, size in self.files),
+            successes=counts.successes,
+            verdicts=counts.verdicts,
+            facts=tuple(counts.facts),
+            counted=counts.records,
+            why=why_not_counted(counts.facts),
+            log=self.log,
+        )
 
 
 def chosen(grid: Grid, words: Sequence[str]) -> Grid:

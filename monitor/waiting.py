@@ -9,7 +9,16 @@ from comborun.generate.slurm_jobs import kind_of
 from comborun.model.plan import Plan, Session
 from comborun.model.resources import NO_SLURM
 from comborun.monitor.observe import History, RunView
-from comborun.monitor.snapshot import Attempt, Hold, Quarantine, Scheduler, ServerStatus, Snapshot, Waiting
+from comborun.monitor.snapshot import (
+    Attempt,
+    ClosedEnvironment,
+    Hold,
+    Quarantine,
+    Scheduler,
+    ServerStatus,
+    Snapshot,
+    Waiting,
+)
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.rules.endings.failures import Failure
 from comborun.rules.endings.retry import Budgets, Spent, spent
@@ -70,7 +79,9 @@ def advice(status: RunStatus) -> Fact | None:
         arrays = sorted({task.array for task in held_back} - {""})  # one release is enough for an array
         host = "" if status.host == "local" else status.host
         return Fact("slurm_holds_tasks", **run, tasks=len(held_back), arrays=arrays, host=host)
-    return Fact("quarantine_advice", **run, quarantine=_quarantined(status.quarantine)) if status.quarantine else None
+    if status.quarantine:
+        return Fact("quarantine_advice", **run, quarantine=_quarantined(status.quarantine))
+    return Fact("quarantine_advice", **run, quarantine=_closed(status.closed)) if status.closed else None
 
 
 def _gone(status: RunStatus) -> str:
@@ -110,6 +121,11 @@ def held(hold: Hold) -> Fact:
 def _quarantined(quarantine: Sequence[Quarantine]) -> dict[str, object]:
     gpus, failures = [one.gpu for one in quarantine], [one.failure for one in quarantine]
     return Fact("gpus_in_quarantine", gpus=gpus, failures=failures).as_data()
+
+
+def _closed(closed: Sequence[ClosedEnvironment]) -> dict[str, object]:
+    environments, failures = [one.environment for one in closed], [one.failure for one in closed]
+    return Fact("environments_closed", environments=environments, failures=failures).as_data()
 
 
 def blocked(status: RunStatus) -> Fact | None:

@@ -1,26 +1,23 @@
-"""The loop of the monitor: look, show, wait, until the run has finished.
+"""Looks at a run, the clock, and when the next look is due. The loop is in `watcher.py`.
 
-Watching changes nothing on the host. If the host doesn't answer, the last status stays on the screen with its age, and
-the loop goes on. Ctrl-C (KeyboardInterrupt) only leaves the loop.
+Looking changes nothing on the host.
 """
 
 from __future__ import annotations
 
 import math
 import random
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import NamedTuple, TypeVar
 
+from comborun.clock import elapsed
 from comborun.errors import HostError, RunGoneError
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, Known, RunView, SavedLook, fold, is_due, load_run, observe, save
-from comborun.monitor.screen import StatusScreen
 from comborun.monitor.snapshot import parse_snapshot
 from comborun.monitor.status import UP, Link, RunStatus
 from comborun.remote.transport import LOCAL, Transport
@@ -28,9 +25,6 @@ from comborun.rules.names import RUN
 
 SHORTEST_S = 2.0
 """seconds between two looks, unless the interval is shorter"""
-_TICK_S = 1.0
-_END_LOOK_S = 0.1
-"""seconds between two looks at a file of this machine"""
 _LAST_RETRY_S = 60.0
 _MOST_DOUBLINGS = 10
 T = TypeVar("T")
@@ -43,14 +37,15 @@ class Clock:
         return time.time()
 
     def elapsed(self) -> float:
-        """Seconds since some moment; never goes back. On Linux it also counts while a laptop is asleep."""
-        if sys.platform == "linux":
-            return time.clock_gettime(time.CLOCK_BOOTTIME)
-        return time.monotonic()
+        return elapsed()
 
     def sleep(self, seconds: float) -> None:
         """Wait; Ctrl-C ends it with KeyboardInterrupt."""
         time.sleep(seconds)
+
+    def wait(self, event: Event, seconds: float) -> bool:
+        """Wait for an event, at most so many seconds; Ctrl-C ends it with KeyboardInterrupt."""
+        return event.wait(seconds)
 
 
 class Source(NamedTuple):
@@ -98,89 +93,23 @@ class Settings(NamedTuple):
     """random numbers from 0 to 1, so that many watchers don't retry at the same moment"""
 
 
-class _Memory(NamedTuple):
-    """The last answers, their times, and the state of the link. Times are of the clock's elapsed()."""
-
-    history: History = History()
-    seen: float | None = None
-    """time of the last answer"""
-    link: Link = UP
-    lost: float = 0.0
-    """when the link was lost"""
-    undecided: str = ""
-    """the answer of `react` to the last look"""
-
-    def status(self, view: RunView, clock: Clock) -> RunStatus:
-        """The run now. Its time goes on between two looks, and stands still while the host does not answer."""
-        age = None if self.seen is None else clock.elapsed() - self.seen
-        link, now = self.link._replace(last_seen=age), None
-        if not link.reachable:
-            link = link._replace(lasting=clock.elapsed() - self.lost)
-        elif self.history.snapshot and age is not None:
-            now = self.history.snapshot.now + age
-        return replace(classify(view, self.history, now, link), undecided=self.undecided)
-
-
-def watch(
-    source: Source,
-    screen: StatusScreen,
-    clock: Clock,
-    settings: Settings,
-    react: Callable[[RunStatus], str] | None = None,
-) -> RunStatus:
-    """Show the run until it has finished. Returns the last status.
-
-    `react` gets the status after each answered look. It returns why `stop_early` can't decide anything, or nothing. It
-    may talk to the host for as long as a look may. After its HostError the next look is made at once.
-    """
-    memory, at_once = _Memory(), False
-    changed, phases = clock.elapsed(), dict[str, tuple[object, ...]]()
-
-    def show() -> RunStatus:
-        status = memory.status(source.view, clock)
-        screen.show(status)
-        return status
-
-    tick = show if screen.ticking else None
-    try:
-        while True:
-            source, memory = _look(source, memory, clock)
-            status = show()
-            was_at_once, at_once = at_once, False
-            if react and status.link.reachable:
-                try:
-                    with _ticking(tick):
-                        memory = memory._replace(undecided=react(status))
-                except HostError:
-                    at_once = not was_at_once
-                if memory.undecided != status.undecided:
-                    status = show()
-            if status.finished:
-                break
-            if at_once:
-                continue
-            before = phases
-            if status.link.reachable:
-                phases = {one.name: (one.life, one.attempt, not one.remaining) for one in status.every}
-            if before != phases:  # the first look may show a run without changes for long
-                ages = [0.0] if before else [one.seconds or 0.0 for one in status.every if one.alive]
-                changed = clock.elapsed() - min(ages, default=status.seconds or 0.0)
-            _wait(_until_next(status, settings, clock.elapsed() - changed), clock, tick, source.end())
-    finally:
-        screen.close()
-    return status
-
-
 def until_answered(act: Callable[[], T], clock: Clock, settings: Settings, tell: Callable[[Link], object]) -> T:
     """The result of `act`, repeated until it raises no HostError; each time `tell` gets the link."""
-    memory = _Memory()
+    link = UP
     while True:
         try:
             return act()
         except HostError as error:
-            memory = _missed(memory, error, clock)
-        tell(memory.link)
-        _wait(backoff(settings.interval, memory.link.failures, settings.chance()), clock, None)
+            link = missed(link, error, clock)
+        tell(link)
+        clock.sleep(backoff(settings.interval, link.failures, settings.chance()))
+
+
+def missed(before: Link, error: HostError, clock: Clock) -> Link:
+    """The link after one more look without an answer."""
+    since, gone = clock.now() if before.reachable else before.since, isinstance(error, RunGoneError)
+    failures = before.failures + 1
+    return Link(reachable=False, since=since, failures=failures, complaint=error.headline, gone=gone)
 
 
 def once(source: Source) -> RunStatus:
@@ -199,7 +128,7 @@ def last_seen(look: SavedLook, complaint: str, clock: Clock) -> RunStatus:
     )
 
 
-def _until_next(status: RunStatus, settings: Settings, calm: float) -> float:
+def until_next(status: RunStatus, settings: Settings, calm: float) -> float:
     """Seconds until the next look. `calm`: seconds since a session began, ended or finished its work.
 
     So the time between looks doubles after a change: 2, 4, 8 ... seconds, up to the interval. If a session is expected
@@ -207,53 +136,12 @@ def _until_next(status: RunStatus, settings: Settings, calm: float) -> float:
     """
     if not status.link.reachable:
         return backoff(settings.interval, status.link.failures, settings.chance())
-    return min(settings.interval, max(SHORTEST_S, min(calm, due(status))))
+    return min(settings.interval, max(shortest(len(status.sessions)), min(calm, due(status))))
 
 
-def _look(source: Source, memory: _Memory, clock: Clock) -> tuple[Source, _Memory]:
-    try:
-        history = source.fold(memory.history)
-        source = source.renewed(history)
-    except HostError as error:
-        return source, _missed(memory, error, clock)
-    return source, _Memory(history, clock.elapsed(), undecided=memory.undecided)
-
-
-def _missed(memory: _Memory, error: HostError, clock: Clock) -> _Memory:
-    before = memory.link
-    since, lost = (clock.now(), clock.elapsed()) if before.reachable else (before.since, memory.lost)
-    failures, gone = before.failures + 1, isinstance(error, RunGoneError)
-    link = Link(reachable=False, since=since, failures=failures, complaint=error.headline, gone=gone)
-    return memory._replace(link=link, lost=lost)
-
-
-def _wait(seconds: float, clock: Clock, tick: Callable[[], object] | None, end: Path | None = None) -> None:
-    """Wait, at most until the file `end` exists; `tick` is called about once a second."""
-    deadline = clock.elapsed() + seconds
-    ticked = clock.elapsed()
-    while (left := deadline - clock.elapsed()) > 0 and not (end and end.exists()):
-        clock.sleep(min(_END_LOOK_S if end else _TICK_S, left))
-        if tick and ticked + _TICK_S <= clock.elapsed() < deadline:
-            ticked = clock.elapsed()
-            tick()
-
-
-@contextmanager
-def _ticking(tick: Callable[[], object] | None) -> Iterator[None]:
-    """`tick` once a second while something else goes on, such as a fetch."""
-    over = Event()
-
-    def work() -> None:
-        while tick and not over.wait(_TICK_S):
-            tick()
-
-    thread = Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+def shortest(sessions: int) -> float:
+    """The least seconds between two looks: looks at many sessions take the longer, here and on the host."""
+    return SHORTEST_S * (1 + sessions // 100 / 2)
 
 
 def backoff(interval: float, failures: int, chance: float) -> float:

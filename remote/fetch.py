@@ -82,6 +82,8 @@ class FetchOptions:
     """output files of attempts that are not results, such as videos"""
     progress: Callable[[int], object] = lambda _: None
     """gets the number of files so far"""
+    received: Callable[[PurePosixPath, int, int], object] = lambda *_: None
+    """gets a file, and how many of its bytes have come"""
 
 
 EVERYTHING = FetchOptions()
@@ -213,6 +215,7 @@ class _Fetching:
             self._doubts[piece.path] += 1
             return
         draft.add(piece.data)
+        self._options.received(draft.first.path, draft.size, draft.first.size)
         self._taken += max(_BLOCK, len(piece.data))
         self._bytes += len(piece.data)
         if draft.size < draft.first.size:

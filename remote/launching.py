@@ -127,9 +127,11 @@ def prepare(request: LaunchRequest, grid: Grid, connect: Callable[[str | None], 
     except UserError as error:
         if not absent:
             raise
-        raise UserError(not_ready(absent, facts.called, f"{error.message}; {error.hint}"), fix) from error
+        raise UserError(
+            not_ready(absent, facts.called, f"{error.message}; {error.hint}"), fix, code="not_ready"
+        ) from error
     if absent:
-        raise UserError(not_ready(absent, facts.called), fix)
+        raise UserError(not_ready(absent, facts.called), fix, code="not_ready")
     if plan.slurm:
         doubts = slurm.check_taken(transport, plan, slurm.consult(transport, plan))
         warnings = tuple(f"{one}. It is submitted all the same: sbatch lets it wait, or refuses it" for one in doubts)

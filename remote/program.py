@@ -134,7 +134,9 @@ _LOOKS = frozenset({"probe", "sample"})
 
 
 def _here(transport: Transport) -> LocalTransport | None:
-    return transport if isinstance(transport, LocalTransport) and transport.host == LOCAL else None
+    if isinstance(transport, LocalTransport) and transport.host == LOCAL and transport.forks:
+        return transport
+    return None
 
 
 def _verb(*words: str) -> int:
@@ -214,7 +216,7 @@ Verb = Literal["pause", "drain", "resume", "slots", "retry"]
 _OLD_STOP = 'cd -- "$1" && shift && exec bash lib/stop.sh . "$@"'
 _SAID = f"""
 cd -- "$1" || exit 73
-cat {RUN.out} {RUN.events} 2>/dev/null | tail -n 20
+cat {RUN.out} {RUN.events} 2>/dev/null | grep -v '"kind": "gpu_use"' | tail -n 20
 """
 _STOP_S = 900.0
 """seconds; a stop has its own limits, and an early end would leave it incomplete"""

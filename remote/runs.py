@@ -26,7 +26,7 @@ from comborun.text import close_to
 from comborun.words import say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from comborun.remote.fetch import FetchOptions
     from comborun.remote.mirror import Skipped
@@ -36,8 +36,12 @@ STAMPED = re.compile("-[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}$")
 """the end of every run's id"""
 COMPLETED = ".fetched"
 """in a mirror: the time of the last complete fetch"""
-_HOSTS_AT_ONCE = 16
 _LARGEST_PLAN = 64 << 20
+
+
+def short(run: str) -> str:
+    """The last four characters of a run's id: enough for `combo status`, and for a narrow table."""
+    return run.rpartition("-")[2]
 
 
 class Launch(NamedTuple):
@@ -57,7 +61,7 @@ class Launch(NamedTuple):
     """what another launch of it needs, as it is typed"""
 
     def fits(self, wanted: str | None) -> bool:
-        return wanted is None or wanted in {self.grid, self.directory} or self.run.startswith(wanted)
+        return wanted is None or wanted in {self.grid, self.directory, short(self.run)} or self.run.startswith(wanted)
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,17 @@ class Run:
         return {word: count for word, count in numbers.items() if count}
 
 
+class GpuUser(NamedTuple):
+    """A process that holds memory of a GPU."""
+
+    gpu: int
+    owner: str
+    program: str
+    mib: int
+    run: str = ""
+    """the run of whose session it is; empty for others"""
+
+
 class Listing(NamedTuple):
     """The runs on a host, now or as last seen."""
 
@@ -124,6 +139,9 @@ class Listing(NamedTuple):
     """time of the last list, on this machine's clock in seconds since 1970; None: never"""
     complaint: str = ""
     """why the host did not answer now; empty if it did"""
+    users: tuple[GpuUser, ...] = ()
+    asked: bool = False
+    """whether it has not answered yet, but may still"""
 
 
 def number(text: str | None) -> float | None:
@@ -191,8 +209,20 @@ def is_remembered(directory: str) -> bool:
 def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
     """The runs below `roots` in one round trip, the newest first: of one root by their making, not by the clock."""
     roots = tuple(dict.fromkeys(roots))
+    return _newest_first(_run_verb(transport, roots, "list", *roots))
+
+
+def look_at_host(transport: Transport, roots: Iterable[str]) -> tuple[tuple[Run, ...], tuple[GpuUser, ...]]:
+    """The same, and who uses the host's GPUs, if a run that is not done may use them."""
+    roots = tuple(dict.fromkeys(roots))
+    done = program.run_packed(transport, "fleet", *roots, timeout=30, python=program.Python(roots=roots))
+    answer = program.answer(transport, done, f"the runs on {transport.host} can't be read")
+    return _newest_first(answer["runs"]), tuple(GpuUser(**one) for one in answer["users"])
+
+
+def _newest_first(answer: Iterable[Iterable[dict[str, Any]]]) -> tuple[Run, ...]:
     found: dict[str, tuple[tuple[str, int], Run]] = {}
-    for below in _run_verb(transport, roots, "list", *roots):
+    for below in answer:
         started = ""
         for number, entry in enumerate(below):
             directory = entry["directory"]
@@ -204,47 +234,30 @@ def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
     return tuple(run for _, run in sorted(found.values(), key=lambda entry: (*entry[0], entry[1].id), reverse=True))
 
 
-def list_everywhere(
-    hosts: Iterable[str], look: Callable[[str], tuple[Run, ...]], clock: Callable[[], float] = time.time
-) -> tuple[Listing, ...]:
-    """The runs on this machine, then those on others at the same time.
-
-    The last list of a host is kept for when it does not answer.
-    """
-    from concurrent.futures import ThreadPoolExecutor
-
-    kept = _last_listings()
-
-    def listing(host: str) -> Listing:
-        try:
-            return Listing(host, look(host), clock())
-        except UserError as error:
-            runs, seen = kept.get(host, ((), None))
-            hint = f" ({error.hint})" if error.hint else ""
-            return Listing(host, runs, seen, error.headline + hint)
-
-    hosts = tuple(hosts)
-    found = tuple(listing(host) for host in hosts if host == LOCAL)  # in a fork, which must not be made beside threads
-    with ThreadPoolExecutor(_HOSTS_AT_ONCE) as pool:
-        found += tuple(pool.map(listing, (host for host in hosts if host != LOCAL)))
-    kept |= {one.host: (one.runs, one.seen) for one in found if not one.complaint}
-    _keep_listings(kept)
-    return found
-
-
-def _last_listings() -> dict[str, tuple[tuple[Run, ...], float | None]]:
+def last_listings() -> dict[str, Listing]:
+    """The last answer of each host."""
     try:
         document = json.loads(_memory("hosts.json").read_text("utf-8"))
         return {
-            str(host): (tuple(Run(**run) for run in one["runs"] if STAMPED.search(run["id"])), float(one["seen"]))
+            str(host): Listing(
+                str(host),
+                tuple(Run(**run) for run in one["runs"] if STAMPED.search(run["id"])),
+                float(one["seen"]),
+                users=tuple(GpuUser(*user) for user in one.get("users", ())),
+            )
             for host, one in document.items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 
 
-def _keep_listings(kept: Mapping[str, tuple[tuple[Run, ...], float | None]]) -> None:
-    document = {host: {"runs": [asdict(run) for run in runs], "seen": seen} for host, (runs, seen) in kept.items()}
+def keep_listings(found: Iterable[Listing]) -> None:
+    """Remember the answers for when their hosts do not answer."""
+    kept = last_listings() | {one.host: one for one in found if not one.complaint and one.seen is not None}
+    document = {
+        host: {"runs": [asdict(run) for run in one.runs], "users": one.users, "seen": one.seen}
+        for host, one in kept.items()
+    }
     path = _memory("hosts.json")
     draft = path.with_name(f".{path.name}-{os.getpid()}")
     try:
@@ -285,7 +298,8 @@ def _root(directory: str) -> str:
 
 
 def choose_run(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:
-    """The run that `wanted` names (id, its beginning, or the grid's name), or the newest that is no recheck.
+    """The run that `wanted` names, or the newest that is no recheck. A name is the id, its beginning or its last four
+    characters, the folder, or the grid's name.
 
     Raises UserError if there is none, or if the beginning of an id is ambiguous.
     """
@@ -294,12 +308,14 @@ def choose_run(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:
     for run in runs:
         if wanted in {run.id, run.directory, run.grid}:
             return run
-    begun = [run for run in runs if wanted and run.id.startswith(wanted)]
+    begun = [run for run in runs if wanted and (run.id.startswith(wanted) or short(run.id) == wanted)]
     if len(begun) == 1:
         return begun[0]
     if begun:
         names = ", ".join(run.id for run in begun[:5])
-        raise UserError(f"{wanted!r} could be any of {len(begun)} runs: {names}", "write more of the id")
+        raise UserError(
+            f"{wanted!r} could be any of {len(begun)} runs: {names}", "write more of the id", code="ambiguous_run"
+        )
     raise _absent(runs, wanted, host)
 
 
@@ -323,7 +339,7 @@ def _absent(runs: tuple[Run, ...], wanted: str | None, host: str) -> UserError:
         here = f"its records are here: combo report {copy_of(host, last.run, last.directory)}; " if copied else ""
         message = f"the run {last.run} is not on {host} any more: {last.directory} was removed or can't be read"
         hint = here + hint
-    return UserError(message, hint)
+    return UserError(message, hint, code="unknown_run")
 
 
 def plan_of(directory: Path) -> tuple[Plan, int]:

@@ -72,6 +72,15 @@ class LocalTransport:
     warnings: tuple[str, ...] = ()
     """sentences for the user, like those of the ssh transports"""
 
+    forks = True
+    """whether `call` may be used: this process has no threads that could hold a lock"""
+
+    def __init__(self, *, forks: bool = True) -> None:
+        self.forks = forks
+
+    def close(self) -> None:
+        """Nothing is open."""
+
     def run(
         self, script: str, *args: str, stdin: bytes = b"", timeout: float = 60.0, limit: int = 64 * MIB
     ) -> Completed:

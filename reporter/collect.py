@@ -20,7 +20,7 @@ from comborun.model.attempt import Begin, End, EpisodeRecord, Verdict, own_end
 from comborun.model.codec import decoded
 from comborun.model.plan import Plan, Session
 from comborun.model.stopping import StopRule
-from comborun.model.work import Combo, combo_of
+from comborun.model.work import Combo, combo_of, process_of
 from comborun.reporter.evidence.starts import seeded_once
 from comborun.reporter.records import videos
 from comborun.reporter.records.collected import AttemptRecord, Canary, Collected, SessionHistory
@@ -82,7 +82,8 @@ def _results(directory: Path, histories: Sequence[SessionHistory], unread: Mappi
     attempts = [(history.session, attempt) for history in histories for attempt in history.attempts]
     for session, attempt in attempts:
         if session.unit == "episode":
-            _read_attempt(collector, directory, _context(session, attempt), unread)
+            log = RUN.attempt(process_of(session), attempt.number).log
+            _read_attempt(collector, directory, _context(session, attempt), PurePosixPath(log), unread)
     sessions = [history.session for history in histories]
     collector.keep_whole_attempts({session.name: session.count for session in sessions})
     folders = (RUN.attempt(session.name, attempt.number) for session, attempt in attempts)
@@ -97,12 +98,12 @@ def _changed(
 ) -> Iterator[Defect]:
     """Attempts whose results are no longer those by which they were judged."""
     for session, attempt in attempts:
-        at = RUN.attempt(session.name, attempt.number)
-        if any(path.is_relative_to(at.output) for path in unread):
+        end, output = (RUN.attempt(name, attempt.number) for name in (session.name, process_of(session)))
+        if any(path.is_relative_to(output.output) for path in unread):
             continue  # a copy that lacks some of them
-        before = str(parse(_text(directory / at.end)).get("results", ""))
-        if changed(str(directory / at.output), session.results.files, before, 0.0):
-            yield Defect(at.output, 0, say(Fact(CHANGED)))
+        before = str(parse(_text(directory / end.end)).get("results", ""))
+        if changed(str(directory / output.output), session.results.files, before, 0.0):
+            yield Defect(output.output, 0, say(Fact(CHANGED)))
 
 
 def _manifest(directory: Path) -> Mapping[str, Any]:
@@ -180,7 +181,7 @@ def attempt_number(path: PurePath) -> int:
 def _context(session: Session, attempt: AttemptRecord) -> Context:
     begin = attempt.begin
     return Context(
-        path=RUN.attempt(session.name, attempt.number).output,
+        path=RUN.attempt(process_of(session), attempt.number).output,
         policy=session.policy,
         environment=session.environment,
         rules=session.results,
@@ -193,10 +194,13 @@ def _context(session: Session, attempt: AttemptRecord) -> Context:
 
 
 def _read_attempt(
-    collector: RecordCollector, directory: Path, context: Context, unread: Mapping[PurePosixPath, str]
+    collector: RecordCollector,
+    directory: Path,
+    context: Context,
+    log: PurePosixPath,
+    unread: Mapping[PurePosixPath, str],
 ) -> None:
     output, rules = PurePosixPath(context.path), context.rules
-    log = PurePosixPath(RUN.attempt(context.session, context.attempt).log)
     if rules.source == "log" and ((directory / log).exists() or log in unread):
         collector.read_file(directory / log, replace(context, path=str(log)), expected=True)
     found = [output / path for path in globs.found(str(directory / output), rules.files)]
@@ -237,8 +241,9 @@ def _history(directory: Path, session: Session) -> SessionHistory:
         at = RUN.attempt(session.name, number)
         claim, begin, text = (_text(directory / path) for path in (at.claim, at.begin, at.end))
         end = End.parse(text) if text and own_end(claim, text) else None
-        log = _last_lines(directory / at.log) if end and end.failure else ()
-        attempts.append(AttemptRecord(number, Begin.parse(begin) if begin else None, end, log))
+        log = RUN.attempt(process_of(session), number).log if end and end.failure else ""
+        lines = _last_lines(directory / log) if log else ()
+        attempts.append(AttemptRecord(number, Begin.parse(begin) if begin else None, end, lines))
     return SessionHistory(session, tuple(attempts))
 
 
@@ -317,7 +322,7 @@ def _unmatched(directory: Path, name: PurePosixPath, session: Session) -> Iterat
     rules = session.results
     folder = _folder(directory, [str(name)], session, "")
     keys = {"files": f"**/*{name.suffix}"}
-    if found := uncounted(folder.read(), folder.identity, (session.first, session.count), keys):
+    if found := uncounted(folder, (session.first, session.count), keys):
         yield Defect(str(name), 0, say(Fact(found.code, **{**found.fields, "file": "", "taken": list(rules.files)})))
 
 

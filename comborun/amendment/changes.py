@@ -25,6 +25,7 @@ from comborun.model.work import (
     grouped,
     minus,
     name_of_combo,
+    process_of,
     replicate_of,
     size,
     union,
@@ -153,7 +154,8 @@ def amend(comparison: PlanComparison, choice: Choice | None = None) -> Amended:
     gone |= {one.name for one in before.sessions if one.flag == "smoke" and combo_of(one) in left}
     meant = {replicate_of(one): one for one in now.sessions}  # all sessions of a replicate are shown and judged alike
     rows = [_row(session, meant.get(replicate_of(session)), gone, back) for session in before.sessions]
-    fresh = tuple(with_free_names((session for change in taken for session in change.coming), rows))
+    coming = (session for change in taken for session in change.coming)
+    fresh = _in_new_processes(tuple(with_free_names(coming, rows)), rows)
     _check_apart([*rows, *fresh])
     shipped = now.shipped if taken == comparison.changes else before.shipped
     return Amended(
@@ -238,7 +240,7 @@ def _difference(key: str, before: Any, now: Any) -> str:
         return f"{key}: {', '.join(sorted({name for name, _ in {*before} ^ {*now}}))}"
     if key == "setup":
         return key
-    if key == "around":
+    if key in {"around", "each"}:
         return "files, links, launcher or container"
     return f"{key}: {_shown(before)} before, {_shown(now)} now"
 
@@ -285,6 +287,18 @@ def with_free_names(coming: Iterable[Session], rows: Iterable[Session]) -> Itera
         name = next(name for name in (shortened(name, name) for name in names) if name not in taken)
         taken.add(name)
         yield replace(session, name=name)
+
+
+def _in_new_processes(fresh: tuple[Session, ...], rows: Sequence[Session]) -> tuple[Session, ...]:
+    """New sessions in processes of their own: one that has run keeps its environments."""
+    taken = {process_of(session) for session in rows}
+    named: dict[str, str] = {}
+    for session in fresh:
+        name, digest = session.together, session.digest
+        if name and name in taken:
+            name = next(name for at in range(len(digest) - 3) if (name := f"{name}_{digest[at : at + 4]}") not in taken)
+        named.setdefault(session.together, name)
+    return tuple(replace(session, together=named[session.together]) for session in fresh)
 
 
 def amendment(before: Plan, after: Plan, number: int, grid_text: str) -> Iterator[RunFile]:

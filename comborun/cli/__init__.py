@@ -35,7 +35,9 @@ _COMMANDS = {
     "Watch": {
         "monitor": ("status", "Watch a run in a live table, and report at its end."),
         "status": ("status", "Show the table of a run once."),
-        "runs": ("runs", "List the runs on all hosts, newest first."),
+        "view": ("view", "Show a run on a live page in a browser."),
+        "runs": ("runs", "List the runs on all hosts."),
+        "disconnect": ("options", "End kept connections to hosts."),
         "clean": ("runs", "Remove old runs, after showing them and their size."),
         "explain": ("logs", "Explain why a session waits, runs or has ended."),
         "logs": ("logs", "Show the end of a session's log."),

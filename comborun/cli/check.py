@@ -6,18 +6,18 @@ import os
 import shutil
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from comborun.answers import grids
 from comborun.cli.options import grid_argument, json_option, offers
-from comborun.cli.terminal import program, show_json, show_rows, show_why, warn, wrapped
+from comborun.cli.terminal import program, show_json, show_rows, show_text, show_why, warn, wrapped
 from comborun.errors import UserError
 from comborun.grid import Preset, find_preset, known_presets, preset_starter, schema_text, starter_grid
 from comborun.grid.presets import SHIPPED
 from comborun.model.work import combo_of
 from comborun.reference import example_grid, key_reference, pages, shared
-from comborun.rules.facts import data_of
 from comborun.rules.names import RUN, AttemptLayout
 from comborun.text import clean, several
 from comborun.words.rows import why_not_counted
@@ -25,7 +25,7 @@ from comborun.words.rows import why_not_counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from comborun.cli.options import GridChoice
+    from comborun.api.named import GridChoice
     from comborun.grid import Grid
     from comborun.model.plan import Session
     from comborun.rules.results.counts import Counts
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     help="The evaluation program; `combo presets` lists them.",
 )
 @click.option("--example", type=click.Path(path_type=Path), metavar="DIR", help="Copy the example into a new folder.")
-def init(name: str, preset: str | None, example: Path | None) -> None:
+@json_option
+def init(name: str, preset: str | None, example: Path | None, as_json: bool) -> None:
     """Write a commented starter grid to standard output.
 
     \b
@@ -55,14 +56,19 @@ def init(name: str, preset: str | None, example: Path | None) -> None:
         shutil.copytree(shared("example"), example, ignore=shutil.ignore_patterns("__pycache__"))
         grid = example / "grid.yaml"
         grid.write_text(example_grid(grid.read_text("utf-8")), "utf-8")
+        if as_json:
+            show_json(grids.Example(str(example), str(grid)))
+            return
         click.echo(f"{example}: the example; `comborun[example]` has its simulator\nNext: {program()} run {grid}")
         return
-    click.echo(preset_starter(find_preset(preset), preset, name) if preset else starter_grid(name), nl=False)
+    starter = preset_starter(find_preset(preset), preset, name) if preset else starter_grid(name)
+    show_text(grids.Text(f"{name}.yaml", starter), as_json=as_json)
 
 
 @click.command()
 @click.argument("topic", required=False, metavar="[KEY or PAGE]", shell_complete=offers("topics"))
-def docs(topic: str | None) -> None:
+@json_option
+def docs(topic: str | None, as_json: bool) -> None:
     """Print the reference of a key of a grid, or a page of the documentation.
 
     \b
@@ -71,21 +77,36 @@ def docs(topic: str | None) -> None:
     combo docs report            a page; without a name, the list of pages
     """
     found = pages()
+    if topic is None and as_json:
+        show_json(grids.Pages(tuple(found)))
+        return
     if topic is None:
         click.echo(f"Pages: {', '.join(found)}\nKeys of a grid, such as: {program()} docs limits.parallel")
         return
     grid = found["grid"].read_text("utf-8")
-    click.echo_via_pager(found[topic].read_text("utf-8") if topic in found else key_reference(grid, topic))
+    text = found[topic].read_text("utf-8") if topic in found else key_reference(grid, topic)
+    if as_json:
+        show_json(grids.Text(topic, text))
+    else:
+        click.echo_via_pager(text)
 
 
 @click.command()
-def schema() -> None:
-    """Write the JSON Schema of a grid file, for editors.
+@click.option("--answers", is_flag=True, help="The schema of what the commands answer with --json.")
+@click.option("--json", is_flag=True, help="No difference: a schema is JSON.")
+def schema(answers: bool, json: bool) -> None:  # noqa: ARG001
+    """Write the JSON Schema of a grid file, for editors; or that of all answers, for programs.
 
     \b
     combo schema > grid.schema.json
+    combo schema --answers > answers.schema.json
     """
-    click.echo(schema_text(), nl=False)
+    if answers:
+        from comborun.answers.schema import answers_schema  # it loads every type
+
+        click.echo(answers_schema(), nl=False)
+    else:
+        click.echo(schema_text(), nl=False)
 
 
 @click.command()
@@ -100,12 +121,8 @@ def check(grid: GridChoice, as_json: bool) -> None:
     checked = grid.read()
     latest = _latest_counts(checked)
     if as_json:
-        document: dict[str, Any] = {"grid": checked.name, "combos": len(checked.combos)}
-        if latest:
-            session, counts = latest
-            document["latest"] = {"session": session.name, "counted": counts.records}
-            document["latest"] |= {"why": why_not_counted(counts.facts), "facts": data_of(counts.facts)}
-        show_json({**document, "warnings": [str(w) for w in checked.warnings]})
+        warnings = tuple(map(str, checked.warnings))
+        show_json(grids.Checked(checked.name, len(checked.combos), latest and _latest_answer(*latest), warnings))
         return
     warn(*map(str, checked.warnings))
     found = f" for each file that {checked.policy_glob} finds" if checked.policy_glob else ""
@@ -115,6 +132,10 @@ def check(grid: GridChoice, as_json: bool) -> None:
         planned = f" of {session.count}" if session.count else ""
         click.echo(f"  the last results of {session.name}: {counts.records}{planned} episodes count by this grid")
         show_why(counts.facts, checked.path)
+
+
+def _latest_answer(session: Session, counts: Counts) -> grids.LatestCounts:
+    return grids.LatestCounts(session.name, counts.records, why_not_counted(counts.facts), tuple(counts.facts))
 
 
 def _latest_counts(grid: Grid) -> tuple[Session, Counts] | None:
@@ -175,7 +196,7 @@ def presets(context: click.Context, as_json: bool) -> None:
         return
     found = {name: _summary(name) for name in known_presets()}
     if as_json:
-        show_json([{"name": name, "own": _own(name), "summary": summary} for name, summary in found.items()])
+        show_json([grids.ListedPreset(name, _own(name), summary) for name, summary in found.items()])
     else:
         show_rows({name: summary + (" (yours)" if _own(name) else "") for name, summary in found.items()})
 
@@ -193,7 +214,7 @@ def show(preset: str, as_json: bool) -> None:
     read = find_preset(preset)
     if as_json:
         about = read.about.model_dump(exclude={"starter"}) | {"shards": read.about.shards.how}
-        show_json({"name": read.name, "file": read.file, "sha256": read.digest, "about": about})
+        show_json(grids.ShownPreset(read.name, read.file, read.digest, about))
         return
     click.echo(f"{click.style(read.name, bold=True)}: {read.about.summary}")
     show_rows(dict(_facts(read)))

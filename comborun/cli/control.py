@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from comborun.api import steering
 from comborun.cli.options import (
     SLOTS,
-    HostChoice,
-    Target,
     environment_option,
     json_option,
     of_run,
@@ -22,28 +20,16 @@ from comborun.cli.options import (
     sessions_argument,
     take_over_option,
 )
-from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, note, program, repeatable, show_json, working
+from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, note, program, repeatable, show_json
 from comborun.errors import HostError, UserError
-from comborun.model.work import combo_of
 from comborun.monitor.addressing import UnknownSessionError, sessions_of
-from comborun.monitor.explain import server_names
-from comborun.monitor.steering import PlannedResume, PlannedStop, resume_document, resume_lines
+from comborun.monitor.steering import resume_answer, resume_lines
 from comborun.monitor.watch import once
-from comborun.remote.program import Reply, refuse_elsewhere, restart_dispatcher, send_test_notice, steer
-from comborun.remote.program import stop as stop_sessions
-from comborun.remote.runs import list_runs
-from comborun.remote.slurm import settle
-from comborun.rules.vocabulary import Life
-from comborun.text import did_you_mean, harmless, several
-from comborun.words import say
+from comborun.text import harmless, several
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from comborun.model.plan import Plan
-    from comborun.monitor.observe import RunView
-    from comborun.monitor.status import RunStatus
-    from comborun.monitor.watch import Source
+    from comborun.answers import runs
+    from comborun.api.named import HostChoice, Target
 
 
 @click.command()
@@ -70,72 +56,29 @@ def stop(words: tuple[str, ...], wanted: str | None, where: HostChoice, as_json:
     combo stop 4_env_test stairs_flat
     combo stop --policy flat
     """
-    filters = {key: how[key] for key in ("policy", "environment")}
     target, words = _run_and_sessions(where, wanted, words)
     target.own(take_over=how["take_over"] and not how["dry_run"])
-    names, order = _ordered(target, words, filters)
+    order = steering.planned_stop(target, words, how["policy"], how["environment"])
     if not as_json:
         click.echo("\n".join(map(harmless, order.lines())))
-    bare = not (words or wanted or how["yes"] or any(filters.values()))
     if how["dry_run"]:
         if as_json:
-            show_json(order.to_document())
+            show_json(order.answer)
         return 0
-    if bare and not as_json and (order.running or order.unseen) and sys.stdin.isatty():
+    runs = bool(order.running or order.unseen)
+    bare = not (words or wanted or how["yes"] or how["policy"] or how["environment"])
+    if bare and runs and not as_json and sys.stdin.isatty():
         click.confirm("Stop it?", abort=True, err=True)
     try:
-        with working("ending sessions"):
-            stopped = stop_sessions(target.transport, target.directory, names)
+        stopped = steering.stop(target, order)
     except KeyboardInterrupt:
-        _show_what_is_left(target, names)
+        _show_what_is_left(target, order.names)
         return INTERRUPTED
     if as_json:
-        ended = list(names or stopped.facts("session"))
-        show_json({"run": target.run, "sessions": ended, "clean": stopped.done, "lines": list(stopped.texts)})
-    elif stopped.lines or order.running or order.unseen:
-        click.echo("\n".join(stopped.texts) or f"{target.run}: nothing was running")
-    return 0 if stopped.done else SOME_DID_NOT
-
-
-def _ordered(
-    target: Target, words: tuple[str, ...], filters: Mapping[str, str | None]
-) -> tuple[tuple[str, ...], PlannedStop]:
-    """The sessions that the words and options mean, and what their stop would do.
-
-    A run whose status is unknown can be stopped as a whole, or by exact names.
-    """
-    run, host = target.run, target.transport.host
-    try:
-        source = target.source()
-    except UserError as error:
-        if any(filters.values()):
-            raise
-        return words, PlannedStop(run, host, words, unseen=error.message)
-    names = _chosen(source, words, **filters) if words or any(filters.values()) else ()
-    try:
-        seen = once(source)
-    except UserError as error:
-        return names, PlannedStop(run, host, names, unseen=error.message)
-    refuse_elsewhere(seen.elsewhere, run)
-    names = (*names, *_superseded(source.view.plan, seen, names, words))
-    order = PlannedStop.of(source.view, seen, names)
-    return names, order if order.running or names else replace(order, others=_others(target))
-
-
-def _others(target: Target) -> tuple[str, ...]:
-    """The other unfinished runs of its grid, the newest first."""
-    there = list_runs(target.transport, (target.directory.rpartition("/")[0],))
-    going = [run for run in there if not run.done and run.held.get("kind") != "stopped"]
-    grid = target.run.rsplit("-", 2)[0]
-    return tuple(run.id for run in going if run.grid == grid and run.id != target.run)
-
-
-def _superseded(plan: Plan, seen: RunStatus, names: tuple[str, ...], words: tuple[str, ...]) -> Iterator[str]:
-    """Running sessions of combos named by policy and environment that a changed grid has replaced."""
-    combos = {combo_of(one) for one in plan.sessions if one.name in names and one.name not in words}
-    alive = {one.name for one in seen.every if one.alive}
-    dropped = (one for one in plan.sessions if one.flag == "dropped" and one.name in alive)
-    return (one.name for one in dropped if combo_of(one) in combos and one.name not in names)
+        show_json(stopped)
+    elif stopped.lines or runs:
+        click.echo("\n".join(stopped.lines) or f"{target.run}: nothing was running")
+    return 0 if stopped.clean else SOME_DID_NOT
 
 
 def _show_what_is_left(target: Target, names: tuple[str, ...]) -> None:
@@ -166,25 +109,10 @@ def _run_and_sessions(where: HostChoice, wanted: str | None, words: tuple[str, .
             sessions_of(newest.source(), words, note)
         except UnknownSessionError as missing:
             hint = missing.hint if missing.likely else error.hint
-            raise UserError(f"{error.message}, and no session of that name in {newest.run}", hint) from error
+            raise UserError(
+                f"{error.message}, and no session of that name in {newest.run}", hint, code="unknown_session"
+            ) from error
         return newest, words
-
-
-def _chosen(source: Source, words: tuple[str, ...], policy: str | None, environment: str | None) -> tuple[str, ...]:
-    """The sessions that the words and options name. Raises UserError if there are none."""
-    view, plan = source.view, source.view.plan
-    names = sessions_of(source, words, note)
-    check_no_servers(view, names)
-    for key, value, known in (("policy", policy, plan.policies), ("environment", environment, plan.environments)):
-        if value is not None and value not in known:
-            raise UserError(f"there is no {key} {value} in {view.id}", did_you_mean(value, known))
-    if policy is None and environment is None:
-        return names
-    fitting = (one for one in plan.sessions if policy in {None, one.policy} and environment in {None, one.environment})
-    chosen = tuple(one.name for one in fitting if not names or one.name in names)
-    if not chosen:
-        raise UserError(f"no session of {view.id} matches all of that", "combo status shows them")
-    return chosen
 
 
 @click.command()
@@ -208,16 +136,12 @@ def retry(
     combo retry flat stairs        by policy and environment
     combo retry --failed
     """
-    chosen = [f"--{word}" for word, given in which.items() if given]
-    if len(chosen) + bool(sessions) != 1:
+    chosen = sum(which.values())
+    if chosen + bool(sessions) != 1:
         raise UserError("name sessions, or give either --failed or --stalled", "combo status lists them")
-    target.note_change()
-    target.own(take_over=take_over)
-    source = target.source()
-    sessions = sessions_of(source, sessions, note)
-    check_no_servers(source.view, sessions)
-    steered = steer(target.transport, target.directory, "retry", *chosen, *sessions)
-    code = _show(target, steered, _restart(source, environment) if steered.done else "", as_json=as_json)
+    kind: Literal["", "failed", "stalled"] = "failed" if which["failed"] else "stalled" if which["stalled"] else ""
+    done = steering.retry(target, sessions, kind, environment, take_over=take_over)
+    code = _show(done, as_json=as_json)
     return 0 if chosen else code  # no failed session is not an error
 
 
@@ -232,7 +156,7 @@ def slots(count: int, target: Target, as_json: bool) -> int:
     \b
     combo slots 4
     """
-    return _show(target, steer(target.transport, target.directory, "slots", str(count)), as_json=as_json)
+    return _show(steering.slots(target, count), as_json=as_json)
 
 
 def _holding(verb: Literal["pause", "drain"], text: str) -> click.Command:
@@ -246,10 +170,7 @@ def _holding(verb: Literal["pause", "drain"], text: str) -> click.Command:
     )
     @json_option
     def hold(target: Target, why: str, as_json: bool) -> int:
-        line = " ".join(harmless(why).split())
-        steered = steer(target.transport, target.directory, verb, *([line] if line else []))
-        remark = f"run `{target.command('resume')}` to continue" if steered.done else ""
-        return _show(target, steered, remark, as_json=as_json)
+        return _show(steering.hold(target, verb, why), as_json=as_json)
 
     return hold
 
@@ -281,41 +202,15 @@ def notify(target: Target, as_json: bool) -> int:
     \b
     combo notify
     """
-    return _show(target, send_test_notice(target.transport, target.directory), as_json=as_json)
+    return _show(steering.notify(target), as_json=as_json)
 
 
-def check_no_servers(view: RunView, names: Iterable[str]) -> None:
-    """Raise UserError for the name of a model server: it starts and ends with its sessions."""
-    for name in names:
-        if name in server_names(view.plan):
-            raise UserError(
-                f"{name} is a model server of {view.id}: it starts with the sessions that use it, and ends after them",
-                f"{program()} explain {name} shows its state; {program()} stop {view.id} ends all",
-            )
-
-
-def _restart(source: Source, environment: str) -> str:
-    """Start the dispatcher if it is gone, unless the run is stopped or held. Returns a note for the user.
-
-    On Slurm, submit the new attempts.
-    """
-    transport, view, status = source.transport, source.view, once(source)
-    if status.stopped or status.hold:
-        how = f"is {status.hold.kind}" if status.hold else "was stopped"
-        return f"the run {how}: nothing starts until `{program()} resume {view.id}`"
-    if status.dispatcher is None:
-        if status.environment and environment != "first":
-            note(say(status.environment))
-        return restart_dispatcher(transport, view.directory, view.plan, environment)
-    return settle(transport, view.directory) if view.plan.slurm else ""
-
-
-def _show(target: Target, steered: Reply, remark: str = "", *, as_json: bool) -> int:
+def _show(done: runs.Steered, *, as_json: bool) -> int:
     if as_json:
-        show_json({"run": target.run, "done": steered.done, "lines": list(steered.texts), "note": remark or None})
+        show_json(done)
     else:
-        click.echo("\n".join((*steered.texts, *([harmless(remark)] if remark else []))))
-    return 0 if steered.done else SOME_DID_NOT
+        click.echo("\n".join((*done.lines, *([harmless(done.note)] if done.note else []))))
+    return 0 if done.done else SOME_DID_NOT
 
 
 @click.command()
@@ -335,46 +230,12 @@ def resume(target: Target, dry_run: bool, environment: str, take_over: bool, as_
     combo resume                the newest run
     combo resume --dry-run      show only what it would do
     """
-    target.note_change()
-    target.own(take_over=take_over and not dry_run)
-    going = _missing_work(target)
-    if environment == "first":
-        going = replace(going, seen=replace(going.seen, environment=None))
+    going = steering.planned_resume(target, environment, take_over=take_over and not dry_run)
     act = not dry_run and not going.nothing
     if as_json:
-        show_json(resume_document(going, done=act))
+        show_json(resume_answer(going, done=act))
     else:
         click.echo("\n".join(map(harmless, resume_lines(going))))
-    said = _go_on(target, going, environment) if act else ""
+    said = steering.resume(target, going, environment) if act else ""
     if said and not as_json:
         click.echo(harmless(said))
-
-
-def _missing_work(target: Target) -> PlannedResume:
-    from comborun.amendment.resumption import resumption  # `combo stop` needs no grid model
-    from comborun.cli.report import collected
-    from comborun.reporter.merge import missing, rejected
-
-    source = target.source()
-    view, seen = source.view, once(source)
-    refuse_elsewhere(seen.elsewhere, view.id)
-    records, _ = collected(target)
-    ended = [one for one in seen.sessions if one.life is Life.ENDED and one.attempt]
-    outcomes = {one.name: one.outcome for one in ended if one.outcome}
-    what = resumption(view.plan, outcomes, missing(records), rejected(records))
-    coming = tuple(one.name for one in view.plan.current if one.name not in outcomes)
-    return PlannedResume(view, seen, what, coming)
-
-
-def _go_on(target: Target, going: PlannedResume, environment: str) -> str:
-    """First fill gaps, then lift the hold, then ask for attempts, then start the dispatcher: this is safe to repeat."""
-    from comborun.remote.publish import add_sessions
-
-    transport, view, what = target.transport, going.view, going.what
-    if what.added and not add_sessions(transport, view.directory, (view.plan, view.number), what.added):
-        raise HostError(f"a launch has just changed {view.id}", "give the same command again")
-    if going.held or going.kept:
-        steer(transport, view.directory, "resume")
-    if what.again:
-        steer(transport, view.directory, "retry", *(one.name for one in what.again))
-    return restart_dispatcher(transport, view.directory, view.plan, environment)

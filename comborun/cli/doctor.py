@@ -11,7 +11,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from comborun.cli.options import HostChoice, json_option, root_options
+from comborun.answers.grids import Examined, FoundOnHost
+from comborun.cli.options import json_option, root_options
 from comborun.cli.terminal import SOME_DID_NOT, show_json, working
 from comborun.grid import load_grid
 from comborun.remote.grids import with_policies
@@ -24,6 +25,8 @@ from comborun.words.doctor import told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from comborun.api.named import HostChoice
 
 _SYMBOLS = {Level.ERROR: "✗", Level.WARNING: "!", Level.NOTE: "·", Level.OK: "✓"}
 _STYLES = {Level.ERROR: "bold red", Level.WARNING: "bold yellow", Level.NOTE: "cyan", Level.OK: "green"}
@@ -54,7 +57,7 @@ def doctor(where: HostChoice, grid: Path | None, as_json: bool) -> int:
         wanted = wanted_by(checked, local=transport.host == LOCAL) if checked else NOTHING_MORE
         examination = examine(transport, where.root or (checked.root if checked else DEFAULT_ROOT), wanted)
     if as_json:
-        show_json(document(transport.host, examination))
+        show_json(answer(transport.host, examination))
     else:
         console = Console(highlight=False)
         width = console.width if console.is_terminal else _UNBROKEN
@@ -63,19 +66,13 @@ def doctor(where: HostChoice, grid: Path | None, as_json: bool) -> int:
     return 0 if examination.healthy else SOME_DID_NOT
 
 
-def document(host: str, examination: Examination) -> dict[str, object]:
-    return {
-        "host": host,
-        "healthy": examination.healthy,
-        "findings": [_as_data(finding) for finding in examination.findings],
-        "about": examination.about,
-    }
+def answer(host: str, examination: Examination) -> Examined:
+    return Examined(host, examination.healthy, tuple(map(_finding_answer, examination.findings)), examination.about)
 
 
-def _as_data(finding: Finding) -> dict[str, object]:
+def _finding_answer(finding: Finding) -> FoundOnHost:
     found, cost, fix = told(finding)
-    words = {"found": found, "cost": cost, "fix": fix}
-    return {"check": finding.check, "level": finding.level, **words, "fact": finding.fact.as_data()}
+    return FoundOnHost(finding.check, str(finding.level), found, cost, fix, finding.fact)
 
 
 def lines(host: str, examination: Examination, width: int) -> Iterator[Text]:

@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from comborun.amendment.resumption import smoke_sessions
+from comborun.api.launching import start_run, with_failures, with_smoke_test
 from comborun.cli.options import (
     SLOTS,
-    GridChoice,
-    HostChoice,
-    Target,
     environment_option,
     grid_argument,
     host_options,
-    json_option,
+    json_lines_option,
     slurm_option,
     take_over_option,
 )
 from comborun.cli.status import Shown, interval_option, plain_option, watch_until_the_end
-from comborun.cli.terminal import SOME_DID_NOT, hush, program, show_json, show_rows, show_table, warn, working
-from comborun.errors import UserError
-from comborun.monitor.beginning import await_beginning, await_smoke, failed_at_once, lacking, recorded
-from comborun.monitor.watch import once
-from comborun.remote.launching import Launched, LaunchRequest, prepare, publish_run, start
-from comborun.remote.runs import Launch, remember
+from comborun.cli.terminal import SOME_DID_NOT, show_record, show_rows, show_table
+from comborun.monitor.beginning import recorded
+from comborun.remote.launching import LaunchRequest
 from comborun.rules.endings.failures import Failure
-from comborun.rules.facts import Fact
 from comborun.rules.names import MULTIPLEXER_NAMES
-from comborun.rules.vocabulary import Life
 from comborun.text import harmless, several
 from comborun.words import say
 from comborun.words.endings import outcome_words
@@ -41,6 +32,8 @@ from comborun.words.endings import outcome_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from comborun.api.launching import Started
+    from comborun.api.named import GridChoice, HostChoice
     from comborun.monitor.status import SessionStatus
 
 _OPTIONS = (
@@ -78,7 +71,7 @@ def _launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command()
 @grid_argument
 @_launch_options
-@json_option
+@json_lines_option
 def launch(grid: GridChoice, where: HostChoice, as_json: bool, **options: Any) -> int:
     """Start a grid's sessions and return; the same command again resumes what is missing.
 
@@ -90,18 +83,8 @@ def launch(grid: GridChoice, where: HostChoice, as_json: bool, **options: Any) -
     combo launch grid.yaml --changed rerun      changed combos run again
     combo launch grid.yaml --slurm --host login1
     """
-    started = start_run(grid, where, LaunchRequest(**options))
-    if started.launched.begins and not started.waits and not options["smoke"]:
-        started = replace(started, failed=failed_at_once(started.target.source()))
-    if not as_json:
-        _show(started)
-    tried = bool(options["smoke"]) and not started.launched.hold
-    passed = smoke_test(started, quiet=as_json) if tried else True
-    if as_json:
-        show_json(_record(started) | ({"smoke": passed} if tried else {}))
-    failed = [one for one in started.failed if one.life is Life.ENDED]  # the others start again
-    all_failed = len(failed) == len(started.launched.plan.current)
-    return 0 if passed and not all_failed else SOME_DID_NOT
+    started = _start(grid, where, LaunchRequest(**options), as_json=as_json)
+    return 0 if started.passed and not started.all_failed else SOME_DID_NOT
 
 
 @click.command()
@@ -109,7 +92,8 @@ def launch(grid: GridChoice, where: HostChoice, as_json: bool, **options: Any) -
 @_launch_options
 @interval_option
 @plain_option
-def run(grid: GridChoice, where: HostChoice, interval: float | None, plain: bool, **options: Any) -> int:
+@json_lines_option
+def run(grid: GridChoice, where: HostChoice, **options: Any) -> int:
     """Launch a grid, watch it, and report once all sessions have exited.
 
     \b
@@ -117,123 +101,23 @@ def run(grid: GridChoice, where: HostChoice, interval: float | None, plain: bool
 
     Ctrl-C stops watching only: the sessions go on.
     """
-    started = start_run(grid, where, LaunchRequest(**options))
-    _show(started)
+    shown = Shown(**{key: options.pop(key) for key in Shown._fields})
+    started = _start(grid, where, LaunchRequest(**options), as_json=shown.as_json)
     if started.launched.hold:
         return 0
-    if options["smoke"] and not smoke_test(started):
-        return SOME_DID_NOT
-    return watch_until_the_end(started.target, Shown(interval, plain))
+    return watch_until_the_end(started.target, shown) if started.passed else SOME_DID_NOT
 
 
-@dataclass(frozen=True)
-class Started:
-    """A launch, and what is known of the run afterwards."""
-
-    target: Target
-    launched: Launched
-    waits: Fact | None = None
-    """what the first session waits for; None if one has begun, or it is unknown"""
-    lacks: str = ""
-    """the missing work of a finished run"""
-    failed: tuple[SessionStatus, ...] = ()
-    """sessions that failed at once"""
-
-    @property
-    def changes(self) -> tuple[str, ...]:
-        launched = self.launched
-        if not launched.running:
-            return launched.changes
-        target = self.target
-        stop = f"{program()} stop {target.run} {' '.join(launched.running)}{target.options}"
-        note = f"still running, but their records no longer count: {', '.join(launched.running)}. To stop them: {stop}"
-        return (*launched.changes, note)
-
-
-def start_run(chosen: GridChoice, where: HostChoice, request: LaunchRequest) -> Started:
-    """Check, publish and start a grid. This is safe to repeat, so an interruption loses nothing."""
-    run = ""
-    try:
-        grid = chosen.read()
-        warn(*map(str, grid.warnings))
-        with working("looking at the host"):
-            prepared = prepare(request, grid, where.connect)
-        warn(*prepared.warnings)
-        transport = prepared.transport
-        with working(f"bringing the run to {transport.host}"):
-            launched = publish_run(prepared, _confirm, _tell)
-        publication, run = launched.publication, launched.publication.run
-        way = where.way(transport.host)
-        made = Launch(run, transport.host, publication.root, publication.directory, grid.name, way)
-        again = chosen.options + (where.options(where.host) if where.host else "") + " --slurm" * request.slurm
-        digest = sha256(grid.text.encode()).hexdigest()
-        remember(made._replace(file=str(chosen.path.resolve()), sha256=digest, options=again))
-        told = replace(where, root=grid.root).options(transport.host)
-        target = Target(transport, run, publication.directory, told)
-        doing = f"sending {prepared.sends} to" if prepared.sends else "starting on"
-        with working(f"{doing} {transport.host}"):
-            launched = start(prepared, launched)
-        with working("waiting for the first session"):
-            waits = await_beginning(transport, target.directory, target.options) if launched.begins else None
-        lacks = lacking(once(target.source())) if publication.state == "finished" else ""
-        return Started(target, launched, waits, lacks)
-    except KeyboardInterrupt:
-        click.echo(f"\nInterrupted. {_rest(request, run)}.", err=True)
-        raise
-
-
-def _rest(request: LaunchRequest, run: str) -> str:
-    """How to do the rest of an interrupted launch: with --new the same command would make another run."""
-    if not request.new:
-        return "Started sessions go on; the same command again does the rest"
-    rest = "the same command without --new does the rest"
-    if run:
-        return f"The run {run} exists, and started sessions go on; {rest}"
-    return f"If `{program()} runs` shows a new run, {rest}; else nothing was started"
-
-
-def _tell(text: str) -> None:
-    hush()
-    click.echo(harmless(text), err=True)
-
-
-def _confirm(changes: str) -> bool:
-    """Ask whether the run should follow a changed grid. Raises UserError without a terminal."""
-    if not sys.stdin.isatty():
-        raise UserError(
-            changes,
-            "--changed rerun uses the new grid for these combos, and their old records no longer count; --changed"
-            " keep keeps their old settings and records; --new starts another run. None of them stops a session",
-        )
-    _tell(changes)
-    try:
-        return click.confirm(
-            "With n they keep their old settings and records. Use the new grid?", default=True, err=True
-        )
-    except click.Abort:
-        click.echo("\nNothing was changed.", err=True)
-        raise
-
-
-def _record(started: Started) -> dict[str, Any]:
-    launched, publication = started.launched, started.launched.publication
-    return {
-        "run": publication.run,
-        "host": started.target.transport.host,
-        "directory": publication.directory,
-        "state": publication.state,
-        "hold": dict(zip(("kind", "why"), launched.hold, strict=True)) if launched.hold else None,
-        "sessions": [session.name for session in launched.plan.current],
-        "shipped": list(launched.shipped),
-        "replaced": list(launched.replaced),
-        "waits": started.waits and say(started.waits),
-        "fact": started.waits and started.waits.as_data(),
-        "engine": launched.plan.engine,
-        "submitted": list(launched.submitted),
-        "changes": list(started.changes),
-        "lacks": started.lacks or None,
-        "failed": [one.name for one in started.failed],
-    }
+def _start(grid: GridChoice, where: HostChoice, request: LaunchRequest, *, as_json: bool) -> Started:
+    """Start the run, say so, and wait for its smoke test."""
+    started = start_run(grid, where, request)
+    if not request.smoke:
+        started = with_failures(started)
+    if as_json:
+        show_record(started.answer)
+    else:
+        _show(started)
+    return _tried(started, as_json=as_json) if request.smoke and not started.launched.hold else started
 
 
 def _show(started: Started) -> None:
@@ -283,31 +167,28 @@ def _failures(failed: tuple[SessionStatus, ...], of: int) -> str:
     return f"{len(failed)} of {of} failed at once: {first.note}{line}"
 
 
-def smoke_test(started: Started, *, quiet: bool = False) -> bool:
-    """Wait until the run's smoke sessions have ended. Returns whether each of them left a record.
-
-    The dispatcher holds the other sessions back and halts the run, so the user may stop waiting.
-    """
-    if not smoke_sessions(started.launched.plan):
-        return True
+def _tried(started: Started, *, as_json: bool) -> Started:
+    """Wait for the smoke test, and show it."""
 
     def progress(done: int, of: int) -> None:
-        if not quiet:
+        if not as_json:
             click.echo(f"smoke test: {done} of {of} combos have left a record")
 
     try:
-        tried = await_smoke(started.target.source(), progress)
+        started = with_smoke_test(started, progress)
     except KeyboardInterrupt:
         click.echo("\nNo longer waiting. The smoke test goes on, and the rest follows if it passes.", err=True)
         show_rows({"watch": started.target.command("monitor")}, err=True)
         raise
-    failed = [one for one in tried if not recorded(one)]
-    if not quiet:
-        show_tried(tried)
-    if failed and not quiet:
+    if as_json:
+        show_record(replace(started.answer, record="smoke"))
+        return started
+    show_tried(started.tried or ())
+    if started.tried and not started.passed:
+        failed = next(one for one in started.tried if not recorded(one))
         click.echo("The rest was not started. Fix the cause, then launch again.")
-        show_rows({"why": started.target.command("logs", failed[0].name), "resume": started.target.command("resume")})
-    return not failed
+        show_rows({"why": started.target.command("logs", failed.name), "resume": started.target.command("resume")})
+    return started
 
 
 def show_tried(tried: Iterable[SessionStatus]) -> None:

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import shlex
 import shutil
 import stat
 import sys
 import tempfile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.cli.options import Target, json_option, of_run_option, sessions_argument
-from comborun.cli.terminal import note, program, show_json, wrapped
+from comborun.answers.runs import Window
+from comborun.api.looking import causes_of, explanations, log_records
+from comborun.cli.log_text import drawn, named_lines
+from comborun.cli.options import json_lines_option, json_option, of_run_option, sessions_argument
+from comborun.cli.terminal import note, program, show_json, show_record, wrapped
 from comborun.errors import UserError
 from comborun.model.attempt import SLURM
 from comborun.monitor.addressing import sessions_of
-from comborun.monitor.classify import classify
-from comborun.monitor.explain import MOST_LINES, Explanation, explain_server, server_names, to_document
-from comborun.monitor.explain import explain as explain_session
-from comborun.monitor.observe import History
+from comborun.monitor.explain import Command, Explanation
 from comborun.monitor.snapshot import ServerStatus
 from comborun.monitor.watch import once
 from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED
@@ -31,7 +30,6 @@ from comborun.remote.logs import (
     LogPosition,
     attach_command,
     can_be_shown,
-    end_of_log,
     follow,
     follow_command,
     is_open,
@@ -42,8 +40,8 @@ from comborun.remote.logs import (
 )
 from comborun.remote.program import refuse_elsewhere
 from comborun.remote.transport import LOCAL
-from comborun.rules.counting import shown
-from comborun.rules.names import SERVERS, RunLayout
+from comborun.rules.names import RunLayout
+from comborun.rules.vocabulary import first_of, several
 from comborun.text import harmless
 from comborun.words import say
 from comborun.words.endings import outcome_words
@@ -51,10 +49,16 @@ from comborun.words.endings import outcome_words
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from comborun.api.named import Target
     from comborun.model.attempt import Begin
+    from comborun.monitor.causes import RunCauses
     from comborun.monitor.status import SessionStatus
     from comborun.monitor.watch import Source
     from comborun.remote.logs import LogPiece
+
+
+_MOST_NAMED = 8
+"""sessions of a cause that are named"""
 
 
 @click.command()
@@ -72,10 +76,11 @@ if TYPE_CHECKING:
 )
 @click.option("--rank", type=click.IntRange(min=0), metavar="R", help="Show the output of one rank of a launcher.")
 @click.option("--stderr", is_flag=True, help="With --rank: show its standard error.")
-def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, **of: Any) -> None:
+@json_lines_option
+def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, as_json: bool, **of: Any) -> None:
     """Show the end of the logs of some sessions, or of all. With several, each line names its session.
 
-    On a terminal, control characters are removed.
+    On a terminal, control characters are removed, and of a progress bar the last state is shown.
 
     \b
     combo logs -f stairs_flat
@@ -93,10 +98,13 @@ def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, **of: 
     elif len(names) == 1:
         _check_begun(target, names[0], wait=on)
     pieces = follow(target.transport, target.directory, chosen, lines, on=on)
-    if len(names) > 1:
+    if as_json:
+        for one in log_records(pieces):
+            show_record(one)
+    elif len(names) > 1:
         _print_lines(pieces, max(map(len, names)))
     else:
-        print_log(piece.data for piece in pieces)
+        print_log(pieces)
 
 
 def _of_rank(target: Target, names: Sequence[str], rank: int | None, *, stderr: bool) -> LogPosition:
@@ -116,33 +124,26 @@ def _check_begun(target: Target, name: str, *, wait: bool) -> None:
         return
     why = f"`{target.command('explain', name)}` says what it waits for"
     if not wait:
-        raise UserError(f"{name} has not started yet", f"{why}; logs -f waits with it")
+        raise UserError(f"{name} has not started yet", f"{why}; logs -f waits with it", code="not_started")
     click.echo(f"{name} has not started yet; its log follows when it does, Ctrl-C leaves. {why}", err=True)
 
 
 def _print_lines(pieces: Iterable[LogPiece], width: int) -> None:
     """Print whole lines of several logs, each after the name of its session."""
-    begun: dict[str, bytes] = {}
-    for piece in pieces:
-        name = piece.log.session
-        *lines, begun[name] = (begun.get(name, b"") + piece.data).split(b"\n")
-        if piece.log.ended and begun[name]:
-            lines.append(begun.pop(name))
-        for line in lines:
-            text = harmless(shown(line.decode("utf-8", "replace")), keep="\t")
-            click.echo(f"{click.style(name.ljust(width), dim=True)}  {text}")
+    for name, text in named_lines(pieces):
+        click.echo(f"{click.style(name.ljust(width), dim=True)}  {text}")
 
 
-def print_log(pieces: Iterable[bytes]) -> None:
-    """Print a log: every byte unchanged, but on a terminal without control characters."""
-    if not sys.stdout.isatty():
-        for piece in pieces:
-            sys.stdout.buffer.write(piece)
-            sys.stdout.buffer.flush()
+def print_log(pieces: Iterable[LogPiece]) -> None:
+    """Print a log: every byte unchanged, but on a terminal without control characters, and of bars the last state."""
+    if sys.stdout.isatty():
+        for text in drawn(pieces, shutil.get_terminal_size().columns):
+            sys.stdout.write(text)
+            sys.stdout.flush()
         return
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    for piece in pieces:  # \r stays for progress bars
-        click.echo(harmless(decoder.decode(piece), keep="\n\r\t"), nl=False)
+    for piece in pieces:
+        sys.stdout.buffer.write(piece.data)
+        sys.stdout.buffer.flush()
 
 
 @click.command()
@@ -151,7 +152,8 @@ def print_log(pieces: Iterable[bytes]) -> None:
 @click.option("--all", "tiled", is_flag=True, help="Open a tmux window here, with a pane for every running session.")
 @click.option("--write", is_flag=True, help="Send keys to the session: Ctrl-C then reaches the program.")
 @click.option("--show", is_flag=True, help="Print the command instead of running it.")
-def attach(words: tuple[str, ...], target: Target, tiled: bool, write: bool, show: bool) -> None:
+@json_option
+def attach(words: tuple[str, ...], target: Target, tiled: bool, as_json: bool, **how: bool) -> None:
     """Open a session's window, read-only unless --write; leave it with Ctrl-B D (tmux) or Ctrl-A D (screen).
 
     Shows the log of a session that has ended. screen has no read-only view: without --write this follows the log. On
@@ -163,21 +165,25 @@ def attach(words: tuple[str, ...], target: Target, tiled: bool, write: bool, sho
     """
     source = target.source()
     if tiled:
-        _attach_all(target, source, show=show)
+        _attach_all(target, source, show=how["show"], as_json=as_json)
         return
     if not words:
         raise UserError("name a session, or give --all", "combo status lists them")
-    session, alive = _chosen(source, words, write=write)
+    session, alive = _chosen(source, words, write=how["write"])
     seen = latest(target.transport, RunLayout(target.directory), [session])[session]
     why = f"`{target.command('explain', session)}` says why"
     if not seen.number or (alive and seen.begin is None):
-        raise UserError(f"{session} has not started yet", why)
+        raise UserError(f"{session} has not started yet", why, code="not_started")
+    if as_json and alive is None:
+        raise UserError(f"{session} has ended, so it has no window", f"combo logs {session} shows its log")
     if alive is None or seen.begin is None:
         click.echo(f"{session} has ended: this is the end of its log (attempt {seen.number})", err=True)
         _print_log(target, session, on=False)
         return
-    command = _command(target, alive, seen, write=write)
-    if show:
+    command = _command(target, alive, seen, write=how["write"])
+    if as_json:
+        show_json([Window(session, tuple(_on_host(target.transport.host, command)))])
+    elif how["show"]:
         click.echo(shlex.join(_on_host(target.transport.host, command)))
     elif command == follow_command(seen.log):
         click.echo(_instead(session, seen.begin), err=True)
@@ -222,7 +228,7 @@ def _instead(session: str, begin: Begin) -> str:
 
 def _print_log(target: Target, session: str, *, on: bool) -> None:
     pieces = follow(target.transport, target.directory, [LogPosition(session)], 50, on=on)
-    print_log(piece.data for piece in pieces)
+    print_log(pieces)
 
 
 def _view(host: str, seen: LatestAttempt, *, write: bool) -> list[str]:
@@ -253,25 +259,29 @@ def _on_host(host: str, command: list[str], *options: str) -> list[str]:
     return ["ssh", "-t", *options, *ssh_arguments(Address.parse(host), Options().config), shlex.join(command)]
 
 
-def _attach_all(target: Target, source: Source, *, show: bool) -> None:
+def _attach_all(target: Target, source: Source, *, show: bool, as_json: bool) -> None:
     """A pane for every running session; all share one connection to the host."""
     host, layout = target.transport.host, RunLayout(target.directory)
     status = once(source)
     refuse_elsewhere(status.elsewhere, source.view.id)
     running = [session.name for session in status.sessions if session.alive]
     shared = ("-o", "ControlMaster=auto", "-o", f"ControlPath={_control_folder()}/%C", "-o", "ControlPersist=10")
-    panes: dict[str, str] = {}
+    panes: dict[str, list[str]] = {}
     for name, seen in latest(target.transport, layout, running).items():
         if seen.begin and seen.begin.multiplexer != "none":
-            panes[name] = "TMUX= " + shlex.join(_on_host(host, _view(host, seen, write=False), *shared))
+            panes[name] = _on_host(host, _view(host, seen, write=False), *shared)
     if not panes:
         raise UserError("no running session has a window", "combo status shows them all")
+    if as_json:
+        show_json([Window(name, tuple(words)) for name, words in panes.items()])
+        return
+    commands = {name: f"TMUX= {shlex.join(words)}" for name, words in panes.items()}
     if show:
-        click.echo("\n".join(panes.values()))
+        click.echo("\n".join(commands.values()))
         return
     if not sys.stdout.isatty():
         raise UserError("a window needs a terminal, and this is not one", "--show prints the commands")
-    _become(tile(f"combo-{target.run[-4:]}", panes))
+    _become(tile(f"combo-{target.run[-4:]}", commands))
 
 
 def _control_folder() -> Path:
@@ -284,34 +294,46 @@ def _control_folder() -> Path:
 
 
 @click.command()
-@sessions_argument("sessions", required=True, metavar="SESSION")
+@sessions_argument("sessions", metavar="[SESSION]")
 @of_run_option
 @json_option
 def explain(sessions: tuple[str, ...], target: Target, as_json: bool) -> None:
     """Explain why a session does not run, what it does, or how it ended, and how to continue.
 
+    Without a session: what went wrong in the run, equal causes together, each with the next step.
+
     \b
+    combo explain                        all failures of the newest run
     combo explain stairs_flat
     combo explain flat stairs            its policy and its environment
     combo explain vlm                    a model server
     """
-    source, layout, found = target.source(), RunLayout(target.directory), list[Explanation]()
-    view, history = source.view, source.fold(History())
-    status = classify(view, history)
-    for session in sessions_of(source, sessions, note, guess=True):
-        if session in server_names(view.plan):
-            one = explain_server(view, status, session)
-            log = layout.attempt(SERVERS + session, one.attempt).log if one.attempt else ""
-        else:
-            one, attempts = explain_session(view, history, status, session), history.of(session)
-            log = layout.attempt(session, one.attempt).log if attempts and attempts[-1].log_size else ""
-        found.append(one.with_log(end_of_log(target.transport, PurePosixPath(log), 2 * MOST_LINES)) if log else one)
+    if not sessions:
+        _explain_run(causes_of(target), target.options, as_json=as_json)
+        return
+    found = explanations(target, sessions)
     if as_json:
-        documents = [to_document(one) for one in found]
-        show_json(documents[0] if len(documents) == 1 else documents)
+        answers = [one.answer for one in found]
+        show_json(answers[0] if len(answers) == 1 else answers)
         return
     for one in found:
         _show(one, target.options)
+
+
+def _explain_run(found: RunCauses, options: str, *, as_json: bool) -> None:
+    if as_json:
+        show_json(found.answer)
+        return
+    said = say(found.summary) if found.causes else "nothing has gone wrong"
+    click.echo(f"{click.style(harmless(found.run), bold=True)}: {said}")
+    for line in found.advice:
+        click.echo(wrapped(harmless(line), "! "))
+    for one in found.causes:
+        kind = one.failure.row.words if one.failure else ""
+        click.echo(f"\n{click.style(one.words, bold=True)}{f' ({kind})' if kind and kind not in one.words else ''}")
+        click.echo(wrapped(f"{several(len(one.names), 'session')}: {first_of(one.names, _MOST_NAMED)}", "  "))
+        click.echo(wrapped(f"next: {say(one.step)}", "  "))
+        _show_commands(one.commands, options)
 
 
 def _show(found: Explanation, options: str) -> None:
@@ -327,9 +349,13 @@ def _show(found: Explanation, options: str) -> None:
         click.echo(f"\nThe end of its log (attempt {found.attempt}):")
     for line in found.last_lines:
         click.echo(f"  {click.style(line, dim=True)}")
-    words = [f"{program()} {one.words}{options}" for one in found.commands]
-    width = max(map(len, words), default=0)
-    if words:
+    if found.commands:
         click.echo()
-    for line, one in zip(words, found.commands, strict=True):
+    _show_commands(found.commands, options)
+
+
+def _show_commands(commands: Sequence[Command], options: str) -> None:
+    words = [f"{program()} {one.words}{options}" for one in commands]
+    width = max(map(len, words), default=0)
+    for line, one in zip(words, commands, strict=True):
         click.echo(f"  {line.ljust(width)}  {click.style(one.does, dim=True)}")

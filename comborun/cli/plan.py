@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from comborun.answers import grids
 from comborun.cli.options import grid_argument, host_options, json_option, slurm_option
-from comborun.cli.terminal import program, show_json, show_rows, warn, working
+from comborun.cli.terminal import program, show_json, show_rows, show_text, warn, working
 from comborun.errors import HostError, UserError
 from comborun.generate.compose import compose_text
 from comborun.generate.script import scripts, server_script
 from comborun.generate.slurm_jobs import kind_of, kinds, texts
-from comborun.model.codec import as_data
 from comborun.model.placement import claimed, copies_text, gibibytes, layouts, memory_on, on_gpu
 from comborun.model.work import grouped
 from comborun.planner.knowledge import NOTHING_KNOWN
@@ -34,7 +35,7 @@ from comborun.words.times import duration
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from comborun.cli.options import GridChoice, HostChoice
+    from comborun.api.named import GridChoice, HostChoice
     from comborun.grid import Grid
     from comborun.model.placement import Budgets, Component, Layout
     from comborun.model.plan import Plan
@@ -83,13 +84,13 @@ def plan(grid: GridChoice, where: HostChoice, slurm: bool, as_json: bool, **show
     laid = laid_out(checked, facts, digest_of(shipments), known, slurm=slurm)
     expected = None if slurm else outlook(laid, checked, facts, known)
     if shown["script"]:
-        click.echo(_script(laid, shown["script"]), nl=False)
+        show_text(grids.Text(shown["script"], _script(laid, shown["script"])), as_json=as_json)
         return
     gap: float | None = shown["gap"]
     power = _power(laid, gap)
     if as_json:
-        expectation = {"expected": as_data(expected)} if expected else {}
-        show_json(as_data(laid) | expectation | {"power": power})
+        whole = {field.name: getattr(laid, field.name) for field in fields(laid)}
+        show_json(grids.Planned(**whole, expected=expected, power=power))
         return
     warn(*map(str, checked.warnings), *(() if slurm else host_warnings(checked, facts)))
     rows = dict(_outlook_rows(expected, checked) if expected else ())
@@ -334,7 +335,8 @@ def export() -> None:
 @export.command()
 @grid_argument
 @host_options
-def compose(grid: GridChoice, where: HostChoice) -> None:
+@json_option
+def compose(grid: GridChoice, where: HostChoice, as_json: bool) -> None:
     """Write a Docker Compose file: a service for each session, with its own GPUs and range of episodes.
 
     The grid needs `container: {image: NAME}`. GPUs are numbered as on the host.
@@ -347,4 +349,5 @@ def compose(grid: GridChoice, where: HostChoice) -> None:
     warn(*map(str, checked.warnings))
     transport = where.connect(checked.host)
     checked = with_policies(checked, transport)
-    click.echo(compose_text(lay_out(checked, host_facts(transport, host_python=checked.host_python))), nl=False)
+    text = compose_text(lay_out(checked, host_facts(transport, host_python=checked.host_python)))
+    show_text(grids.Text("compose.yaml", text), as_json=as_json)

@@ -6,25 +6,38 @@ import math
 import sys
 import time
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.console import Console
 
-from comborun.cli.options import HostChoice, json_option, offers, root_options, take_over_option
-from comborun.cli.terminal import show_json, show_rows, show_table, working
+from comborun.answers.runs import AllRuns, Cleaned
+from comborun.cli.options import json_option, offers, root_options, take_over_option
+from comborun.cli.terminal import INTERRUPTED, show_json, show_record, show_rows, show_table, working
 from comborun.errors import HostError, UserError
-from comborun.monitor.listing import each_once, look_everywhere, looked_at, state, to_document
+from comborun.monitor.fleet import Fleet, answer, looked_at, state
+from comborun.monitor.fleet_table import complaints, day, show_live, table
 from comborun.remote import program
 from comborun.remote.runs import choose_run, copy_of, host_of, remembered, remove, sizes
 from comborun.remote.transport import LOCAL
 from comborun.rules.vocabulary import amount
 from comborun.text import harmless, several
 from comborun.words import say
-from comborun.words.times import brief, duration
+from comborun.words.times import clock
 
 if TYPE_CHECKING:
-    from comborun.remote.runs import Listing, Run
+    from collections.abc import Collection, Iterable
+
+    from rich.text import Text
+
+    from comborun.api.named import HostChoice
+    from comborun.monitor.fleet import FleetRow
+    from comborun.remote.runs import Run
+
+_INTERVAL_S = 5.0
+"""seconds between two looks at a host while all are watched"""
 
 
 @click.command()
@@ -32,9 +45,10 @@ if TYPE_CHECKING:
 @root_options
 @json_option
 def runs(grid: Path | None, where: HostChoice, as_json: bool) -> int:
-    """List the runs on all hosts that this machine has used, newest first; with --host, only on that host.
+    """List the runs on all hosts that this machine has used, as the hosts answer; with --host, only on that host.
 
-    With GRID, a grid file, only on that grid's host. A host that does not answer is shown as it was last seen.
+    With GRID, a grid file, only on that grid's host. A host that does not answer within two seconds is shown as it was
+    last seen. In a narrow terminal the last four characters of a run's id stand for it.
 
     \b
     combo runs
@@ -44,42 +58,98 @@ def runs(grid: Path | None, where: HostChoice, as_json: bool) -> int:
     at = where.of_grid(grid) if grid else None
     if grid and not at:
         raise UserError(f"{grid} is not a grid file", "combo runs takes a grid's file, such as grid.yaml")
-    where = at[0] if at else where
-    everywhere = dict.fromkeys([LOCAL, *(launch.host for launch in reversed(remembered()))])
-    transports = {host: where.connect(host) for host in ([where.host] if where.host else everywhere)}
-    with working(f"asking {several(len(transports), 'host')}"):
-        found = look_everywhere(transports, where.runs)
-    entries = each_once(found)
+    return show_everywhere(at[0] if at else where, as_json=as_json, grid=grid)
+
+
+def show_everywhere(where: HostChoice, *, as_json: bool, grid: Path | None = None) -> int:
+    """Print the runs of all hosts once, each host's as soon as it answers. Returns the exit code."""
+    transports = where.everywhere()
+    console = Console(highlight=False)
+    live = console.is_terminal and not console.is_dumb_terminal and not as_json
+    with nullcontext() if live else working(f"asking {several(len(transports), 'host')}"):
+        fleet = Fleet(transports, where.look)
+        shown = set[str]()
+        if live:
+            show_live(fleet, console, time.time, lasting=False)
+        while not fleet.answered:
+            fleet.wait(1.0)
+            if not as_json:
+                shown |= _print_new(fleet, shown)
+    fleet.close()
+    found = fleet.listings()
     code = HostError.exit_code if all(one.complaint for one in found) else 0
+    rows = fleet.rows()
     if as_json:
-        show_json([to_document(one, run) for one, run in entries])
+        show_json([answer(row) for row in rows])
         return code
-    for recheck in (False, True):
-        rows = [_row(one, run) for one, run in entries if run.canary == recheck]
-        click.echo("\nRechecks, which repeat episodes of a run:" if rows and recheck else "", nl=bool(rows and recheck))
-        show_table(("run", "state", "host", "started", "time"), rows)
+    if live:
+        _print(table(rows, console.width, time.time()))
+    else:
+        _print_new(fleet, shown, last=True)
     folders: dict[str, dict[str, None]] = {}
-    for one, run in entries:
-        folders.setdefault(one.host, {})[run.directory.rpartition("/")[0]] = None
-    click.echo("\nFolders:" if entries else "", nl=bool(entries))
+    for row in rows:
+        folders.setdefault(row.host, {})[row.run.directory.rpartition("/")[0]] = None
+    click.echo("\nFolders:" if rows else "", nl=bool(rows))
     show_rows({harmless(host): harmless(", ".join(names)) for host, names in folders.items()})
-    for host, why in {one.host: one.complaint for one in found if one.complaint}.items():
-        click.echo(harmless(f"! {host}: {why}"), err=True)
+    for line in complaints(fleet):
+        click.echo(line, err=True)
     asked = [harmless(one.host) for one in found if not one.complaint]
-    if not entries and asked:
+    if not rows and asked:
         where_else = "" if grid else "; `combo runs GRID` looks in the `root` of that grid"
         click.echo(f"no runs on {', '.join(asked)}{where_else}")
     return code
 
 
-def _row(one: Listing, run: Run) -> tuple[str, ...]:
-    age = f" (seen {brief(time.time() - one.seen)} ago)" if one.complaint and one.seen else ""
-    time_taken = "-" if run.seconds is None else duration(run.seconds)
-    return run.id, state(run) + age, one.host, _started(run), time_taken
+def watch_everywhere(where: HostChoice, interval: float | None, *, plain: bool, as_json: bool) -> int:
+    """Show the runs of all hosts until Ctrl-C: in a table that redraws itself, else a line for each change."""
+    console, last = Console(highlight=False), dict[str, str]()
+    fleet = Fleet(where.everywhere(), where.look, interval or _INTERVAL_S)
+    try:
+        if console.is_terminal and not console.is_dumb_terminal and not (plain or as_json):
+            show_live(fleet, console, time.time, lasting=True)
+        while True:
+            if not fleet.wait(1.0):
+                continue
+            if as_json:
+                show_record(AllRuns(tuple(map(answer, fleet.rows()))))
+                continue
+            for row in fleet.rows():
+                said = f"{row.run.id} on {row.host}: {row.state}" + (f" ({row.complaint})" if row.complaint else "")
+                if last.get(row.run.id) != said:
+                    click.echo(harmless(f"{clock(time.time())}  {said}"))
+                last[row.run.id] = said
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    finally:
+        fleet.close()
 
 
-def _started(run: Run) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started))
+def _print_new(fleet: Fleet, shown: Collection[str], *, last: bool = False) -> set[str]:
+    """Print the runs that are not shown yet, and again those that were shown as last seen and are known now.
+
+    A run that was launched on another host than the one that lists it waits for that host.
+    """
+    launched = {launch.run: launch.host for launch in remembered()}
+    heard = {one.host for one in fleet.listings()}
+    new = [
+        row
+        for row in fleet.rows()
+        if _key(row) not in shown and (last or launched.get(row.run.id, row.host) in {row.host, *heard})
+    ]
+    lines = table(new, None, time.time())
+    _print(lines[1:] if shown else lines)
+    return {_key(row) for row in new}
+
+
+def _key(row: FleetRow) -> str:
+    return f"{row.run.id} {'seen before' if row.complaint else 'seen'}"
+
+
+def _print(lines: Iterable[Text]) -> None:
+    for line in lines:
+        click.echo(click.style(line.plain, dim=True) if line.style else line.plain)
+    sys.stdout.flush()
 
 
 @click.command()
@@ -92,7 +162,10 @@ def _started(run: Run) -> str:
 @click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @take_over_option
-def clean(names: tuple[str, ...], wanted: str | None, where: HostChoice, older: float, **how: bool) -> None:
+@json_option
+def clean(
+    names: tuple[str, ...], wanted: str | None, where: HostChoice, older: float, as_json: bool, **how: bool
+) -> None:
     """Remove old runs from a host, after showing them and their size.
 
     The host is that of the first RUN, or this machine.
@@ -115,27 +188,38 @@ def clean(names: tuple[str, ...], wanted: str | None, where: HostChoice, older: 
     going = looked_at(transport, tuple(run for run in chosen if run.id not in kept))
     for why, count in Counter(kept.values()).items():
         who = ", ".join(one for one in kept if kept[one] == why) if names else several(count, "run")
-        click.echo(f"{who} {'stays' if count == 1 else 'stay'}: {why}")
+        click.echo(f"{who} {'stays' if count == 1 else 'stay'}: {why}", err=as_json)
     with working("measuring them"):
         bytes_of = dict(zip((run.id for run in going), sizes(transport, going), strict=True)) if going else {}
-    rows = [(run.id, state(run), _started(run), amount(bytes_of[run.id])) for run in going]
-    show_table(("run", "state", "started", "size"), rows)
-    if not going:
-        click.echo(f"nothing to remove on {transport.host}")
-        return
+    rows = [(run.id, state(run), day(run.started), amount(bytes_of[run.id])) for run in going]
+    if not as_json:
+        show_table(("run", "state", "started", "size"), rows)
     total = f"{several(len(going), 'run')} on {transport.host}, {amount(sum(bytes_of.values()))}"
-    if how["dry_run"]:
-        click.echo(f"would remove {total}")
-        return
-    if not how["yes"]:
-        if not sys.stdin.isatty():
-            raise UserError(f"this would remove {total}", "--yes removes them")
+    if not going:
+        click.echo(f"nothing to remove on {transport.host}", err=as_json)
+    elif _may_remove(total, as_json=as_json, dry_run=how["dry_run"], yes=how["yes"]):
+        for run in going:
+            if how["take_over"]:
+                program.take_over(transport, run.directory)
+            if left := remove(transport, run.directory):
+                kept[run.id] = say(left)
+            click.echo(f"{run.id}: {f'stays: {say(left)}' if left else 'removed'}", err=as_json)
+    if as_json:
+        gone = tuple(run.id for run in going if run.id not in kept)
+        size = sum(bytes_of[run] for run in gone)
+        show_json(Cleaned(transport.host, gone, kept, size, not how["dry_run"]))
+
+
+def _may_remove(total: str, *, as_json: bool, dry_run: bool, yes: bool) -> bool:
+    """Ask. Raises UserError where nobody can be asked."""
+    if dry_run:
+        click.echo(f"would remove {total}", err=as_json)
+        return False
+    if not yes:
+        if as_json or not sys.stdin.isatty():
+            raise UserError(f"this would remove {total}", "--yes removes them", code="needs_yes")
         click.confirm(f"Remove {total}?", abort=True, err=True)
-    for run in going:
-        if how["take_over"]:
-            program.take_over(transport, run.directory)
-        left = remove(transport, run.directory)
-        click.echo(f"{run.id}: {f'stays: {say(left)}' if left else 'removed'}")
+    return True
 
 
 def _why_kept(run: Run, host: str, older: float, *, named: bool) -> str:

@@ -5,25 +5,29 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
-import json
 import os
 import re
 import shlex
 import sys
 import threading
 import time
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.errors import UserError
+from comborun.answers import Done, Error, to_json
+from comborun.api.listener import Listener
+from comborun.errors import HostError, UserError
 from comborun.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from comborun.answers.grids import Text
+    from comborun.api.listener import Opened
     from comborun.rules.facts import Fact
 
 QUIET_S = 2.0
@@ -59,14 +63,12 @@ def guarded(command: click.Command) -> int:
     except click.ClickException as error:
         told = _with_key(error)
         told.show()
-        _answer_error({"code": "usage", "message": told.format_message(), "hint": ""})
-        return error.exit_code
+        return _failed(error.exit_code, Error("usage", told.format_message(), ""))
     except UserError as error:
         show_error(error)
-        _answer_error(error.as_data())
-        return error.exit_code
+        return _failed(error.exit_code, Error.of(error))
     except (click.Abort, KeyboardInterrupt):
-        return INTERRUPTED
+        return _failed(INTERRUPTED, Error("interrupted", "interrupted by the user", ""))
     except BrokenPipeError:  # as in `combo logs | head`
         _discard_output()
         return 0
@@ -74,16 +76,20 @@ def guarded(command: click.Command) -> int:
         shown = _as_user_error(error)
         if shown is None:
             raise
+        with contextlib.suppress(OSError):
+            _failed(shown.exit_code, Error.of(shown))
+            sys.stdout.flush()
         _discard_output()
         show_error(shown)
         return shown.exit_code
     return code if isinstance(code, int) else 0
 
 
-def _answer_error(error: Mapping[str, object]) -> None:
-    """The error as JSON too, for a command that was asked for JSON."""
+def _failed(code: int, error: Error) -> int:
+    """The exit code; a command that was asked for JSON answers the error too, on a line of its own."""
     if "--json" in sys.argv[1:]:
-        show_json({"error": error})
+        show_record(Done(code, error))
+    return code
 
 
 def _discard_output() -> None:
@@ -168,10 +174,29 @@ def hush() -> None:
         one()
 
 
+@contextlib.contextmanager
+def unasked() -> Iterator[None]:
+    """Nobody is asked for a secret meanwhile: the screen shows something else."""
+
+    def refuse() -> None:
+        raise HostError("the host asks for a secret, which can't be typed here", "leave with q, and start again")
+
+    _HUSHES.append(refuse)
+    try:
+        yield
+    finally:
+        _HUSHES.remove(refuse)
+
+
 def ask_secret(question: str) -> str:
     """Ask a question; the answer is not shown."""
     hush()
     return str(click.prompt(question, hide_input=True, err=True))
+
+
+def ask_to_confirm(question: str) -> bool:
+    hush()
+    return bool(click.confirm(question, default=True, err=True))
 
 
 def colour() -> bool | None:
@@ -202,9 +227,23 @@ def _with_key(error: click.ClickException) -> click.ClickException:
     return click.NoSuchOption(error.option_name, said, ctx=error.ctx)
 
 
-def show_json(document: Any) -> None:
-    """One JSON document on standard output."""
-    click.echo(json.dumps(document, ensure_ascii=False, indent=1))
+def show_json(answer: Any) -> None:
+    """An answer as one JSON document on standard output."""
+    click.echo(to_json(answer))
+
+
+def show_text(answer: Text, *, as_json: bool) -> None:
+    """A text that a user redirects into a file, unchanged."""
+    if as_json:
+        show_json(answer)
+    else:
+        click.echo(answer.text, nl=False)
+
+
+def show_record(answer: Any) -> None:
+    """An answer as one line of a stream."""
+    click.echo(to_json(answer, indent=None))
+    sys.stdout.flush()
 
 
 def program() -> str:
@@ -253,6 +292,61 @@ def warn(*warnings: str) -> None:
 
 def note(sentence: str) -> None:
     click.echo(harmless(f"Note: {sentence}"), err=True)
+
+
+class _Terminal(Listener):
+    """Says on standard error what a call says, and asks there."""
+
+    forks = True
+
+    @property
+    def program(self) -> str:  # type: ignore[override]
+        return program()
+
+    @property
+    def ask(self) -> Callable[[str], str] | None:  # type: ignore[override]
+        return ask_secret if sys.stdin.isatty() else None
+
+    @property
+    def agree(self) -> Callable[[str], bool] | None:  # type: ignore[override]
+        return ask_to_confirm if sys.stdin.isatty() else None
+
+    def tell(self, text: str) -> None:
+        hush()
+        click.echo(harmless(text), err=True)
+
+    def note(self, sentence: str) -> None:
+        note(sentence)
+
+    def warn(self, *warnings: str) -> None:
+        warn(*warnings)
+
+    def working(self, what: str) -> contextlib.AbstractContextManager[Callable[[object], None]]:
+        return working(what)
+
+    def confirm(self, question: str, otherwise: UserError) -> bool:
+        if not sys.stdin.isatty():
+            raise otherwise
+        self.tell(otherwise.message)
+        try:
+            return click.confirm(question, default=True, err=True)
+        except click.Abort:
+            click.echo("\nNothing was changed.", err=True)
+            raise
+
+    def opened(self, transport: Opened) -> None:
+        """Close it at the end of the command, and show its warnings, such as skipped ssh settings."""
+        if context := click.get_current_context(silent=True):
+            context.call_on_close(partial(_close, transport))
+
+
+def _close(opened: Opened) -> None:
+    opened.close()
+    for warning in opened.warnings:
+        note(warning)
+
+
+TERMINAL = _Terminal()
 
 
 def wrapped(sentence: str, lead: str = "") -> str:

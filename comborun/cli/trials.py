@@ -6,14 +6,16 @@ import shlex
 import shutil
 import sys
 import time
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 
 from comborun import __version__
-from comborun.cli.options import Target, episodes_option, grid_argument, host_options, json_option, of_run
+from comborun.answers import runs
+from comborun.answers.grids import Calibrated
+from comborun.api.named import Target
+from comborun.cli.options import episodes_option, grid_argument, host_options, json_option, of_run
+from comborun.cli.status import Shown, watched
 from comborun.cli.terminal import (
     SOME_DID_NOT,
     program,
@@ -27,10 +29,11 @@ from comborun.cli.terminal import (
 )
 from comborun.errors import HostError, UserError
 from comborun.monitor.beginning import await_beginning
-from comborun.monitor.screen import JsonScreen, open_screen
+from comborun.monitor.screen import JsonScreen
 from comborun.monitor.trial_setup import Progress, TrialSetup, tidy, trial_setup
 from comborun.monitor.trials import FOLDER, chosen, measure_alone, measure_beside, try_one
-from comborun.monitor.watch import Clock, Settings, Source, once, watch
+from comborun.monitor.watch import Clock, Settings, Source, once
+from comborun.monitor.watcher import watch
 from comborun.monitor.wording import MARKS, indented
 from comborun.planner.calibrating import best, disturbed
 from comborun.planner.knowledge import Calibration, calibration_path, calibration_text, gpu_names
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from comborun.cli.options import GridChoice, HostChoice
+    from comborun.api.named import GridChoice, HostChoice
     from comborun.grid import Grid
     from comborun.monitor.trials import TryResult
     from comborun.reporter.records.collected import Canary
@@ -80,7 +83,7 @@ def try_(grid: GridChoice, combo: tuple[str, ...], where: HostChoice, episodes: 
     tidy(setup)
     tried = try_one(setup, episodes, None if as_json else _running)
     if as_json:
-        show_json(tried.document())
+        show_json(tried.answer)
     else:
         again = " ".join([str(grid), *map(shlex.quote, () if tried.counts else combo)])
         host = where.options(where.host) if where.host else ""
@@ -150,6 +153,8 @@ def _verdict(tried: TryResult) -> str:
         return "the results are there; the report counts them"
     if not counts.records:
         return "no episode counts"
+    if not counts.verdicts and tried.session.results.success.word != NO_VERDICTS:
+        return f"none of {several(counts.records, 'episode')} has a verdict"
     noun = "episode counts" if max(planned, counts.records) == 1 else "episodes count"
     if tried.session.results.success.word == NO_VERDICTS:
         return f"{counts.records}{of} {noun}, by numbers alone"
@@ -198,7 +203,7 @@ def calibrate(grid: GridChoice, where: HostChoice, episodes: int, most: int, as_
     )
     path = _write(setup.grid, result)
     if as_json:
-        show_json({**asdict(result), "file": str(path)})
+        show_json(Calibrated(**vars(result), file=str(path)))
     else:
         show_calibration(result, path)
 
@@ -278,7 +283,7 @@ def recheck(target: Target, episodes: int, as_json: bool) -> int:
     combo recheck 4_env_test --episodes 5
     """
     from comborun.amendment.resumption import episodes_each, recheck_plan
-    from comborun.cli.report import collected
+    from comborun.api.reports import collected
     from comborun.remote.launching import launch_recheck
     from comborun.reporter.canary import compare_canary
 
@@ -316,9 +321,12 @@ def _refuse_company(source: Source) -> None:
 
 def _watch(alone: Target, *, quiet: bool) -> None:
     source = alone.source()
-    screen = JsonScreen(lambda _: None) if quiet else open_screen(Console(highlight=False), plain=False)
+    settings = Settings(min(source.view.plan.poll, 5.0))
     try:
-        watch(source, screen, Clock(), Settings(min(source.view.plan.poll, 5.0)))
+        if quiet:
+            watch(source, JsonScreen(lambda _: None), Clock(), settings)
+        else:
+            watched(alone, source, settings, Shown())
     except KeyboardInterrupt:
         click.echo(f"\nNo longer watching. The recheck goes on; {program()} stop {alone.run} ends it.", err=True)
         raise
@@ -326,8 +334,8 @@ def _watch(alone: Target, *, quiet: bool) -> None:
 
 def _show_recheck(result: Canary, target: Target, rejects: Sequence[Reject], *, as_json: bool) -> None:
     if as_json:
-        combos = [vars(combo) for combo in result.combos]
-        show_json({"run": target.run, "canary": result.run, "combos": combos, "rejected": len(rejects)})
+        combos = tuple(runs.RecheckedCombo(**vars(combo)) for combo in result.combos)
+        show_json(runs.Rechecked(target.run, result.run, combos, len(rejects)))
         return
     click.echo()
     show_rows({harmless(combo.name, keep=""): ("! " if combo.differs else "") + combo.words for combo in result.combos})

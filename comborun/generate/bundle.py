@@ -10,6 +10,7 @@ from comborun import __version__
 from comborun.generate.script import FRONT, notify_script, scripts, server_script, server_session
 from comborun.generate.slurm_jobs import texts
 from comborun.model.command import asks_for
+from comborun.model.work import grouped, process_of, whole
 from comborun.planner.laying import kind
 from comborun.rules.names import AFTER, RUN, SERVERS
 from comborun.rules.records import render
@@ -89,8 +90,11 @@ def queue(plan: Plan) -> str:
             **asdict(session.resources),
             servers=[name for name, _ in session.servers],
             kind=kind(session),
+            together=[one.name for one in members if session.together],
+            dropped=[one.name for one in members if session.together and one.flag == "dropped"],
         )
-        for session in plan.sessions
+        for members in grouped(plan.sessions, process_of).values()
+        for session in [whole(members)]
     )
 
 
@@ -140,13 +144,17 @@ def _milliseconds(seconds: float) -> int:
 
 def session_manifests(plan: Plan) -> Iterator[tuple[str, str]]:
     """Session name and `session.json` of everything that a plan runs, in its order."""
-    for session in plan.sessions:
-        yield session.name, session_manifest(session)
+    for name, members in grouped(plan.sessions, process_of).items():
+        yield from ((one.name, session_manifest(one)) for one in members)
+        if members[0].together:
+            live = tuple(one.name for one in members if one.flag != "dropped")
+            yield name, session_manifest(whole(members), live)
     if plan.after:
         yield AFTER, _text(name=AFTER, unit="step", first=0, count=0)
 
 
-def session_manifest(session: Session) -> str:
+def session_manifest(session: Session, members: tuple[str, ...] = ()) -> str:
+    """`members`: the sessions that share the process."""
     around, watch, display = session.around, session.watch, session.display
     return _text(
         name=session.name,
@@ -154,6 +162,8 @@ def session_manifest(session: Session) -> str:
         first=session.first,
         count=session.count,
         judging=judging(session),
+        together=list(members) or (session.together if session.environment else None) or None,
+        ranks=around.ranks if members else None,
         hang_s=watch.hang_s,
         stall_s=watch.stall_s or None,
         max_s=watch.max_s or None,
@@ -205,7 +215,9 @@ def judging(session: Session) -> dict[str, Any]:
     return {
         **{key: getattr(session, key) for key in ("policy", "environment", "unit", "ranged")},
         "results": results.as_data(),
-        "evidence": {
+        "evidence": {"records": True}
+        if session.together and session.environment
+        else {
             "records": records,
             "any_files": files,
             "line": evidence.line,

@@ -9,14 +9,15 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from comborun.model.command import FILES, asks_for
+from comborun.model.command import ENTRIES, FILES, asks_for, of_all
 from comborun.model.plan import Session
 from comborun.model.resources import OCI_RUNTIMES
+from comborun.model.work import grouped, process_of, whole
 from comborun.rules.names import AFTER, SERVER_FIELDS, RunLayout, server_variable
 from comborun.rules.results.fields import ResultRules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from comborun.model.plan import After, Notify, Plan
     from comborun.model.resources import BashWord, Container, Display, ModelServer, PinMode, ServerInstance
@@ -39,6 +40,13 @@ def session_script(session: Session, secrets: tuple[str, ...] = ()) -> str:
     span = f"{session.first} to {last}" if session.count else "as the program decides"
     about = f"policy {policy} in environment {environment}, {session.unit}s {span}"
     return page(session, about, secrets=secrets)
+
+
+def together_script(members: Sequence[Session], secrets: tuple[str, ...] = ()) -> str:
+    """The text of the `session.sh` of one process for several environments."""
+    session = whole(members)
+    about = f"policy {shlex.quote(session.policy)} in the environments of COMBORUN_TOGETHER"
+    return page(session, about, secrets=secrets, members=members)
 
 
 def server_script(one: ServerInstance) -> str:
@@ -83,8 +91,8 @@ def notify_script(notify: Notify) -> str:
 def scripts(plan: Plan) -> Iterator[tuple[str, str]]:
     """Session name and script text of everything that a plan runs, in its order."""
     secrets = tuple(name for name, _ in plan.secrets)
-    for session in plan.sessions:
-        yield session.name, session_script(session, secrets)
+    for name, same in grouped(plan.sessions, process_of).items():
+        yield name, together_script(same, secrets) if same[0].together else session_script(same[0], secrets)
     if plan.after:
         yield AFTER, after_script(plan.after)
 
@@ -139,15 +147,22 @@ PINNED = {"cvd", "both"}
 """pin modes in which CUDA_VISIBLE_DEVICES names the granted GPUs"""
 
 
-def page(session: Session, about: str, *, family: str = "sessions", secrets: tuple[str, ...] = ()) -> str:
+def page(
+    session: Session,
+    about: str,
+    *,
+    family: str = "sessions",
+    secrets: tuple[str, ...] = (),
+    members: Sequence[Session] = (),
+) -> str:
     """The text of `session.sh`. `about`: what it runs, in one line. `family`: its folder in the run. `secrets`: names
-    of environment variables for its container."""
+    of environment variables for its container. `members`: the sessions that share its process."""
     head = (
         "#!/usr/bin/env bash",
         f"# {session.name}: {about}",
         "# By hand, in any terminal: bash session.sh. What a start grants (COMBORUN_...) has then the values below.",
     )
-    granted = _granted(session, family)
+    granted = (*_granted(session, family), *_environments(members))
     return "\n".join((*head, "", *granted, "", *_FAIL.splitlines(), *_body(session, secrets), ""))
 
 
@@ -188,6 +203,39 @@ def _episodes(session: Session) -> Iterator[str]:
         yield f"export COMBORUN_EPISODES_PER_RANK=$((({count} + {ranks - 1}) / {ranks}))"
 
 
+def _environments(members: Sequence[Session]) -> Iterator[str]:
+    """The variables that name the environments of this start, and those of their entries in files."""
+    if not members:
+        return
+    live = [one for one in members if one.flag != "dropped"]
+    variables = tuple(dict.fromkeys(name for one in members for name, _ in one.each))
+    yield from ("", "# The environments of this start, in their order; by hand all of them.")
+    yield f'export COMBORUN_TOGETHER="${{COMBORUN_TOGETHER-{" ".join(one.name for one in live)}}}"'
+    yield f"unset {' '.join(variables)}"
+    yield """together_adds() { printf -v "$1" '%s' "${!1-}${!1:+,}$2"; } # NAME VALUE: to a list with commas"""
+    yield from ("for combo in $COMBORUN_TOGETHER; do", "  case $combo in")
+    for one in members:
+        yield f"    {one.name})"
+        yield from (f"      {line}" for line in _own_episodes(one))
+        yield from (f"      together_adds {name} {value}" for name, value in one.each)
+        yield "      ;;"
+    yield from ("  esac", "done", "export COMBORUN_EPISODES")
+    if named := [name for name in variables if not name.startswith(of_all(ENTRIES))]:
+        yield f"export {' '.join(named)}"
+
+
+def _own_episodes(session: Session) -> Iterator[str]:
+    """The episodes of one environment of a process, which its entries of files may ask for."""
+    first, end = session.own_first, session.own_first + session.count
+    yield f"COMBORUN_EPISODES={session.count} COMBORUN_FIRST_EPISODE={first}"
+    values = {"last_episode": end - 1, "end_episode": end, "first_seed": (session.seed or 0) + first}
+    for placeholder, value in values.items():
+        if asks_for(session, placeholder):
+            yield f"COMBORUN_{placeholder.upper()}={value}"
+    if asks_for(session, "episode_list"):
+        yield f"COMBORUN_EPISODE_LIST=$(seq -s , {first} {end - 1})"
+
+
 def _granted(session: Session, family: str) -> Iterator[str]:
     folder = f"{family}/{session.name}"
     yield 'run=${COMBORUN_RUN_DIR:-$(cd -- "${0%session.sh}../.." && pwd)}'
@@ -198,7 +246,8 @@ def _granted(session: Session, family: str) -> Iterator[str]:
     yield "export COMBORUN_RUN=${COMBORUN_RUN:-${run##*/}} COMBORUN_ATTEMPT=${COMBORUN_ATTEMPT:-1}"
     yield f"export COMBORUN_SESSION=${{COMBORUN_SESSION:-by-hand/{session.name}/$$}}"
     yield f"export COMBORUN_OUTPUT_DIR=${{COMBORUN_OUTPUT_DIR:-$run/{folder}/by-hand}}"
-    yield from _episodes(session)
+    if not session.together:
+        yield from _episodes(session)
     if session.gpus:
         yield from _gpus(session)
     if asks_for(session, "egl_device"):

@@ -7,11 +7,14 @@ fields that this version does not know are left out.
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache, partial
 from inspect import ismethod
+from linecache import getlines
 from pathlib import PurePath
 from types import UnionType
 from typing import Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
@@ -22,6 +25,8 @@ from comborun.rules.results.fields import Field, ResultRules
 from comborun.text import harmless
 
 _LARGEST = 10**15
+_CLASS = re.compile(r"^class (\w+)(.+?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
+_FIELD = re.compile(r'^    (\w+): [^\n]+\n    """(.+?)"""', re.MULTILINE | re.DOTALL)
 
 Decoder = Callable[[Any], Any]
 
@@ -43,7 +48,10 @@ def encoded(value: Any, like: Any = None) -> Any:
 
 
 def as_data(value: Any) -> Any:
-    """A value as JSON data: a dataclass or a named tuple is an object with a key for each field."""
+    """A value as JSON data: a dataclass or a named tuple is an object with a key for each field.
+
+    A field whose name is a keyword of Python ends in `_`, and its key does not.
+    """
     if isinstance(value, Fact):
         return value.as_data()
     if isinstance(value, ResultRules):  # with what is as by default, too
@@ -51,7 +59,7 @@ def as_data(value: Any) -> Any:
     if isinstance(value, Field):
         return value.as_data()
     if is_dataclass(value):
-        return {field.name: as_data(getattr(value, field.name)) for field in fields(value)}
+        return {field.name.removesuffix("_"): as_data(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple) and (names := getattr(value, "_fields", ())):
         return {name: as_data(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
@@ -139,3 +147,16 @@ def _checked(kind: type, data: Any) -> Any:
     if not isinstance(data, kind):
         raise TypeError(f"{data!r:.80} is no {kind.__name__}")
     return data
+
+
+@cache
+def field_docs(module: str) -> dict[tuple[str, str], str]:
+    """The texts below the fields of a module's classes, which Python itself does not keep."""
+    source = "".join(
+        getlines(getattr(sys.modules[module], "__file__", "") or "")
+    )  # empty where only bytecode is installed
+    return {
+        (name, field): " ".join(text.split())
+        for name, body in _CLASS.findall(source)
+        for field, text in _FIELD.findall(body)
+    }

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _GIVEN_AT_START = (
     *("output_dir", "attempt", "first_episode", "last_episode", "end_episode", "first_seed", "episode_list"),
-    *("episodes", "episodes_per_rank", "run", "results_dir", "gpu", "gpus"),
+    *("episodes", "episodes_per_rank", "environments", "run", "results_dir", "gpu", "gpus"),
     *("gpu_count", "egl_device", "vulkan_device", "display", "port", "threads"),
 )
 START_TIME: Mapping[str, str] = {name: f"COMBORUN_{name.upper()}" for name in _GIVEN_AT_START}
@@ -40,6 +40,8 @@ PLACEMENT = "placement"
 PLAN_TIME = ("policy", "environment", "seed", "session", PLACEMENT)
 """and `policy.KEY`, `environment.KEY` for the attributes of the two axes"""
 
+ENVIRONMENTS, ENTRIES = "environments", "entries_"
+"""the environments of one start, or an attribute of each; and the entries of a list of `files` for them"""
 FILE = "file."
 """start of the placeholder of a file of `files`"""
 
@@ -160,6 +162,8 @@ def _apart(name: str, values: Mapping[str, str]) -> str:
     """The bash text of a placeholder that is quoted by itself; empty if its value is quoted with the text around it."""
     if name in START_TIME:
         return f'"${START_TIME[name]}"'
+    if name.startswith((f"{ENVIRONMENTS}.", ENTRIES)):
+        return f'"${of_all(name)}"'
     if match := ASKED.fullmatch(f"{{{name}}}"):
         return f'"${server_variable(match["name"], match["field"])}"'
     if name.startswith(FILE):
@@ -167,6 +171,11 @@ def _apart(name: str, values: Mapping[str, str]) -> str:
     if values[name].startswith("~/"):
         return _quoted(values[name], home=True)
     return word(escaped(values[name], ASKED, bool), {}, home=False) if ASKED.search(values[name]) else ""
+
+
+def of_all(placeholder: str) -> str:
+    """The variable of `{environments.KEY}`, or of entries, for all environments of a start together."""
+    return "COMBORUN_" + re.sub("[^A-Z0-9]", "_", placeholder.upper())
 
 
 def _quoted(text: str, *, home: bool) -> str:
@@ -203,7 +212,7 @@ def asks_for(session: Session, placeholder: str) -> bool:
     """Whether the session uses this start-time value."""
     name = START_TIME[placeholder]
     texts = (*session.command, *(word for _, word in session.variables), session.setup, *session.around.words)
-    return any(name in text for text in texts)
+    return any(name in text for text in (*texts, *(word for _, word in session.each)))
 
 
 def late(word: str, placeholder: str = "") -> bool:
@@ -252,6 +261,40 @@ def file_word(content: FileText, values: Mapping[str, str]) -> BashWord:
         return word(content.text, values, home=False)
     escaped = {name: json.dumps(value, ensure_ascii=False)[1:-1] for name, value in values.items()}
     return word(_json(content.tree, escaped) + "\n", {**escaped, "home": _HOME}, home=False)
+
+
+def entry_word(tree: JsonTree, values: Mapping[str, str]) -> str:
+    """The bash word of an entry of a list, for one environment."""
+    escaped = {name: json.dumps(value, ensure_ascii=False)[1:-1] for name, value in values.items()}
+    return word(_json(tree, escaped, "\n  "), {**escaped, "home": _HOME}, home=False)
+
+
+def of_environment(name: str) -> bool:
+    """Whether a placeholder has a value for one environment only."""
+    return name.partition(".")[0] == "environment"
+
+
+def without_entries(content: FileText, taken: list[JsonTree]) -> FileText:
+    """The file with a placeholder in place of each entry of a list that is there once for each environment; these are
+    added to `taken`.
+    """
+
+    def cut(tree: JsonTree) -> JsonTree:
+        match tree:
+            case Mapping():
+                return {key: cut(value) for key, value in tree.items()}
+            case tuple():
+                return tuple(cut_entry(item) for item in tree)
+            case _:
+                return tree
+
+    def cut_entry(item: JsonTree) -> JsonTree:
+        if not any(of_environment(name) for text in _strings(item) for name in placeholders(text)):
+            return cut(item)
+        taken.append(item)
+        return Number(f"{{{ENTRIES}{len(taken)}}}")
+
+    return content if content.tree is None else FileText(tree=cut(content.tree))
 
 
 def _json(tree: JsonTree, values: Mapping[str, str], indent: str = "\n") -> str:

@@ -50,7 +50,7 @@ LIVE_FIELDS = (
     "expected_s",
 )
 """fields of a session that follow a changed grid during a run: how it is shown, watched, judged and given room"""
-NON_IDENTITY_FIELDS = {*LIVE_FIELDS, "counted", "ranged", "flag", "unpaired"}
+NON_IDENTITY_FIELDS = {*LIVE_FIELDS, "counted", "ranged", "flag", "unpaired", "together"}
 """fields of a session that change nothing of its work; the others are in its digest"""
 SCHEMA = 2
 
@@ -99,6 +99,10 @@ class Session:
     """that its libraries start, at most; 0: as many as they like"""
     components: tuple[Component, ...] = ()
     """where its program puts its parts, as its command tells it; empty: comborun does not know"""
+    together: str = ""
+    """the process that evaluates it with other environments of its policy; empty: it has one of its own"""
+    each: tuple[tuple[str, BashWord], ...] = ()
+    """what it adds to the variables that name all environments of such a start: `{environments}`, entries of files"""
     unpaired: str = ""
     """why its episodes are not pairs of another policy's, as the program's preset knows; else records decide"""
 

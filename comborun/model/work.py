@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from comborun.text import first_of
@@ -84,7 +85,7 @@ Combo = tuple[str, str]
 Replicate = tuple[str, str, int]
 """policy, environment, and the first episode of one of its seeds"""
 
-WORK_FIELDS = ("unit", "seed", "command", "setup", "workdir", "variables", "gpus", "around", "servers")
+WORK_FIELDS = ("unit", "seed", "command", "setup", "workdir", "variables", "gpus", "around", "servers", "each")
 
 
 def work(session: Session) -> tuple[Any, ...]:
@@ -106,6 +107,26 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 def first_of_each(sessions: Iterable[Session]) -> tuple[Session, ...]:
     """The first session of every combo."""
     return tuple(same[0] for same in grouped(sessions, combo_of).values())
+
+
+def process_of(session: Session) -> str:
+    """The name of the process that runs it, which others of its policy may share."""
+    return session.together or session.name
+
+
+def processes(sessions: Iterable[Session]) -> tuple[Session, ...]:
+    """What is started: a session, or one that stands for all environments of a process."""
+    return tuple(whole(same) for same in grouped(sessions, process_of).values())
+
+
+def whole(members: Sequence[Session]) -> Session:
+    """The session of a process, with the episodes of all its environments."""
+    if not members[0].together:
+        return members[0]
+    live = [one for one in members if one.flag != "dropped"] or members
+    expected, count = [one.expected_s for one in live], sum(one.count for one in live)
+    expected_s = sum(expected) if all(expected) else 0
+    return replace(live[0], name=live[0].together, environment="", count=count, expected_s=expected_s, each=())
 
 
 def replicate_of(session: Session) -> Replicate:

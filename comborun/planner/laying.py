@@ -30,6 +30,7 @@ from comborun.planner.program import (
 )
 from comborun.planner.ranges import digest_of, session_digest
 from comborun.planner.scheduling import arranged
+from comborun.planner.together import added, in_processes, shared_files, shared_values
 from comborun.rules.results.fields import number
 from comborun.rules.room.capacity import Card
 from comborun.text import clean, several, shortened
@@ -60,10 +61,13 @@ def lay_out(
     if grid.policy_glob and grid.policy_files is None:
         raise ValueError("the files of the policies' glob are not known yet")
     servers = tuple(server_of(name, keys, grid, host) for name, keys in grid.servers.items())
-    sessions = tuple(
-        with_servers(_session(combo, grid, host, place), servers)
-        for combo in grid.combos
-        for place in range(len(combo.settings.seeded))
+    sessions = in_processes(
+        (
+            with_servers(_session(combo, grid, host, place), servers)
+            for combo in grid.combos
+            for place in range(len(combo.settings.seeded))
+        ),
+        grid,
     )
     after = _after(grid, host)
     steps = {combo.policy.name: number(combo.policy.attributes.get("step", "")) for combo in grid.combos}
@@ -112,6 +116,9 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
     values = values_of("policy", combo.policy.name, combo.policy.attributes)
     values |= values_of("environment", combo.environment.name, combo.environment.attributes)
     values |= {"session": name, "seed": str(seed), **{FILE + file: "" for file in settings.files}}
+    own, (files, entries) = values, shared_files(settings)
+    if settings.together:
+        settings, values = settings.model_copy(update={"files": files}), shared_values(values)
     command = settings.launcher.command(settings.command) if settings.launcher else settings.command
     session = Session(
         name=name,
@@ -145,6 +152,8 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
         unpaired=grid.program.about.unpaired if grid.program else "",
     )
     session = _with_display(with_components(session, combo, grid, host))
+    if settings.together:
+        session = replace(session, each=tuple(added(session, combo.environment, entries, own)))
     return replace(session, digest=session_digest(session))
 
 
@@ -273,6 +282,8 @@ def not_held(plan: Plan, grid: Grid) -> tuple[str, ...]:
 def _refusals(plan: Plan, grid: Grid) -> Iterator[str]:
     if gaps := [one.name for one in plan.sessions if one.components and one.request.only != tuple(range(one.gpus))]:
         yield f"`placement` ({', '.join(gaps)}): the GPUs of a task count from 0, so name all of them up to the last"
+    if any(session.together for session in plan.sessions):
+        yield "`together`: a task of Slurm runs one combo"
     if grid.servers:
         yield "`servers`: tasks on another node can't use it; start it by hand where all nodes reach it"
     if grid.replaces:

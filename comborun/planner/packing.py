@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
-from comborun.model.work import combo_of
+from comborun.model.work import combo_of, processes
 from comborun.rules.facts import Fact
 from comborun.rules.room.capacity import Blocker, Capacity, Request
 from comborun.rules.room.capacity import never as never_fits
@@ -209,13 +209,13 @@ def fits(requests: Sequence[Request], on: Stage) -> tuple[int, Shortage | None]:
 
 
 def at_once(plan: Plan, host: HostFacts) -> int:
-    return fits([one.resources for one in plan.sessions], stage(plan, host))[0]
+    return fits([one.resources for one in processes(plan.sessions)], stage(plan, host))[0]
 
 
 def check_fit(plan: Plan, host: HostFacts) -> None:
     """Raise UserError if a request can never be met; it names each with its numbers."""
     capacity = stage(plan, host).capacity
-    asking = [(one.name, one.resources) for one in plan.sessions]
+    asking = [(one.name, one.resources) for one in processes(plan.sessions)]
     asking += [(f"the server {one.name}", one.resources) for one in plan.servers]
     first = {request: who for who, request in reversed(asking)}
     reasons = [f"\n  {who}: {say(why)}" for request, who in first.items() if (why := never_fits(request, capacity))]
@@ -252,7 +252,7 @@ class Outlook:
 
 def outlook(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> Outlook:
     """The forecast of `plan`, which lay_out has made from the other arguments."""
-    sessions = plan.current
+    sessions = processes(plan.current)
     jobs, on = [Job(float(one.expected_s), one.resources) for one in sessions], stage(plan, host)
     never = tuple(one.name for one in sessions if not fits([one.resources], replace(on, slots=1))[0])
     possible = [job for job, one in zip(jobs, sessions, strict=True) if one.name not in never]
@@ -264,16 +264,16 @@ def outlook(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> Outloo
     else:
         measured = "the best that was measured" if known.best else "one for each core"
         limited = PARALLEL if grid.limits.parallel else measured
-    unknown = tuple(dict.fromkeys(f"{one.policy} in {one.environment}" for one in sessions if not one.expected_s))
+    unknown = tuple(dict.fromkeys(f"{one.policy} in {one.environment}" for one in plan.current if not one.expected_s))
     return Outlook(
         at_once=first.most,
         limited=limited,
         never=never,
         makespan=None if unknown or never else simulate(jobs, on).makespan,
-        sequential=_sequential(sessions, known) if not unknown else None,
+        sequential=_sequential(plan.current, known) if not unknown else None,
         unknown=unknown,
         told=known.origin,
-        filled=tuple(_filled(sessions, grid)) if known.origin else (),
+        filled=tuple(_filled(plan.current, grid)) if known.origin else (),
     )
 
 

@@ -49,7 +49,8 @@ def first_episodes(session: Session, most: int, purpose: str) -> Session:
             f"{_label(session)} has no number of `{session.unit}s`, so {most} of them can't be chosen",
             f"set it in the grid, such as `episodes: 100`, or leave out the {purpose} test",
         )
-    few = replace(session, count=min(most, session.count))
+    together = f"{session.together}_{purpose}" if session.together else ""
+    few = replace(session, count=min(most, session.count), together=together)
     return _named(few, f"{name_of_combo(session)}_{purpose}")
 
 
@@ -116,8 +117,9 @@ def session_digest(session: Session) -> str:
     content["digest"] = ""
     if session.around == BARE:  # left out, so that digests of older versions stay equal
         del content["around"]
-    if not session.servers:
-        del content["servers"]
+    for key in ("servers", "each"):
+        if not content[key]:
+            del content[key]
     return digest_of(content)
 
 

@@ -7,7 +7,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from comborun.model.work import combo_of, grouped
+from comborun.model.work import combo_of, grouped, process_of, processes, whole
 from comborun.planner.knowledge import granted
 from comborun.planner.packing import at_once
 from comborun.planner.ranges import blocks, distinct, interleaved, range_session
@@ -33,11 +33,11 @@ def arranged(plan: Plan, grid: Grid, host: HostFacts | None, known: Knowledge) -
     of_combos = {(combo.policy.name, combo.environment.name): combo.settings for combo in grid.combos}
     settings = {one.name: of_combos[combo_of(one)] for one in plan.sessions}
     cut = _cut(plan.sessions, settings, known, slots)
-    slowdown = known.slowdown(min(slots, len(cut)))
+    slowdown = known.slowdown(min(slots, len(processes(cut))))
     pieces = [timed(session, known, slowdown) for session in cut]
     in_turn = grid.stop_early or any(one.block for one in settings.values())
     sessions = interleaved(grouped(pieces, combo_of)) if in_turn else ordered(pieces)
-    parallel = grid.limits.parallel or max(1, min(len(pieces), plan.limits.parallel))
+    parallel = grid.limits.parallel or max(1, min(len(processes(pieces)), plan.limits.parallel))
     return replace(plan, sessions=distinct(sessions), limits=replace(plan.limits, parallel=parallel))
 
 
@@ -46,7 +46,11 @@ def _cut(sessions: Sequence[Session], settings: dict[str, SettingKeys], known: K
     numbers = {name: one.shards for name, one in settings.items() if isinstance(one.shards, int)}
     numbers |= _automatic(sessions, settings, known, slots)
     cut = (
-        blocks(one, most) if (most := settings[one.name].block) else shards(one, numbers.get(one.name, 1))
+        (one,)
+        if one.together
+        else blocks(one, most)
+        if (most := settings[one.name].block)
+        else shards(one, numbers.get(one.name, 1))
         for one in sessions
     )
     return [piece for pieces in cut for piece in pieces]
@@ -79,15 +83,17 @@ def ordered(sessions: Sequence[Session]) -> tuple[Session, ...]:
     If the time of a session is unknown, its episodes count as long as the average of the others. A session without a
     number of episodes counts as the longest. Without any known time the grid's order holds.
     """
+    groups = [*grouped(sessions, process_of).values()]
     known = [one for one in sessions if one.expected_s and one.count]
     if not known:
-        return tuple(sessions)
+        return tuple(one for group in groups for one in group)
     paces = {unit: _mean([one for one in known if one.unit == unit]) for unit in ("episode", "step")}
 
-    def length(one: Session) -> float:
+    def length(group: list[Session]) -> float:
+        one = whole(group)
         return one.expected_s or (one.count * (paces[one.unit] or 1.0) if one.count else math.inf)
 
-    return tuple(sorted(sessions, key=length, reverse=True))
+    return tuple(one for group in sorted(groups, key=length, reverse=True) for one in group)
 
 
 def _mean(sessions: Sequence[Session]) -> float:

@@ -58,8 +58,13 @@ class Kind(Word):
     """nothing new starts: `reason`"""
     QUARANTINE = "quarantine"
     """a GPU gets no new sessions: `gpu`, `class`, `times`"""
+    CLOSED = "closed"
+    """an environment gets no new sessions: `environment`, `failure`, `times`"""
     GPU_CAP = "gpu_cap"
     """fewer sessions run at once on a GPU: `gpu`, `most`; `session` ran out of its memory"""
+    GPU_USE = "gpu_use"
+    """`gpus`: for each index `used`, `total` and `busy` (MiB, MiB, %), `sessions` (name: MiB), and `others` (lists of
+    user, program and MiB); at most every 30 s"""
     NO_ROOM = "no_room"
     """the machine starts no more processes: `reason`"""
     WARMING = "warming"

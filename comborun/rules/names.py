@@ -14,6 +14,10 @@ NAME = "[A-Za-z0-9_-]{1,200}"
 AFTER = "after"
 """The session that runs the grid's `after` command. No combo can have this name: theirs contain an underscore."""
 
+TOGETHER, DROPPED = "together", "dropped"
+"""the sessions that share a process, in a row of the queue, session.json, grant and claim; and, in a row, those of them
+that are not in the grid any more"""
+
 DEFAULT_ROOT = "~/comborun"
 """the folder of the runs on a host, unless the grid says otherwise"""
 

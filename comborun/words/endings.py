@@ -158,6 +158,7 @@ WORDS: Words = {
     Evidence.NO_ANSWER.value: ("it did not answer [{path}|on its port]: {misses} looks in a row, {every_s:g} s apart"),
     Evidence.INTERRUPTED.value: lambda fact: _INTERRUPTED.get(fact.text("by"), "it was interrupted"),
     Evidence.CANCELLED.value: lambda fact: _CANCELLED.get(fact.text("before"), "before it began"),
+    Evidence.ENDED_WITH.value: "its process ended while it ran {sessions}",
     Evidence.DECIDED.value: "all comparisons that need it are decided",
     Evidence.KILLED_FOR_MEMORY.value: _killed_for_memory,
     Evidence.OUTPUT_DISK_FULL.value: "{free_kib} KiB are free on the file system of its output",

@@ -43,6 +43,10 @@ WORDS: Words = {
     ),
     HoldReason.NO_GPU_LEFT: "no GPU is left: each is in quarantine",
     HoldReason.TOO_FEW_GPUS_LEFT: ("{session} asks for {gpus:GPU}, and {usable} of {allowed} are in no quarantine"),
+    HoldReason.ENVIRONMENTS_CLOSED: lambda fact: (
+        f"all that wait are of environments that failed in a row: {', '.join(fact.texts('environments'))}"
+        f" ({', '.join(dict.fromkeys(map(failures.words_of, fact.texts('failures'))))})"
+    ),
     HoldReason.SMOKE_TEST_UNPROVEN: _unproven,
     HoldReason.SERVER_ENDS: _server_ends,
     TaskLeft.HELD: "the run is held: {hold} ({reason})",
@@ -60,6 +64,9 @@ WORDS: Words = {
         f"{len(fact.texts('sessions'))} sessions vanished together: {' '.join(fact.texts('sessions'))}"
     ),
     Notice.QUARANTINED: "GPU {gpu} gets no new sessions: {failure} {times} times in a row there",
+    Notice.ENVIRONMENT_CLOSED: (
+        "the environment {environment} gets no new sessions: {failure} {times} times in a row there, and others go on"
+    ),
     Notice.FEWER: ("GPU {gpu}: at most {most:session} at once from now on: one of {sessions} ran out of its memory"),
     Notice.SERVER_SILENT: "the server {server} does not answer",
     Notice.SERVER_ENDED: (

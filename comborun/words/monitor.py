@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from comborun.rules.endings.failures import words_of
+from comborun.rules.endings.failures import mend, words_of
 from comborun.rules.facts import Fact, facts_of
 from comborun.rules.room.waits import WaitFor
 from comborun.rules.vocabulary import Cause, amount, first_of, several
@@ -83,6 +83,12 @@ def _gpus_in_quarantine(fact: Fact) -> str:
     get = "get" if len(gpus) > 1 else "gets"
     why = ", ".join(words_of(one) for one in failures)
     return f"{', '.join(f'GPU {gpu}' for gpu in gpus)} {get} no more sessions ({why} again and again)"
+
+
+def _environments_closed(fact: Fact) -> str:
+    environments, failures = fact.texts("environments"), dict.fromkeys(fact.texts("failures"))
+    get = "get" if len(environments) > 1 else "gets"
+    return f"{', '.join(environments)} {get} no more sessions ({', '.join(map(words_of, failures))} again and again)"
 
 
 def _notices_fail(fact: Fact) -> str:
@@ -364,6 +370,7 @@ WORDS: Words = {
     "slurm_holds_tasks": _slurm_holds,
     "quarantine_advice": f"{{quarantine}}: {_RESUME}",
     "gpus_in_quarantine": _gpus_in_quarantine,
+    "environments_closed": _environments_closed,
     "nothing_starts": "nothing new starts until the run is resumed",
     "notices_fail": _notices_fail,
     "ends_about": _ends_about,
@@ -445,6 +452,12 @@ WORDS: Words = {
     "after_waits": "the grid's last command runs once all sessions have ended: {sessions} have not",
     "after_ended": "it ended[ after {seconds:duration}][: {how}]",
     "after_runs": "it has been running for {seconds:duration}",
+    # causes that sessions share
+    "shared_causes": "{causes:cause}, {sessions:session}",
+    "look_at_stalled": "see in its window whether it still works; `limits: {{stall_after: ...}}` would end it",
+    "retry_will_come": "nothing: another attempt comes by itself",
+    "mend_stopped": "resume the run when it shall go on",
+    "mend_failure": lambda fact: mend(fact.text("failure")),
     # what stop and resume would do
     "stop_unseen": "{run} on {host}: what runs is not known",
     "stop_ends": _stop_ends,
@@ -463,6 +476,7 @@ WORDS: Words = {
     "dispatcher_ends_run": "its dispatcher is gone: a new one ends the run",
     "no_longer_held": "no longer {hold}[: {reason}][: {words}]",
     "no_longer_stopped": "no longer stopped",
+    "environment_used_again": "{environment} gets sessions again (it was closed: {failure})",
     "gpu_used_again": "GPU {gpu} is used again (it was in quarantine: {failure})",
     "futile_to_repeat": lambda fact: (
         f"{fact.text('session')}, {_episodes(fact)}: {part(fact, 'reason')}, so running it again would not help"

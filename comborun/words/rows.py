@@ -11,7 +11,7 @@ from comborun.words import part, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable
+    from typing import Callable, Iterable
 
 _PLAIN = re.compile(r"[A-Za-z_][\w./-]*", re.ASCII)
 _NOT_TEXT = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
@@ -27,11 +27,7 @@ def why_not_counted(facts: Iterable[Fact]) -> str:
     return said
 
 
-def proposed(fact: Fact) -> dict[str, Any]:
-    """What a fact proposes to write in `results`: key -> value; empty if it proposes nothing."""
-    keys = fact.fields.get("keys")
-    listed = keys if isinstance(keys, (list, tuple)) else ()
-    return {str(one["key"]): one["value"] for one in listed if isinstance(one, dict) and {"key", "value"} <= one.keys()}
+proposed = reasons.keys_of
 
 
 def without_line(fact: Fact) -> tuple[Fact, ...]:
@@ -126,12 +122,16 @@ def _without_index(fact: Fact) -> str:
 
 def _refused(fact: Fact) -> str:
     more = fact.count("rows") - 1
-    return f"{_place(fact)}: {part(fact, 'why')}" + (f", and {more} more" if more > 0 else "")
+    return f"{_place(fact)}{f' (and {more} more)' * (more > 0)}: {part(fact, 'why')}"
 
 
 def _undecided(fact: Fact) -> str:
     values = ", ".join(fact.texts("values"))
-    return f"the field {fact.text('field')!r} holds {values}: no verdicts by themselves, so none counts{_line(fact)}"
+    field = fact.text("field")
+    told = f"the field {field!r} holds {values}: no verdicts by themselves, so none counts"
+    files = {"files": fact.text("files")} if fact.text("files") else {}
+    shown = flow({**files, "success": {"field": field, "any_of": ["VALUE"]}})
+    return told + (_line(fact) or f": `results: {shown}`, with each VALUE that means a success, counts them")
 
 
 def _not_planned(fact: Fact) -> str:
@@ -142,11 +142,15 @@ def _not_planned(fact: Fact) -> str:
 
 
 def _repeat(fact: Fact) -> str:
-    repeat = "repeats" if fact.count("rows") == 1 else "repeat"
-    if by := fact.text("by"):
-        told = "each file numbers its own" if by == "file" else f"they differ in {by}"
-        return f"{_rows(fact)} {repeat} an index, but {told}{_line(fact)}"
-    return f"{_rows(fact)} {repeat} an episode: of each the first with a verdict counts"
+    repeated, by = f"{_rows(fact)} {'repeats' if fact.count('rows') == 1 else 'repeat'}", fact.text("by")
+    if not by:
+        return f"{repeated} an episode: of each the first with a verdict counts"
+    if by == "steps":
+        return f"{repeated} an index one after another, with other verdicts, as steps do: none counts"
+    told = "each file numbers its own" if by == "file" else f"they differ in {by}"
+    if "planned" in fact.fields:
+        told += f", and {fact.count('episodes')} are more than the {fact.count('planned')} planned"
+    return f"{repeated} an index, but {told}: none counts{_line(fact)}"
 
 
 def _takes(fact: Fact) -> str:
@@ -179,13 +183,15 @@ def _not_finished(fact: Fact) -> str:
 
 def _has(fact: Fact) -> str:
     inner = f"; in them {', '.join(fact.texts('inner'))}" if fact.texts("inner") else ""
-    return f" (it has {', '.join(fact.texts('keys'))}{inner})" if fact.texts("keys") else ""
+    has = f" (it has {', '.join(fact.texts('keys'))}{inner})" if fact.texts("keys") else ""
+    return f"{has}: have the program write JSON lines, {_PRINTED}"
 
 
 def _several_counts(fact: Fact) -> str:
     planned = fact.count("planned")
     where = f"where {planned} are planned" if planned else "and no plan says how many there are"
-    return f"it only says how many succeeded ({', '.join(fact.texts('found'))}), {where}"
+    way = f": plan as many, {_PRINTED}" if planned else ""
+    return f"it only says how many succeeded ({', '.join(fact.texts('found'))}), {where}{way}"
 
 
 _PRINTED = (
@@ -259,6 +265,11 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     ),
     "verdict_elsewhere": lambda fact: f"{fact.count('episodes')} episodes without the field of a verdict{_line(fact)}",
     "several_counts": _several_counts,
+    "counts_contradict": lambda fact: f"its counts contradict each other ({', '.join(fact.texts('found'))})",
+    "rates_of_no_number": lambda fact: (
+        f"it only says rates ({', '.join(fact.texts('found'))}), and not of how many episodes: have the program write"
+        f" the numbers, {_PRINTED}"
+    ),
     "unknown_text": lambda _: f"text of no format that is known: have the program write JSON lines, {_PRINTED}",
     "pickle": lambda _: f"a pickle, which is never opened: have its numbers written as JSON, {_PRINTED}",
     "foreign_kind": lambda fact: (
@@ -340,6 +351,7 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
         "{matches:result} that the pattern finds left out, since a carriage return overwrites them: end each with a"
         " newline, or give the pattern a group (?P<episode>...), to count them"
     ),
+    "unclear_comma": "the field {field!r} holds {value}, whose comma may be a decimal point or not: it is no metric",
     "total_differs": "its program speaks of {total} episodes, and {episodes} are told of above",
     "total_rate_differs": "its program's total of {rate} is not {successes} of {episodes} as told of above",
     "printed_rate_differs": "the printed rate of {rate} is not {successes} of {episodes} as listed",

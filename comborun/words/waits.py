@@ -22,6 +22,7 @@ RESOURCES: Mapping[str, str] = {
     WaitFor.UNKNOWN: "a memory measurement",
     WaitFor.PROCESSES: "room",
     WaitFor.LEASE: "access to the lease folder",
+    WaitFor.ENVIRONMENT: "`combo resume`",
 }
 
 
@@ -69,12 +70,15 @@ def _gpu_memory_too_much(fact: Fact) -> str:
 
 
 WORDS: Words = {
+    Wait.LATER_IN_PROCESS: "{process} runs it after others",
+    Wait.AGAIN_IN_PROCESS: "{process} runs it again after others",
     Wait.TOKEN_TAKEN: "only one on the host may have {token}, and {session}[ of the run {run}] has it",
     Wait.GROUP_FULL_ON_HOST: "{sessions} of {group} run, as many as its per_host allows",
     Wait.CORES_TAKEN: _cores_taken,
     Wait.MEMORY_UNMEASURED: "main memory is being measured",
     Wait.MEMORY_TAKEN: _memory_taken,
     Wait.NO_GPU_FOR_IT: "there is no GPU for it",
+    Wait.ENVIRONMENT_CLOSED: "its environment {environment} gets no new sessions ({failure} again and again)",
     Wait.GPU_IN_QUARANTINE: "GPU {gpu} is in quarantine",
     Wait.GPU_KEPT: "GPU {gpu} is kept for {session}, which has waited longer",
     Wait.GPU_USED_ALONE: "a session uses GPU {gpu} alone",

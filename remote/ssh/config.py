@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import getpass
+import hashlib
 import os
 import re
 import socket
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,10 @@ class Options:
     """whether to trust an unknown host and record its key"""
     ask: Callable[[str], str] | None = None
     """asks the user at the terminal for a secret; None without a terminal"""
+    confirm: Callable[[str], bool] | None = None
+    """asks the user at the terminal a question of yes or no"""
+    keep_s: float = 0.0
+    """for how long a connection is kept after its last use; 0: it ends with the transport"""
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,10 @@ class SshTarget:
     proxy_command: str | None
     connect_timeout: float
     family: socket.AddressFamily
+    control_path: str = ""
+    """of the user's own ControlMaster; empty if the config has none"""
+    settings: str = ""
+    """a digest of all settings: a connection that was made with other ones is another connection"""
 
     @property
     def known_as(self) -> str:
@@ -99,7 +108,8 @@ def resolve(name: str, config: Path | None = None) -> SshTarget:
             capture_output=True, text=True, timeout=CONNECT_S, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         if not done.returncode:
-            return target(name, address, parse_settings(done.stdout))
+            found = target(name, address, parse_settings(done.stdout))
+            return replace(found, settings=hashlib.sha256(done.stdout.encode("utf-8", "replace")).hexdigest())
         hint = done.stderr.strip()
     except FileNotFoundError:
         raise HostError(NO_SSH, "install openssh-client") from None
@@ -169,6 +179,7 @@ def target(name: str, address: Address, settings: Mapping[str, list[str]]) -> Ss
         jumps=tuple(jump.strip() for jump in one("proxyjump").split(",") if jump.strip()),
         proxy_command=_expand(one("proxycommand"), tokens) or None,
         connect_timeout=float(timeout) if (timeout := one("connecttimeout")).isdecimal() else CONNECT_S,
+        control_path=one("controlpath"),
         family={"inet": socket.AF_INET, "inet6": socket.AF_INET6}.get(one("addressfamily"), socket.AF_UNSPEC),
     )
 

@@ -1,7 +1,8 @@
 """A host over the user's own ssh program, for what paramiko can't do (hardware keys, second factors, Kerberos).
 
-There is one master connection (ControlMaster) and one held shell over it. The master's socket is in our own folder. The
-master ends with close(), and by itself a minute after we are gone.
+There is one master connection (ControlMaster) and one held shell over it. The user's own master is used if there is
+one, and never ended. Ours has its socket in our own folder; it ends ten minutes after its last use if connections are
+kept, else with close(), and by itself a minute after we are gone.
 """
 
 from __future__ import annotations
@@ -14,15 +15,25 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from comborun.errors import HostError
 from comborun.remote.ssh.config import NO_SSH, Address, Options, resolve, ssh_arguments
-from comborun.remote.ssh.shell import COMMAND, ShellTransport, fault
+from comborun.remote.ssh.keeping import Kept, consent, kept
+from comborun.remote.ssh.known_hosts import still_known
+from comborun.remote.ssh.shell import COMMAND, Exchange, ShellRequest, ShellTransport, fault
+from comborun.text import KIB
+
+if TYPE_CHECKING:
+    from comborun.remote.ssh.config import SshTarget
 
 _CHATTER = re.compile(r"debug\d: |OpenSSH_|Authenticated to |Warning: Permanently added|Transferred: |Bytes per")
 _HOST_KEY = re.compile("HOST IDENTIFICATION HAS CHANGED|Host key verification failed|host key is known for")
+_SECOND_FACTOR = re.compile('using "(password|keyboard-interactive)"|partial success')
 _CHUNK = 1 << 16
+_PERSIST_S = 60.0
+_PING_S = 8.0
+"""seconds for the first answer over a master that was there; a .bashrc may be slow"""
 _LOGIN_S = 30.0
 _PERSON_S = 300.0
 """seconds that a user at the terminal may take for a second factor"""
@@ -39,26 +50,86 @@ class OpensshTransport(ShellTransport):
         self._options = options or Options()
         self._arguments = ssh_arguments(Address.parse(host), self._options.config)
         self._folder: Path | None = None
+        """of a master that ends with this transport"""
+        self._path = ""
+        """of the master's socket"""
         self._held: PipeShell | None = None
 
-    def _open_shell(self) -> PipeShell:
+    def open_shell(self) -> PipeShell:
         if not shutil.which("ssh"):
             raise HostError(NO_SSH, "install openssh-client")
+        if self._options.keep_s and self._folder is None:
+            return self._over_kept_master()
+        self._path = f"{self._own_folder()}/m"
+        if self._control("check") != 0:
+            self._start_master()
+        return self._over_master()
+
+    def _own_folder(self) -> Path:
         if self._folder is None:
             self._folder = _socket_folder()
-        if self._control("check") != 0:
-            self._start_master(self._folder)
-        command = ["ssh", "-T", "-q", *self._control_options(self._folder), "-o", "ControlMaster=no"]
-        self._held = PipeShell([*command, *self._arguments, COMMAND])
+        return self._folder
+
+    def _over_master(self) -> PipeShell:
+        # without its master, ssh would log in by itself
+        options = [*self._control_options(), "-o", "ControlMaster=no", "-o", "ProxyCommand=false"]
+        self._held = PipeShell(["ssh", "-T", "-q", *options, *self._arguments, COMMAND])
         return self._held
 
-    def _start_master(self, folder: Path) -> None:
+    def _over_kept_master(self) -> PipeShell:
+        """Over the user's own master, a kept one, or a new one, which is kept."""
+        target = resolve(self.host, self._options.config)
+        self._path = target.control_path
+        if self._path and self._control("check") == 0 and (shell := self._answering()):
+            return shell
+        try:
+            place = kept("m", target)
+        except HostError as error:
+            self.warnings = (f"the connection to {self.host} is not kept: {error.message}",)
+            self._path = f"{self._own_folder()}/m"
+            self._start_master()
+            return self._over_master()
+        self._path = str(place.socket)
+        if place.socket.exists():
+            if place.may_be_used(target) and self._control("check") == 0 and (shell := self._answering()):
+                return shell
+            place.end()
+        self._path = f"{self._own_folder()}/m"
+        said = self._start_master()
+        if not _SECOND_FACTOR.search(said) or consent(self.host, self._options.confirm):
+            self._keep(place, target, said)
+        return self._over_master()
+
+    def _keep(self, place: Kept, target: SshTarget, said: str) -> None:
+        """Move the socket of the new master to the place where later commands look for it."""
+        shown = re.findall(r"SHA256:\S+", "\n".join(line for line in said.splitlines() if "Server host" in line))
+        keys = [one.rstrip(",") for one in shown]
+        place.write(self.host, keys if keys and still_known(target, keys) else [])
+        Path(self._path).replace(place.socket)
+        self._path = str(place.socket)
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def _answering(self) -> PipeShell | None:
+        """A shell over a master that was there, or None if nothing comes back: the link may have been cut meanwhile."""
+        shell = self._over_master()
+        try:
+            Exchange(shell, ShellRequest(":", (), b"", _PING_S, KIB), self.host, _PING_S).finish()
+        except (HostError, OSError, EOFError):
+            shell.close()
+            self._held = None
+            return None
+        return shell
+
+    def _start_master(self) -> str:
+        """Log in; returns what ssh said about it."""
         seconds = _PERSON_S
         if self._options.ask is None:
             target = resolve(self.host, self._options.config)
             seconds = target.connect_timeout * (1 + len(target.jumps)) + _LOGIN_S
-        command = ["ssh", "-v", "-M", "-N", "-f", *self._control_options(folder), *self._login_options()]
-        with (folder / "said").open("w+b") as said:
+        command = ["ssh", "-v", "-M", "-N", "-f", *self._control_options(), *self._login_options()]
+        with Path(self._path).with_name("said").open("w+b") as said:
             try:
                 done = subprocess.run(
                     [*command, *self._arguments],
@@ -74,16 +145,17 @@ class OpensshTransport(ShellTransport):
                 raise HostError(message, _without_chatter(_read(said))) from None
             if done.returncode:
                 raise what_ssh_said(self.host, _read(said))
+            return _read(said)
 
-    def _control_options(self, folder: Path) -> list[str]:
-        return ["-o", f"ControlPath={folder}/m", "-o", "RemoteCommand=none", "-o", "RequestTTY=no"]
+    def _control_options(self) -> list[str]:
+        return ["-o", f"ControlPath={self._path}", "-o", "RemoteCommand=none", "-o", "RequestTTY=no"]
 
     def _login_options(self) -> list[str]:
         """Options for a login. The user's own StrictHostKeyChecking is not used: it may accept any host."""
         ask = self._options.ask is not None
         strict = "accept-new" if self._options.accept_new else "ask" if ask else "yes"
         settings = {
-            "ControlPersist": "60",
+            "ControlPersist": f"{max(self._options.keep_s, _PERSIST_S):.0f}",
             "BatchMode": "no" if ask else "yes",
             "StrictHostKeyChecking": strict,
             "ServerAliveInterval": "10",
@@ -93,19 +165,17 @@ class OpensshTransport(ShellTransport):
 
     def _control(self, verb: str) -> int:
         """Send a command to the master; not 0 without a master."""
-        if self._folder is None:
-            return 1
-        command = ["ssh", "-O", verb, *self._control_options(self._folder), *self._arguments]
+        command = ["ssh", "-O", verb, *self._control_options(), *self._arguments]
         try:
             return subprocess.run(command, capture_output=True, timeout=_CONTROL_S, check=False).returncode
         except (OSError, subprocess.TimeoutExpired):
             return 1
 
-    def _interrupt(self) -> None:
+    def interrupt(self) -> None:
         if self._held:
             self._held.interrupt()
 
-    def _disconnect(self) -> None:
+    def disconnect(self) -> None:
         held, self._held = self._held, None
         if held:
             held.close()
@@ -114,11 +184,13 @@ class OpensshTransport(ShellTransport):
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
 
-    def _explain(self, error: Exception) -> HostError:
+    def explained(self, error: Exception) -> HostError:
         return HostError(f"the connection to {self.host} was lost: {error}", "the next try connects again")
 
 
 class PipeShell:
+    started = False
+
     def __init__(self, command: list[str]) -> None:
         self._process = subprocess.Popen(
             command,

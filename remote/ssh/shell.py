@@ -179,6 +179,9 @@ def fault(complaint: str, host: str) -> tuple[str, str] | None:
 class Shell(Protocol):
     """A running shell.sh and the connection to it. Raises OSError, EOFError or the library's own errors."""
 
+    started: bool
+    """whether it has got the program"""
+
     def receive(self) -> tuple[bytes, bytes] | None:
         """The bytes received on both streams, without waiting; None: no more will come."""
         ...
@@ -217,19 +220,19 @@ class ShellTransport(ABC):
         self._shell: Shell | None = None
 
     @abstractmethod
-    def _open_shell(self) -> Shell:
+    def open_shell(self) -> Shell:
         """Connect if needed, and start shell.COMMAND there."""
 
     @abstractmethod
-    def _interrupt(self) -> None:
+    def interrupt(self) -> None:
         """Make a run in another thread fail."""
 
     @abstractmethod
-    def _disconnect(self) -> None:
+    def disconnect(self) -> None:
         """End the connection. Never raises; may be called twice."""
 
     @abstractmethod
-    def _explain(self, error: Exception) -> HostError:
+    def explained(self, error: Exception) -> HostError:
         """Our error for a library's error."""
 
     def run(
@@ -240,7 +243,7 @@ class ShellTransport(ABC):
             try:
                 return self._run(request)
             except self.foreign as error:
-                shown = self._explain(error)
+                shown = self.explained(error)
                 self._drop()
                 raise shown from error
             except BaseException:
@@ -249,7 +252,7 @@ class ShellTransport(ABC):
 
     def close(self) -> None:
         """End the connection; a run in progress raises HostError. A later run connects again."""
-        self._interrupt()
+        self.interrupt()
         with self._lock:
             self._drop()
 
@@ -260,12 +263,11 @@ class ShellTransport(ABC):
         self.close()
 
     def _run(self, request: ShellRequest) -> Completed:
-        shell, fresh = self._shell, False
+        shell = self._shell
         if shell is None or shell.ended:
             self._forget_shell()
-            shell, fresh = self._open_shell(), True
-            self._shell = shell
-        exchange = _Exchange(shell, request, self.host, fresh=fresh)
+            shell = self._shell = self.open_shell()
+        exchange = Exchange(shell, request, self.host)
         done = exchange.finish()
         if exchange.pending:  # unread standard input would be taken for a request
             self._forget_shell()
@@ -280,11 +282,14 @@ class ShellTransport(ABC):
 
     def _drop(self) -> None:
         self._shell = None
-        self._disconnect()
+        self.disconnect()
 
 
-class _Exchange:
-    def __init__(self, shell: Shell, request: ShellRequest, host: str, *, fresh: bool) -> None:
+class Exchange:
+    """One request and its answer; `begins_s`: seconds in which a new shell must begin with it."""
+
+    def __init__(self, shell: Shell, request: ShellRequest, host: str, begins_s: float = ANSWER_S) -> None:
+        fresh, shell.started = not shell.started, True
         mark = secrets.token_hex(16).encode()
         head = request.head(mark)
         self.pending = [memoryview(part) for part in (program() + head if fresh else head, request.stdin) if part]
@@ -293,7 +298,7 @@ class _Exchange:
         self._host = host
         self._answer = FramedAnswer(mark, request.limit)
         self._begun = time.monotonic()
-        self._deadline = self._begun + (ANSWER_S if fresh else min(ANSWER_S, request.timeout + GRACE_S))
+        self._deadline = self._begun + (begins_s if fresh else min(ANSWER_S, request.timeout + GRACE_S))
 
     @property
     def elapsed(self) -> float:

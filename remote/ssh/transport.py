@@ -23,7 +23,8 @@ from paramiko.ssh_exception import ChannelException, IncompatiblePeer
 
 from comborun.errors import HostError
 from comborun.remote.ssh.config import Address, Options, resolve, ssh_arguments
-from comborun.remote.ssh.keys import Agent, KeyFiles, candidates, keys_of, verify
+from comborun.remote.ssh.keys import Agent, KeyFiles, candidates
+from comborun.remote.ssh.known_hosts import keys_of, verify
 from comborun.remote.ssh.shell import COMMAND, ShellTransport, fault
 from comborun.text import several
 
@@ -269,9 +270,11 @@ def _tune(sock: socket.socket) -> None:
 
 def _start_proxy(command: str, connection: Connection, options: Options) -> socket.socket:
     ours, theirs = socket.socketpair()
+    # it stays in the session of the terminal, where it may ask, but outlives the command that logs in
+    lasting = "trap '' INT HUP; " if options.keep_s and options.ask else ""
     try:
         connection.proxy = subprocess.Popen(
-            ["sh", "-c", f"exec {command}"],
+            ["sh", "-c", f"{lasting}exec {command}"],
             stdin=theirs.fileno(),
             stdout=theirs.fileno(),
             stderr=connection.proxy_complaints,
@@ -317,9 +320,9 @@ class SshTransport(ShellTransport):
         self._files = KeyFiles(self._options.ask)
         self._connection: Connection | None = None
 
-    def _open_shell(self) -> ChannelShell:
+    def open_shell(self) -> ChannelShell:
         if self._connection and self._connection.lost:
-            self._disconnect()
+            self.disconnect()
         if self._connection is None:
             self._connection = connect(self.host, self._options, self._files)
             self.warnings = self._connection.warnings
@@ -328,16 +331,16 @@ class SshTransport(ShellTransport):
         except (OSError, EOFError, SSHException) as error:
             raise explain(error, self._connection.target) from error
 
-    def _interrupt(self) -> None:
+    def interrupt(self) -> None:
         if self._connection:
             self._connection.close()
 
-    def _disconnect(self) -> None:
+    def disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection:
             connection.close()
 
-    def _explain(self, error: Exception) -> HostError:
+    def explained(self, error: Exception) -> HostError:
         assert self._connection
         return explain(error, self._connection.target)
 
@@ -348,6 +351,8 @@ class ChannelShell:
     It is never closed before the host has answered: paramiko's reader thread and ours would send EOF and CLOSE in the
     wrong order, and sshd would hang up.
     """
+
+    started = False
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

@@ -71,6 +71,11 @@ def quality(collected: Collected, combos: Sequence[MergedCombo], warnings: Itera
         "replays_differ": sum(size(combo.differing) for combo in combos),
         "retried": sum(combo.retried for combo in combos),
     }
+    uncounted = [*_uncounted_findings(collected.sessions)]
+
+    def said(one: Defect) -> bool:
+        return not one.line and any(one.reason in finding.what for finding in uncounted)
+
     return Quality(
         counts=counts,
         findings=(
@@ -79,13 +84,13 @@ def quality(collected: Collected, combos: Sequence[MergedCombo], warnings: Itera
                 for combo in (collected.canary.combos if collected.canary else ())
                 if combo.differs or not combo.compared
             ),
-            *_uncounted_findings(collected.sessions),
+            *uncounted,
             *warnings,
             *(_superseded(one.session) for one in collected.aside if one.attempts and one.session.flag == "dropped"),
             *(finding for history in collected.sessions for finding in _misplaced(history)),
             *(finding for combo in combos for finding in _combo_findings(combo)),
-            *_grouped(collected.rejects, "rejected: "),
-            *_grouped(collected.defects, ""),
+            *_grouped([one for one in collected.rejects if not said(one)], "rejected: "),
+            *_grouped([one for one in collected.defects if not said(one)], ""),
         ),
     )
 

@@ -47,10 +47,8 @@ def _no_verdict(summary: Summary) -> str:
     if not counts.planned or counts.measured:
         return ""
     how = f"{counts.errored} errored" + (f", {counts.missing} missing" if counts.missing else "")
-    return (
-        f"No episode has a verdict ({how}), so there is no success rate; `results: {{success: none}}` in the grid"
-        " counts episodes that have numbers alone."
-    )
+    line = "; `results: {success: none}` in the grid counts episodes that have numbers alone" if counts.errored else ""
+    return f"No episode has a verdict ({how}), so there is no success rate{line}."
 
 
 def _where(found: Standing) -> str:

@@ -7,14 +7,12 @@ docstring below the field. KEYS says which fields of a class the document shows,
 from __future__ import annotations
 
 import json
-import re
-import sys
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import cache, partial
-from linecache import getlines
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
+from comborun.model.codec import field_docs
 from comborun.reporter.comparing.comparison import Comparison, Overall
 from comborun.reporter.comparing.family import EnvironmentComparisons
 from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDifference
@@ -242,23 +240,8 @@ def _attribute(owner: type, name: str) -> tuple[Any, str] | None:
     """The type and the docstring of a field or a property; None if the class has none of this name."""
     if name in _hints(owner):
         known = (base for base in owner.__mro__ if base.__module__ != "builtins")
-        docs = (_docs(base.__module__).get((base.__name__, name)) for base in known)
+        docs = (field_docs(base.__module__).get((base.__name__, name)) for base in known)
         return _hints(owner)[name], next(filter(None, docs), "")
     found = getattr(owner, name, None)
     function = getattr(found, "fget", None) or getattr(found, "func", None)
     return (_hints(function)["return"], function.__doc__ or "") if function else None
-
-
-_CLASS = re.compile(r"^class (\w+)(.+?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
-_FIELD = re.compile(r'^    (\w+): [^\n]+\n    """(.+?)"""', re.MULTILINE | re.DOTALL)
-
-
-@cache
-def _docs(module: str) -> dict[tuple[str, str], str]:
-    """The texts below the fields of a module's classes, which Python itself does not keep."""
-    source = "".join(getlines(sys.modules[module].__file__ or ""))  # empty where only bytecode is installed
-    return {
-        (name, field): " ".join(text.split())
-        for name, body in _CLASS.findall(source)
-        for field, text in _FIELD.findall(body)
-    }

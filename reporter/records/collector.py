@@ -19,7 +19,7 @@ from comborun.reporter.records.collected import Collected
 from comborun.reporter.records.reading import Context, Defect, Reading, RejectKind
 from comborun.rules.facts import Fact
 from comborun.rules.results.codings import Coding
-from comborun.rules.results.counts import UNDECIDED
+from comborun.rules.results.counts import REPEAT, UNDECIDED
 from comborun.rules.results.episodes import rebuild
 from comborun.rules.results.fields import NO_VERDICTS, Identity, unreadable
 from comborun.rules.results.filename_results import groups
@@ -33,6 +33,8 @@ from comborun.rules.results.formats import (
     TABLE,
     ending_of,
 )
+from comborun.rules.results.rates import not_settled, settled
+from comborun.rules.results.repeats import why_repeated
 from comborun.rules.results.result_files import Folder, uncounted
 from comborun.rules.results.tally import undecided
 from comborun.text import several
@@ -63,7 +65,7 @@ class RecordCollector:
         """Read one file. `expected`: the grid names it, so it is a fault if its format is not known."""
         at = PurePosixPath(context.path)
         ordered = bool(context.identity.episode.word)
-        own = ordered or context.identity.episode.names
+        own = ordered or context.identity.episode.names or context.rules.named
         group = f"{context.session}:{context.attempt}" if own else str(at.parent)
         if ordered or rebuild(at.name):
             context = replace(context, first=context.first + self._rebuilt[group])
@@ -138,6 +140,8 @@ class RecordCollector:
     def collected(self, name: str, *, settled: bool = False) -> Collected:
         """What the files say. `settled`: no two runs are in one combo."""
         _leave_undecided(self.files)
+        _leave_repeated(self.files)
+        _settle_counts(self.files)
         aggregates = tuple(one for reading in self.files for one in reading.aggregates)
         collisions = () if settled else _collisions(self.files)
         defects = (defect for reading in self.files for defect in reading.defects)
@@ -169,8 +173,8 @@ def _decides(reading: Reading) -> bool:
 def _line_for(path: Path) -> Fact | None:
     """That a file holds episodes, with the line of a grid that counts them, if there is one."""
     identity = Identity("", "")
-    held = Folder(str(path.parent), [glob.escape(path.name)], identity, "").read()
-    found = uncounted(held, identity, (0, 0), {"files": f"**/*{ending_of(path.name)}"})
+    held = Folder(str(path.parent), [glob.escape(path.name)], identity, "")
+    found = uncounted(held, (0, 0), {"files": f"**/*{ending_of(path.name)}"})
     return Fact(found.code, **{**found.fields, "file": ""}) if found else None
 
 
@@ -252,6 +256,54 @@ def _leave_undecided(files: Sequence[Reading]) -> None:
                 replace(record, verdict=Verdict.ERRORED) if (record.session, record.combo) in unsure else record
                 for record in reading.records
             ]
+
+
+def _leave_repeated(files: Iterable[Reading]) -> None:
+    """Take the records of an attempt whose rows repeat an index without being repeats: which are an episode's is not
+    decided."""
+    attempts: defaultdict[tuple[str, int], list[Reading]] = defaultdict(list)
+    for reading in files:
+        if reading.records and reading.records[0].session:
+            attempts[reading.records[0].session, reading.records[0].attempt].append(reading)
+    for readings in attempts.values():
+        episodes = [record.episode for reading in readings for record in reading.records]
+        identity = next((reading.identity for reading in readings if reading.kept), None)
+        if identity is None or len({*episodes}) == len(episodes):
+            continue
+        kept = [(reading.path, reading.kept) for reading in readings]
+        if why := why_repeated(kept, identity, (0, identity.planned)):
+            rows = len(episodes) - len({*episodes})
+            readings[0].defect(0, say(Fact(REPEAT, rows=rows, of=len(episodes), **why)))
+            for reading in readings:
+                reading.records = []
+
+
+def _settle_counts(files: Iterable[Reading]) -> None:
+    """Leave of the counts of an attempt, or of a file of a folder, what they say together."""
+    attempts: defaultdict[tuple[str, int | str], list[Reading]] = defaultdict(list)
+    for reading in files:
+        if one := next(iter(reading.entries), None):
+            attempts[(one.session, one.attempt) if one.session else ("", reading.path)].append(reading)
+    for (session, _), readings in attempts.items():
+        counts = [one for reading in readings for one in reading.counts]
+        if not counts or (not session and all(one.sure for one in counts)):
+            continue
+        first = next(reading for reading in readings if reading.counts)
+        planned = first.identity.planned if first.identity else 0
+        listed = session and any(record.success is not None for reading in readings for record in reading.records)
+        chosen = None if listed else settled(counts, planned)
+        told = {f"{one.successes} of {one.episodes}" for one in counts if one.sure}
+        if session and chosen in counts and len(told) > 1:
+            first.defect(0, f"{len(told)} files count differently: {', '.join(sorted(told))}")
+        if chosen is None and not listed:
+            first.unknown = say(not_settled(counts, planned).fact)
+            first.reject(0, first.unknown, RejectKind.UNREADABLE)
+        kept = [
+            replace(first.aggregates[0], successes=chosen.successes, episodes=chosen.episodes, metrics=chosen.metrics)
+            for chosen in ([chosen] if chosen else [])
+        ]
+        for reading in readings:
+            reading.aggregates = kept if reading is first else []
 
 
 def _contradictions(aggregates: Sequence[Aggregate]) -> Iterator[Defect]:

@@ -16,9 +16,20 @@ from comborun.reporter.records.combos import (
     policy_of_path,
 )
 from comborun.reporter.records.reading import Context, Reading, RejectKind
+from comborun.rules.facts import Fact
 from comborun.rules.results import formats
+from comborun.rules.results.documents import SUMMARY_NOT_READ
 from comborun.rules.results.episodes import DEPTH_LIMIT, ORDER
-from comborun.rules.results.fields import FORMAT, MISSING, TORN, UNREADABLE, RefusedError, order_of
+from comborun.rules.results.fields import (
+    ENVIRONMENT,
+    FORMAT,
+    MISSING,
+    TORN,
+    UNREADABLE,
+    RefusedError,
+    names_sibling,
+    order_of,
+)
 from comborun.rules.results.filename_results import VIDEO, Named
 from comborun.rules.results.rates import Count
 from comborun.rules.results.readers import NOTHING, Lines, Reader, decode_line
@@ -80,7 +91,7 @@ def read_names(found: Sequence[str], context: Context) -> Reading:
 
 def _refuse(reading: Reading, refused: RefusedError, *, named: bool) -> None:
     """Record that the whole file gives nothing. An unknown format is a fault only if the grid names the file."""
-    if refused.fact.code == formats.SUMMARY_NOT_READ:
+    if refused.fact.code == SUMMARY_NOT_READ:
         reading.format, reading.why = formats.SUMMARY, formats.WHY[formats.SUMMARY]
         reading.defect(0, say(refused.fact))
     elif refused.reason == FORMAT and not named:
@@ -115,7 +126,7 @@ def _fill(reading: Reading, context: Context, source: Reader, entries: Iterator[
                 raise value
             reading.reject(line, say(value.fact), _KINDS.get(value.reason, RejectKind.NOT_A_RECORD))
         elif isinstance(value, Count):
-            reading.take_count(context.named(*_combo_of(context, value.environment)), line, value)
+            _take_count(reading, context, line, value)
         else:
             number = order_of(value, order, context.identity)
             row = value if reading.format in _WHOLE else _named(reading, own, value)
@@ -123,12 +134,19 @@ def _fill(reading: Reading, context: Context, source: Reader, entries: Iterator[
     _settle(reading, context, source)
 
 
+def _take_count(reading: Reading, context: Context, line: int, counted: Count) -> None:
+    if context.rules.named and not counted.environment:  # a total of several environments
+        reading.reject(line, say(Fact("names_none", kind=ENVIRONMENT)))
+    elif not names_sibling(counted.environment, context.identity):
+        reading.take_count(context.named(*_combo_of(context, counted.environment)), line, counted)
+
+
 def _settle(reading: Reading, context: Context, source: Reader) -> None:
     reading.by_ending = source.copies > 1
     reading.unpaired = reading.unpaired or (source.unpaired if reading.entries else "")
     if context.identity.episode.word and any(record.seed is None for record in reading.records):
         reading.unpaired = "its rows hold no index and are numbered in the order in which they were written"
-    if not (reading.entries or reading.rejects or reading.defects):
+    if not (reading.entries or reading.rejects or reading.defects or context.rules.named):
         reading.defect(0, "the file holds no records")
 
 

@@ -27,10 +27,11 @@ from comborun.rules.results.fields import (
     RefusedError,
     ResultRules,
     integer,
+    of_sibling,
     read_row,
 )
 from comborun.rules.results.rates import Count
-from comborun.rules.results.repeats import key_of
+from comborun.rules.results.repeats import ROWS_MOST, Kept, key_of
 from comborun.words import say
 
 UNNAMED = "unnamed"
@@ -107,7 +108,9 @@ class Reading:
     rejects: list[Reject] = field(default_factory=list)
     defects: list[Defect] = field(default_factory=list)
     aggregates: list[Aggregate] = field(default_factory=list)
-    """counts without episodes; a file has these or records, not both"""
+    """counts without episodes"""
+    counts: list[Count] = field(default_factory=list, compare=False, repr=False)
+    """the same as the rules read them"""
     unpaired: str = ""
     """why neither index nor seed identifies the starts of its episodes; empty if one does"""
     by_ending: bool = False
@@ -124,6 +127,10 @@ class Reading:
     numbered_by: str = ""
     """the field of the index"""
 
+    identity: Identity | None = field(default=None, compare=False, repr=False)
+    """how its rows name things"""
+    kept: Kept = field(default_factory=Kept, compare=False, repr=False)
+    """some of its rows, by which repeated ones are told apart"""
     plain: PlainRows | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -146,6 +153,9 @@ class Reading:
             return False
         records = self.plain.read(rows, line)
         self.records += records or ()
+        if records and len(self.kept) < ROWS_MOST:
+            for record, row in zip(records, rows, strict=True):
+                self.kept.add(record.episode, row)
         return records is not None
 
     def take(self, context: Context, line: int, value: Any, order: int | None = None) -> None:
@@ -155,7 +165,10 @@ class Reading:
         alike = order is None and context.path == self.path
         if alike and self.take_alike(context, line, [value]):
             return
-        asked = context.identity.episode
+        identity = context.identity
+        if of_sibling(value, identity):
+            return
+        asked = identity.episode
         if order is None and asked.word:
             order = context.first + len(self.records)
         known = len(self.defects)
@@ -165,6 +178,9 @@ class Reading:
             held = read_row(value, context.identity, order)
             record = self._record(context, line, held, value)
             self.records.append(record)
+            self.identity = context.identity
+            if not asked.word:
+                self.kept.add(record.episode, value)
             if held.value is not None and held.value is not MISSING and not isinstance(held.value, bool):
                 key = (record.session, record.combo, record.attempt)
                 self.codings.setdefault(key, Coding(context.identity.success.name)).add(held.value, held.verdict)
@@ -176,6 +192,8 @@ class Reading:
 
     def take_count(self, context: Context, line: int, counted: Count) -> None:
         """Accept a count. Which episodes succeeded is unknown: nothing can be paired."""
+        self.identity = self.identity or context.identity
+        self.counts.append(counted)
         self.unpaired = "its program tells how many episodes succeeded, not which"
         wanted = {*(context.rules.metrics or counted.metrics)}
         self.aggregates.append(

@@ -47,7 +47,8 @@ class Watcher:
     @property
     def documents(self) -> list[dict[str, Any]]:
         """What a monitor with --json has said, whole lines only."""
-        return [json.loads(line) for line in self.text.splitlines(keepends=True) if line.endswith("}\n")]
+        found = [json.loads(line) for line in self.text.splitlines(keepends=True) if line.endswith("}\n")]
+        return [one for one in found if one["record"] == "status"]
 
     def await_exit(self, seconds: float = 60) -> int:
         until(lambda: self.process.poll() is not None, f"the monitor ends; it says\n{self.text[-3000:]}", seconds)
@@ -104,7 +105,7 @@ class Laptop:
     def launch(self, grid: Path) -> dict[str, Any]:
         done = self.combo("launch", grid, "--json")
         assert done.returncode == 0, done.stderr
-        return dict(json.loads(done.stdout))
+        return dict(json.loads(done.stdout.splitlines()[0]))
 
     def watch(self, *arguments: str, patience: float) -> Watcher:
         said = self.desk.home / f"monitor-{len(self.watchers)}.txt"

@@ -94,9 +94,14 @@ class Desk:
         return asked.exitcode, shown.decode()
 
     def json(self, *arguments: object) -> Any:
+        """The answer of a command; of one that answers with records the first one."""
         done = self.combo(*arguments, "--json")
         assert done.stdout, done.stderr
-        return json.loads(done.stdout)
+        return json.JSONDecoder().raw_decode(done.stdout)[0]
+
+    def stream(self, *arguments: object) -> list[dict[str, Any]]:
+        """The records that a command answers with."""
+        return [json.loads(line) for line in self.combo(*arguments, "--json").stdout.splitlines()]
 
     @property
     def runs(self) -> list[Path]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import getpass
 import os
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from box import Box, Script, bash, make_box, until
+from happened import events
 from nvidia import Gpus, uuid
 from traces import HOLD
 
@@ -53,6 +56,28 @@ def test_sessions_are_packed_beside_a_job_and_no_gpu_is_ever_over_its_budget(box
     assert gpus.peak(1) <= 24576 - 12000
     grant = box.fields("sessions/env_p0/attempt-1/grant")
     assert grant["uuids"] == uuid(int(grant["gpus"]))
+
+
+def test_who_uses_the_gpus_is_an_event_now_and_then(box: Box, tmp_path: Path) -> None:
+    """Ours by session, others by user and program: never by their arguments."""
+    gpus = Gpus(box, tmp_path / "bin")
+    gpus.used(0)
+    other = subprocess.Popen(
+        [gpus.folder / "hold-gpu", "700", "--gpu", "0", "--for", "60"], env={**os.environ, **box.environment}
+    )
+    box.environment |= {"COMBORUN_SEAT_S": "0.3", "COMBORUN_GPU_USE_S": "0.5"}
+    box.plan({"env_one": taking(4608)}, gpus="0")
+    box.start()
+    seen = lambda: [one.fields["gpus"]["0"] for one in events(box.directory, "gpu_use")]  # noqa: E731
+    until(lambda: any(one["sessions"] for one in seen()), "the session is named", 50)
+    (last, *_), user = reversed(seen()), getpass.getuser()
+    assert (last["sessions"], last["total"]) == ({"env_one": 4608}, 80000)
+    assert [[whose, mib] for whose, _, mib in last["others"]] == [[user, 700]]
+    assert "--for" not in (box.directory / "dispatch/events.jsonl").read_text()
+    box.write("go", "")
+    box.await_done(40)
+    other.kill()
+    other.wait()
 
 
 @pytest.mark.parametrize("fault", ["fail", "hang", "na"])

@@ -14,8 +14,8 @@ import pytest
 from box import until
 from desk import Desk
 
-from comborun.cli.launch import start_run
-from comborun.cli.options import GridChoice, HostChoice
+from comborun.api.launching import start_run
+from comborun.api.named import GridChoice, HostChoice
 from comborun.remote.launching import LaunchRequest
 from comborun.remote.transport import Completed, LocalTransport
 from comborun.text import MIB

@@ -1,4 +1,4 @@
-"""The live table in a real terminal: a tmux of our own that is resized, and Ctrl-C."""
+"""The full screen in a real terminal: a tmux of our own that is resized and closed, and a link that falls."""
 
 from __future__ import annotations
 
@@ -18,17 +18,26 @@ PROGRAM = """
 import sys
 sys.path[:0] = [{checkout!r}, {stage!r}]
 from monitor_stage import StagedHost, a_busy_run
-from rich.console import Console
-from comborun.monitor.screen import open_screen
-from comborun.monitor.watch import Settings
-from comborun.monitor.watch import Source
-from comborun.monitor.watch import Clock
-from comborun.monitor.watch import watch
+from comborun.errors import HostError
+from comborun.monitor.fullscreen.app import show_full_screen
+from comborun.monitor.fullscreen.orders import Orders
+from comborun.monitor.watch import Clock, Settings, Source
+from comborun.monitor.watcher import Watcher
+
+class Host(StagedHost):
+    def run(self, script, *args, **how):
+        if "probe" not in args:
+            raise HostError("nothing but a look is staged")
+        if {fallen!r} and __import__("os").path.exists({fallen!r}):
+            raise HostError("gpu-box does not answer")
+        return super().run(script, *args, **how)
+
 view, answer = a_busy_run()
-try:
-    watch(Source(StagedHost([answer]), view), open_screen(Console()), Clock(), Settings(60))
-except KeyboardInterrupt:
-    print("back to the shell")
+watcher = Watcher(Source(Host([answer]), view), Clock(), Settings({interval}))
+watcher.start()
+left, lines = show_full_screen(watcher, Orders("combo", "", *[lambda *words: ["done"]] * 7))
+print("\\n".join(line.plain for line in lines))
+print("back to the shell" if left else "ended")
 """
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
@@ -56,36 +65,72 @@ class Terminal:
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    program = tmp_path / "watch.py"
-    program.write_text(PROGRAM.format(checkout=str(CHECKOUT), stage=str(CHECKOUT / "tests" / "unit")))
+    program, fallen = tmp_path / "watch.py", str(tmp_path / "fallen")
+    program.write_text(
+        PROGRAM.format(checkout=str(CHECKOUT), stage=str(CHECKOUT / "tests" / "unit"), fallen=fallen, interval=0.5)
+    )
     shown = Terminal(tmp_path / "tmux", program)
     yield shown
     subprocess.run(["tmux", "-S", str(tmp_path / "tmux"), "kill-server"], capture_output=True, check=False, timeout=10)
 
 
 def titles(lines: list[str]) -> int:
-    return sum(line.startswith("walkers-") for line in lines)
+    return sum(line.startswith("walkers") for line in lines)
 
 
-@pytest.mark.parametrize(("columns", "rows"), [(50, 30), (160, 30), (120, 14)])
-def test_after_a_resize_there_is_one_whole_table_of_the_new_size(terminal: Terminal, columns: int, rows: int) -> None:
+@pytest.mark.parametrize(
+    ("columns", "rows", "fits"),
+    [(160, 30, "setup failed: conda: command not found"), (50, 30, "boulder"), (40, 15, "? help"), (20, 5, "▸")],
+)
+def test_after_a_resize_there_is_one_whole_picture_of_the_new_size(
+    terminal: Terminal, columns: int, rows: int, fits: str
+) -> None:
     terminal.wait_for(lambda shown: titles(shown) == 1)
     terminal.tmux("resize-window", "-t", "=watch:", "-x", str(columns), "-y", str(rows))
-    fits = {50: "episodes", 160: "setup failed: conda: command not found", 120: "and 4 more"}
-    lines = terminal.wait_for(lambda shown: any(fits[columns] in line for line in shown[:rows]) and titles(shown) == 1)
+    lines = terminal.wait_for(
+        lambda shown: any(fits in line for line in shown) and titles(shown) == 1 and len(shown) <= rows
+    )
     assert max(map(len, lines)) <= columns
-    assert len(lines) <= rows
 
 
-def test_the_table_is_redrawn_in_place_and_ctrl_c_leaves_the_last_picture_and_a_usable_terminal(
-    terminal: Terminal,
-) -> None:
-    lines = terminal.wait_for(lambda shown: any("queued" in line for line in shown))
-    assert lines[0] == "first line"
-    later = terminal.wait_for(lambda shown: "10 min 22 s" in "\n".join(shown) or "10 min 21 s" in "\n".join(shown))
-    assert titles(later) == 1
+def test_keys_and_the_mouse_work_and_ctrl_c_leaves_the_last_picture_and_a_usable_terminal(terminal: Terminal) -> None:
+    lines = terminal.wait_for(lambda shown: any("? help" in line for line in shown))
+    assert "first line" not in lines
+    lines = terminal.wait_for(lambda shown: any("friction" in line and "2–7 min" in line for line in shown))
+    row = 1 + next(place for place, line in enumerate(lines) if "friction" in line and "2–7 min" in line)
+    terminal.tmux("send-keys", "-t", "=watch:", "-l", f"\x1b[<0;20;{row}M\x1b[<0;20;{row}m")
+    terminal.wait_for(lambda shown: any("▸" in line and "friction" in line for line in shown))
+    terminal.tmux("send-keys", "-t", "=watch:", "g", "j", "e")
+    terminal.wait_for(lambda shown: any("is not retried" in line for line in shown))
+    terminal.tmux("send-keys", "-t", "=watch:", "Escape")
+    terminal.wait_for(lambda shown: any("▸" in line and "boulder" in line for line in shown))
     terminal.tmux("send-keys", "-t", "=watch:", "C-c")
     lines = terminal.wait_for(lambda shown: shown[-1] == "done")
     assert lines[-2] == "back to the shell"
+    lines = terminal.tmux("capture-pane", "-p", "-S", "-50", "-t", "=watch:").split("\n")
     assert titles(lines) == 1
+    assert any("▸" in line for line in lines)
     assert terminal.tmux("display-message", "-p", "-t", "=watch:", "#{cursor_flag}").strip() == "1"
+
+
+def test_a_link_that_falls_is_said_with_the_last_contact_and_comes_back_by_itself(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    terminal.wait_for(lambda shown: any("seen" in line for line in shown))
+    (tmp_path / "fallen").touch()
+    lines = terminal.wait_for(lambda shown: any("last contact" in line for line in shown))
+    assert any("boulder" in line for line in lines)
+    (tmp_path / "fallen").unlink()
+    terminal.wait_for(lambda shown: any("seen" in line for line in shown))
+
+
+def test_a_terminal_that_closes_ends_the_program(terminal: Terminal) -> None:
+    terminal.wait_for(lambda shown: titles(shown) == 1)
+    pane = int(terminal.tmux("display-message", "-p", "-t", "=watch:", "#{pane_pid}"))
+    children = Path(f"/proc/{pane}/task/{pane}/children").read_text().split()
+    terminal.tmux("kill-session", "-t", "=watch")
+    deadline = time.monotonic() + DEADLINE_S
+    while any(Path(f"/proc/{child}").exists() for child in children):
+        assert time.monotonic() < deadline, "it goes on without its terminal"
+        time.sleep(0.05)
+    assert children

@@ -167,7 +167,7 @@ def launched(desk: Desk, name: str, text: str) -> Path:
     path.write_text(text)
     done = CliRunner().invoke(combo, ["launch", str(path), "--json"], env=desk.environment)
     assert done.exit_code == 0, done.output
-    return Path(json.loads(done.stdout)["directory"])
+    return Path(json.loads(done.stdout.splitlines()[0])["directory"])
 
 
 def found(run: Path) -> dict[str, ComboSummary]:

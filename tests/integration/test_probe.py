@@ -72,6 +72,19 @@ def test_a_running_session_is_told_with_its_counts_and_the_end_of_its_log(any_bo
     assert abs(one.log_changed - seen.now) < 30
 
 
+def test_what_runs_tells_when_it_last_wrote_though_its_log_is_silent(box: Box) -> None:
+    write = 'mkdir -p "$COMBORUN_OUTPUT_DIR/videos"; touch "$COMBORUN_OUTPUT_DIR/videos/7.mp4"; echo done; '
+    box.plan({"env_one": bash(write + HOLD)})
+    box.start()
+    box.begun("env_one")
+    until(lambda: "done" in box.log("env_one"), "it has written")
+    os.utime(box.attempt("env_one") / "log", (1.0, 1.0))
+    (one,) = probe(box).attempts
+    assert (one.log_changed, one.last_sign) == (1, one.written)
+    assert one.written
+    assert abs(one.written - (box.attempt("env_one") / "out" / "videos" / "7.mp4").stat().st_mtime) < 2
+
+
 def test_what_the_asker_knows_is_not_told_again_and_the_last_words_come_once_with_the_end(box: Box) -> None:
     fails = bash("echo setting up; echo 'KeyError: cup' >&2; exit 3")
     box.run({"env_one": bash("true"), "env_two": fails, "after": bash("true")})

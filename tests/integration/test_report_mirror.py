@@ -10,12 +10,13 @@ from box import put_library
 from recorded import queue_rows, record
 from report_runs import RUN, RunDirectory, row
 
-from comborun.cli.options import Target
-from comborun.cli.report import bring_videos, make_report
+from comborun.api.named import Target
+from comborun.api.reports import ReportRequest, bring_videos, make_report
 from comborun.cli.status import Shown, watch_until_the_end
-from comborun.cli.terminal import INTERRUPTED
+from comborun.cli.terminal import INTERRUPTED, TERMINAL
 from comborun.errors import HostError
 from comborun.remote.transport import Completed, LocalTransport
+from comborun.reporter.summary import Summary
 from comborun.rules.results.fields import ResultRules
 
 ID = "grid-20260509T073525Z-1a2b"
@@ -72,6 +73,15 @@ def run(tmp_path: Path) -> Path:
     return run.path
 
 
+def target_of(transport: LocalTransport, run: Path) -> Target:
+    return Target(transport, ID, str(run), listener=TERMINAL)
+
+
+def report(transport: LocalTransport, run: Path, output: Path | None = None) -> tuple[Summary, Path]:
+    target = target_of(transport, run)
+    return make_report(target, target.bring(), ReportRequest(output))
+
+
 def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -79,19 +89,19 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_linked_results_give_the_same_report_on_the_host_and_on_any_laptop(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    summary, here = make_report(*Target(LocalTransport(), ID, str(run)).bring(), tmp_path / "on the host")
+    summary, here = report(LocalTransport(), run, tmp_path / "on the host")
     assert (summary.totals.completed, summary.totals.missing, summary.quality.counts["files"]) == (8, 0, 10)
     reports = []
     for laptop in ("first", "second"):
         monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / laptop))
-        reports.append(files(make_report(*Target(Laptop(), ID, str(run)).bring())[1]))
+        reports.append(files(report(Laptop(), run)[1]))
     assert reports == [files(here)] * 2
 
 
 def test_results_that_were_not_brought_are_named_in_the_report_and_a_few_on_the_terminal(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    summary, _ = make_report(*Target(Laptop(), ID, str(run)).bring())
+    summary, _ = report(Laptop(), run)
     broken = [f"sessions/stairs_{policy}/attempt-1/out/{leaf}.jsonl" for policy in ("flat", "rough") for leaf in LOST]
     found = [finding.where for finding in summary.quality.findings if "leads nowhere" in finding.what]
     assert found == broken
@@ -100,7 +110,7 @@ def test_results_that_were_not_brought_are_named_in_the_report_and_a_few_on_the_
     assert sorted(lost) == sorted(f"not copied: {path}: a link that leads nowhere" for path in broken)
     for number in range(20):
         (run / f"sessions/stairs_flat/attempt-1/out/{number}.jsonl").symlink_to("nowhere")
-    make_report(*Target(Laptop(), ID, str(run)).bring())
+    report(Laptop(), run)
     *_, last = told = [line for line in capsys.readouterr().err.splitlines() if line.startswith(("not copied", "and "))]
     assert (len(told), last) == (6, "and 19 more: the report has all of them")
 
@@ -133,7 +143,7 @@ def test_ctrl_c_while_the_report_waits_for_the_host_says_how_to_make_it(
 
 def test_a_report_that_is_asked_for_once_does_not_wait_for_the_host(run: Path) -> None:
     with pytest.raises(HostError, match="connection was lost"):
-        make_report(*Target(Laptop(CUT), ID, str(run)).bring())
+        report(Laptop(CUT), run)
 
 
 def test_videos_of_failed_episodes_are_brought_when_they_are_asked_for(
@@ -147,17 +157,17 @@ def test_videos_of_failed_episodes_are_brought_when_they_are_asked_for(
     (run / "sessions/stairs_flat/attempt-1/videos.tsv").write_text(
         "".join(f"{len(content)}\tok\tout/{name}\n" for name, content in films.items())
     )
-    target = Target(Laptop(), ID, str(run))
+    target = target_of(Laptop(), run)
     source, skipped = target.bring()
     assert not list(source.rglob("*.mp4"))
     for _ in range(2):  # the second time nothing is missing
-        bring_videos(target, source, skipped, "failed")
+        bring_videos(target, (source, skipped), "failed")
         (brought,) = source.rglob("*.mp4")
         assert (brought.name, brought.read_bytes()) == ("v1.mp4", films["v1.mp4"])
     assert "not copied" not in capsys.readouterr().err
-    bring_videos(target, source, skipped, "all")
+    bring_videos(target, (source, skipped), "all")
     assert "not copied: 2 videos" in capsys.readouterr().err
     (output / "episodes.jsonl").write_text("".join(row(n, n != 1) for n in range(4)))
-    bring_videos(target, *target.bring(), "failed")
+    bring_videos(target, target.bring(), "failed")
     assert "no failed episode names one" in capsys.readouterr().err
     assert sorted(path.name for path in source.rglob("*.mp4")) == ["v0.mp4", "v1.mp4"]

@@ -12,12 +12,15 @@ from recorded import record
 
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HoldReason
+from comborun.rules.room.waits import Wait
 from comborun.rules.vocabulary import Cause, Outcome
 
 CRASH = "kill -SEGV $$"
 FIRST = "[[ $COMBORUN_ATTEMPT == 1 ]] || exit 0; "
 """only the first attempt fails"""
 RECORD = """printf '{"episode": %d, "success": true}\\n' EPISODE >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
+RECORDS = RECORD.replace("EPISODE", "0 1")
+LIFTS = ("lift_a", "lift_b")
 HOLD = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.1; done; '
 
 
@@ -144,6 +147,26 @@ def test_a_gpu_that_fails_in_a_row_is_left_alone_and_the_others_go_on(box: Box) 
     later = found[found.index(closed) + 1 :]
     assert later
     assert all(event.fields["gpus"] == [0] for event in later)
+
+
+def test_an_environment_that_fails_in_a_row_is_closed_while_others_make_progress(box: Box) -> None:
+    """The run goes on without it, and is halted when nothing else is left."""
+    seen = 'until grep -q true "$COMBORUN_RUN_DIR/sessions/lift_a/attempt-1/.counts"; do sleep 0.1; done; '
+    seen = seen.replace("true", """'"records": "*2'""")
+    fails = {f"push_p{i}": bash(seen + CRASH, more={"environment": "push"}) for i in range(5)}
+    works = {name: bash(RECORDS + HOLD, count=2, results=("*.jsonl",), more={"environment": "lift"}) for name in LIFTS}
+    box.plan({LIFTS[0]: works[LIFTS[0]], **fails, LIFTS[1]: works[LIFTS[1]]}, parallel=2)
+    box.start()
+    until(lambda: box.begin(LIFTS[1]), "the other one starts, since the environment of the five is closed")
+    assert box.begin("push_p3") is None
+    assert box.fields("dispatch/hold") == {}
+    assert box.waiting["push_p3"] == Fact(Wait.ENVIRONMENT_CLOSED, environment="push", failure="crashed")
+    (closed,) = box.look()["closed"]
+    assert (closed["environment"], closed["failure"]) == ("push", "crashed")
+    (box.directory / "go").touch()
+    until(lambda: not box.dispatcher_lives, "the dispatcher leaves")
+    assert all(box.ended(name).outcome is Outcome.SUCCEEDED for name in LIFTS)
+    assert box.hold_reason == Fact(HoldReason.ENVIRONMENTS_CLOSED, environments=["push"], failures=["crashed"])
 
 
 def test_a_run_without_a_gpu_left_is_halted(box: Box) -> None:

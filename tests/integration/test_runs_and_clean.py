@@ -8,9 +8,8 @@ from dataclasses import replace
 from box import until
 from desk import Desk, evaluate
 
-from comborun.errors import HostError
-from comborun.monitor.listing import each_once
-from comborun.remote.runs import Listing, Run, list_everywhere
+from comborun.monitor.fleet import each_once
+from comborun.remote.runs import Listing, Run
 
 _SHARED = ("run", "grid", "host", "directory", "reachable", "finished", "stopped", "hold", "counts", "smoke")
 
@@ -35,22 +34,6 @@ def test_a_run_that_goes_on_and_one_that_was_stopped_have_the_counts_of_status(d
         assert {key: told[key] for key in _SHARED} == {key: status[key] for key in _SHARED}
         assert told["counts"] == counts
     assert "stopped: 4 cancelled" in desk.combo("runs").stdout
-
-
-def test_a_host_that_does_not_answer_is_shown_as_it_was_last_seen(desk: Desk, monkeypatch: object) -> None:
-    run = Run("maze-20260102T000000Z-00aa", "/r/maze-20260102T000000Z-00aa", {"succeeded": "2", "at": "1767312001"})
-
-    def look(host: str) -> tuple[Run, ...]:
-        if host == "gone":
-            raise HostError("gone can't be reached")
-        return (run,)
-
-    state = desk.home / "state"
-    monkeypatch.setenv("XDG_STATE_HOME", str(state))  # type: ignore[attr-defined]
-    list_everywhere(["h100", "gone"], look, lambda: 1000.0)
-    for seen in list_everywhere(["h100", "gone"], lambda host: look("gone"), lambda: 2000.0):
-        assert seen.complaint == "gone can't be reached"
-        assert (seen.runs, seen.seen) == (((run,), 1000.0) if seen.host == "h100" else ((), None))
 
 
 def test_a_run_that_two_hosts_share_by_other_paths_is_listed_once() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 from network import await_that as until
 
 from comborun.errors import HostError
+from comborun.remote.ssh.keeping import all_kept
+from comborun.remote.ssh.kept import KeptTransport
 from comborun.remote.ssh.openssh import OpensshTransport
 from comborun.remote.ssh.transport import SshTransport
 from comborun.remote.transport import LocalTransport, Transport
@@ -23,15 +26,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@pytest.fixture(params=["local", "ssh", "openssh"], scope="module")
+@pytest.fixture(params=["local", "ssh", "openssh", "kept-ssh", "kept-openssh"], scope="module")
 def transport(request: pytest.FixtureRequest) -> Iterator[Transport]:
     if request.param == "local":
         yield LocalTransport()
         return
     server = request.getfixturevalue("sshd")
-    kind = SshTransport if request.param == "ssh" else OpensshTransport
-    with kind(server.alias, server.options()) as remote:
-        yield remote
+    kinds = {"ssh": SshTransport, "kept-ssh": KeptTransport}
+    keep_s = 60.0 if request.param.startswith("kept") else 0.0
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="ck-") as short:
+        patch.setenv("XDG_RUNTIME_DIR", short)
+        with kinds.get(request.param, OpensshTransport)(server.alias, server.options(keep_s=keep_s)) as remote:
+            yield remote
+        for one in all_kept():
+            one.end()
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import zlib
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from threading import Event
 from typing import Any
 
 from rich.console import Console
@@ -101,6 +102,7 @@ class Seen:
     counts: tuple[int, int] = (0, 0)
     log: bytes | None = b""
     changed: float = NOW - 1
+    written: float | None = None
     end: dict[str, object] | None = None
     first: int = 0
     size: int | None = None
@@ -125,7 +127,7 @@ class Seen:
             counts |= {"why": self.why} if self.countable else {"why": self.why, "countable": 0}
             told |= {"claimed": self.claimed, "live": _filled(counts), "problems": data_of(self.problems)}
             told |= {"stalled": self.stalled, "ending": self.ending, "wrong_gpu": self.wrong_gpu}
-            told |= {"verdict": data_of(self.verdict)}
+            told |= {"verdict": data_of(self.verdict), "written": self.written}
         if self.log is not None:
             size = len(self.log) if self.size is None else self.size
             told |= {"log_size": size, "log_changed": self.changed, "tail": len(self.log[-TAIL:])}
@@ -147,8 +149,13 @@ class Seen:
         return replace(self, counts=(0, 0), changed=NOW - 1, size=None, log=log, end={**base, **end, **fields})
 
 
-def _filled(record: Mapping[str, object]) -> dict[str, str]:
-    return {key: str(value) for key, value in record.items() if value not in {"", None}}
+def _filled(record: Mapping[str, object]) -> dict[str, object]:
+    """Without what is empty; lists, such as of facts, stay what they are."""
+    return {
+        key: value if isinstance(value, list) else str(value)
+        for key, value in record.items()
+        if value is not None and value != ""
+    }
 
 
 def together(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -276,6 +283,10 @@ class HandClock(Clock):
         self.passed += seconds
         if self.passed >= self.interrupt_at:
             raise KeyboardInterrupt
+
+    def wait(self, event: Event, seconds: float) -> bool:
+        self.sleep(seconds)
+        return event.is_set()
 
 
 def a_host(*gpus: tuple[int | None, int | None, int | None], disk: int = 812) -> tuple[dict[str, Any], ...]:

@@ -100,7 +100,8 @@ def cut_problems(draft: Draft) -> Iterator[Problem]:
     if (count := sum(_blocks(combo.settings) for combo in draft.combos)) > MOST_COMBOS:
         message = f"`block`: {count:,} sessions are more than comborun handles ({MOST_COMBOS:,})"
         yield draft.at_key(("block",), message, "make the blocks larger")
-    at, cut = draft.set_at("shards"), draft.where(lambda combo: combo.settings.shards not in {None, 1})
+    at, whole = draft.set_at("shards"), {None, 1}
+    cut = draft.where(lambda combo: combo.settings.shards not in whole and not combo.settings.together)
     both = [combo for combo in cut if combo.settings.block]
     hint = "`block` for comparisons that stop early, `shards` to fill the host"
     yield from draft.for_combos(both, at, "`shards` and `block` both cut {}: keep one", hint)

@@ -16,6 +16,7 @@ from comborun.grid.keys.resources import UNCAPPED
 from comborun.model.command import (
     BY_INDEX,
     BY_SEED,
+    ENVIRONMENTS,
     FILE,
     PLAN_TIME,
     START_TIME,
@@ -45,6 +46,7 @@ _NEEDS: dict[str, tuple[str, Callable[[SettingKeys], object], str]] = {
     **dict.fromkeys(
         ("seed", "first_seed"), ("seed", lambda it: it.seeds or it.seed is not None, "such as `seed: 1000`")
     ),
+    ENVIRONMENTS: ("together", lambda it: it.together, "`together: environments`: one process evaluates all of them"),
     "display": ("display", lambda it: it.display, "such as `display: xvfb`"),
     "threads": ("threads", lambda it: it.threads != UNCAPPED, "leave `threads: none` out"),
     "episodes_per_rank": _RANKS,
@@ -105,6 +107,8 @@ def check_filled(draft: Draft, use: CommandUse, name: str) -> None:
     kind, _, attribute = name.partition(".")
     if attribute and kind in AXIS_OF:
         problem = _attribute_problem(draft, use, kind, attribute)
+    elif attribute and kind == ENVIRONMENTS:
+        problem = _attribute_problem(draft, use, "environment", attribute) or _need_problem(draft, use, kind)
     elif attribute and kind == "server":
         return check_server(draft, name)
     elif name.startswith(FILE):

@@ -43,6 +43,7 @@ from comborun.grid.keys.values import (
     SecretSourceWord,
     SessionName,
     Text,
+    TogetherWord,
     UnitWord,
     VariableName,
     line_of,
@@ -70,6 +71,7 @@ class SettingKeys(Keys):
     seeds: tuple[NotNegative, ...] = key("every combo runs once with each of these for {seed}", ())
     block: Positive | None = key("episodes of one session, into which a combo is cut; else it is one session")
     shards: Shards | None = key("sessions that a combo is cut into, each with a range; auto: as many as save time")
+    together: TogetherWord | None = key("environments: one process evaluates all environments of a policy")
     unit: UnitWord = key("what is counted: episode, or step for training", "episode")
     command: Text = key("the program and its arguments; no shell reads them", "")
     arguments: Text = key("more arguments after those of the command, such as those that a preset lacks", "")

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from functools import partial
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from annotated_types import Ge
 from pydantic_core import PydanticCustomError, core_schema
@@ -358,6 +358,7 @@ Size = Annotated[int, Reads(_size, {"anyOf": [{"type": "integer", "minimum": 1},
 _MEMORY: Schema = {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*([KMG]i?B|B)$"}
 Memory = Annotated[int, Reads(_memory, {"anyOf": [{"const": 0}, _MEMORY]})]
 UnitWord = Annotated[Unit, OneOf("unit")]
+TogetherWord = Annotated[Literal["environments"], OneOf("word for `together`")]
 Host = Annotated[str, matching(r"[^-\s]\S*", "is not a host", "as for ssh: an alias of ~/.ssh/config, or user@address")]
 Workdir = Annotated[str, Reads(_workdir, TEXT)]
 Root = Annotated[str, Reads(_root, {"type": "string", "pattern": "^(/|~$|~/)"})]

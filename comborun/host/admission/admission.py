@@ -6,6 +6,7 @@ Model servers are admitted by the same rules. Nothing here blocks: the dispatche
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from dataclasses import dataclass, replace
 from comborun.host.admission import leases
 from comborun.host.admission.leasebook import LeaseBook
 from comborun.host.system import files
+from comborun.host.system.process import setting
 from comborun.rules import records
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
@@ -37,6 +39,8 @@ _NOTHING = Request()
 GPU_MEMORY = "gpu_memory"
 """the class of a failure"""
 _TOGETHER_S = 30.0
+_REPORT_S = 30.0
+"""least seconds between two events about the use of GPUs"""
 
 
 @dataclass
@@ -62,6 +66,7 @@ class Admission:
         self._requests: dict[str, Request] = {}
         self._alone: set[str] = set()
         """sessions that need an empty GPU: they ran out of its memory more than once"""
+        self._report_at = -math.inf
         self.nobody = False
         """whether the last look examined no session, since all are held back"""
 
@@ -108,6 +113,13 @@ class Admission:
 
     def due(self) -> float:
         return min(self.book.due(), self.spacing.next(time.monotonic()), self.warm.due())
+
+    def serve(self) -> None:
+        """Continue measuring; report now and then who uses the GPUs."""
+        now = time.monotonic()
+        if self.book.serve() and now >= self._report_at and (use := self.book.use_of_gpus):
+            self._report_at = now + setting("COMBORUN_GPU_USE_S", _REPORT_S)
+            self._events.write(Kind.GPU_USE, gpus=use)
 
     # Who may start
 

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 
 from comborun.host.admission.leases import Leases
-from comborun.host.system import files, machine, ownership
+from comborun.host.system import files, machine, ownership, process
 from comborun.host.system.driver import CARDS, PROCESSES, Processes, Question, cards
 from comborun.host.system.ownership import Owners
 from comborun.host.system.process import setting
@@ -46,6 +46,8 @@ class Measured:
     """GPUs of which all processes are known"""
     held: dict[tuple[str, int], int] = field(default_factory=dict)
     """marker and GPU -> MiB"""
+    users: list[tuple[int, str, int, int]] = field(default_factory=list)
+    """GPU, marker or empty, pid and MiB of each process on a GPU"""
     memory: tuple[int, int] | None = None
     """main memory: total and available"""
     resident: dict[str, int] = field(default_factory=dict)
@@ -60,7 +62,9 @@ class Measured:
             marker, index = owners.of(pid) if owners else None, index_of.get(bus)
             if index is not None and marker is None:
                 self.listed.discard(index)  # an unknown pid: the list can't be trusted
-            elif index is not None and marker:
+            elif index is not None:
+                self.users.append((index, marker or "", pid, mib))
+            if index is not None and marker:
                 self.held[marker, index] = self.held.get((marker, index), 0) + mib
 
 
@@ -145,6 +149,31 @@ class LeaseBook:
         self._cores = machine.cores()[: self.capacity.cpus] if asked and self.capacity.cpus and machine.binds() else []
 
     # Measurements
+
+    @property
+    def use_of_gpus(self) -> dict[str, object]:
+        """What was measured last on each GPU: MiB of our sessions, and of others by user and program; no arguments."""
+        found: dict[str, object] = {}
+        for index, card in sorted(self._measured.cards.items()):
+            if index not in self.capacity.gpus:
+                continue
+            sessions: dict[str, int] = {}
+            others: dict[tuple[str, str], int] = {}
+            for gpu, marker, pid, mib in self._measured.users:
+                if gpu == index and marker.startswith(f"{self.ledger.run}/"):
+                    name = marker.rpartition("/")[0].partition("/")[2]
+                    sessions[name] = sessions.get(name, 0) + mib
+                elif gpu == index:
+                    program = process.read(f"{pid}/comm").decode("utf-8", "replace").strip()
+                    whose = process.owner(f"/proc/{pid}"), program
+                    others[whose] = others.get(whose, 0) + mib
+            known = {"used": card.used, "total": card.total, "busy": card.utilization}
+            found[str(index)] = {
+                **known,
+                "sessions": sessions,
+                "others": [[*whose, mib] for whose, mib in others.items()],
+            }
+        return found
 
     def descriptors(self) -> list[int]:
         return self._measuring.descriptors() if self._measuring else []

@@ -193,7 +193,7 @@ class Dispatcher:
         if self._signals.take():
             self._run.children = [child for child in self._run.children if child.poll() is None]
             self._launcher.refuse(self._windows.reaped())
-        self._run.admission.book.serve()
+        self._run.admission.serve()
 
     def _hear_all(self) -> None:
         for message in self._fifo.read():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from comborun.host.admission.admission import GPU_MEMORY
@@ -19,6 +20,7 @@ from comborun.host.dispatch.sessions import (
     Starting,
 )
 from comborun.host.record.queue import DROPPED, SMOKE
+from comborun.host.record.run_directory import live_counts
 from comborun.rules import records
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
@@ -97,11 +99,23 @@ class Ends:
         served = failure == "server_lost" and session.servers  # a server has a budget of its own
         counted = failure and isinstance(before, Lost) and before.counted
         if not (session.name == AFTER or crowded or served or counted):
-            self.count(end, before.gpus)
+            self.count(session.name, end, before.gpus)
 
-    def count(self, end: Mapping[str, Any], gpus: tuple[int, ...]) -> None:
-        if self._policy.count(end, gpus):
+    def count(self, name: str, end: Mapping[str, Any], gpus: tuple[int, ...]) -> None:
+        if self._policy.count(name, end, gpus, self._others_progress):
             self.close_gpus()
+        self._run.waiting_changed = True
+
+    def _others_progress(self, environment: str) -> bool:
+        """Whether a session of another environment runs that has left records, and is not stalled."""
+        for session in self._run.queue:
+            if not session.state.takes_slot:
+                continue
+            at = self._run.attempts.at(session.name, session.attempt)
+            other = self._policy.environment(session.name) != environment
+            if other and not os.path.exists(at.stalled) and live_counts(at).records:
+                return True
+        return False
 
     def close_gpus(self) -> None:
         """Start nothing more on GPUs in quarantine."""
@@ -133,7 +147,7 @@ class Ends:
 
     def on_retry(self, session: Session) -> None:
         """Follow a retry that a user may have asked for."""
-        if self._run.attempts.retried_after(session.name) < session.attempt:
+        if not self._run.attempts.asked(session.name, session.attempt):
             return
         self._run.admission.again(session.name, alone=False)
         if isinstance(session.state, Queued):  # without more waiting

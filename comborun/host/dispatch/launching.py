@@ -13,7 +13,7 @@ import os
 import time
 
 from comborun.host.admission.admission import WAITS_MOST
-from comborun.host.dispatch.sessions import Queued, Server, Starting
+from comborun.host.dispatch.sessions import Granted, Queued, Server, Starting
 from comborun.host.engines.protocol import launch_s
 from comborun.host.record import attempt_lineage
 from comborun.host.system import files, machine
@@ -22,6 +22,7 @@ from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HoldReason
+from comborun.rules.names import TOGETHER
 from comborun.rules.room.capacity import Blocker
 from comborun.rules.room.waits import Wait
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from comborun.host.dispatch.run_policy import RunPolicy
     from comborun.host.dispatch.run_state import LocalState
     from comborun.host.dispatch.servers import Servers
-    from comborun.host.dispatch.sessions import Granted, Session
+    from comborun.host.dispatch.sessions import Session
     from comborun.host.dispatch.windows import Refused, Windows
 
 BUDGET, _OF_SERVER = 6, 2
@@ -122,6 +123,8 @@ class Launcher:
         for session, state in self._run.queue.waiting():
             if self._policy.smoke_first(session) or self._servers.holds_back(session):
                 continue
+            if self._policy.is_closed(session):
+                continue
             if state.not_before is not None:
                 if now < state.not_before:
                     self.due = min(self.due, state.not_before)
@@ -156,10 +159,14 @@ class Launcher:
             self.slots = int(text)
 
     def _stuck(self, now: float) -> None:
-        """Halt if nothing runs and quarantine leaves a session too few GPUs."""
-        run = self._run
-        waits = any(state.not_before is not None for _, state in run.queue.waiting())
-        if waits or not self._policy.breaker.quarantine:
+        """Halt if nothing runs and quarantine leaves a session too few GPUs, or no environment is left that is open."""
+        run, breaker = self._run, self._policy.breaker
+        waiting = [(one, state) for one, state in run.queue.waiting() if not self._policy.is_closed(one)]
+        if not waiting and breaker.closed and any(True for _ in run.queue.waiting()):
+            environments, failures = list(breaker.closed), list(breaker.closed.values())
+            run.halt(Fact(HoldReason.ENVIRONMENTS_CLOSED, environments=environments, failures=failures))
+            return
+        if any(state.not_before is not None for _, state in waiting) or not breaker.quarantine:
             return
         for session in self._eligible(now):
             wants, usable = run.admission.wants(session.name), run.admission.usable(session.name)
@@ -197,6 +204,10 @@ class Launcher:
     def _grant(self, session: Session, gpus: tuple[int, ...]) -> dict[str, object]:
         if isinstance(session, Server):
             return {**self._run.admission.grant(session.name, gpus), "server": session.name}
+        if session.name in self._run.attempts.processes:
+            names = [one.name for one in self._run.attempts.next_start(session.name)]
+            granted = self._run.admission.grant(session.name, gpus)
+            return {**granted, TOGETHER: names, **self._servers.grant(session, gpus)}
         tail = attempt_lineage.tail(self._run.attempts, session.name) if session.attempt else None
         missing = {"first": tail[0], "count": tail[1]} if tail else {}
         servers = self._servers.grant(session, gpus)
@@ -314,15 +325,21 @@ class Launcher:
         A session that has ended and starts again is listed as such, whatever else it waits for: its files alone look as
         if it were over.
         """
-        retries, others, names = [], [], []
+        retries, others, names, closed = [], [], [], []
         for session in self._run.queue:
             state = session.state
+            if session.name in self._run.attempts.processes:
+                retries += self._of_process(session)
             if not isinstance(state, Queued):
                 continue
             if state.why:
                 retries.append((session.name, state.until, state.why))
             if self._policy.smoke_first(session):
                 others.append((session.name, Fact(Wait.SMOKE_TEST_FIRST)))
+            elif self._policy.is_closed(session):
+                environment = self._policy.environment(session.name)
+                failure = self._policy.breaker.closed[environment]
+                closed.append((session.name, Fact(Wait.ENVIRONMENT_CLOSED, environment=environment, failure=failure)))
             elif state.not_before is None:
                 names.append(session.name)
         if self._lacks:
@@ -330,7 +347,23 @@ class Launcher:
             others += [(name, limit) for name in names[:WAITS_MOST]]
         else:
             others += self._run.admission.waits(names)
-        return retries + [(name, "", fact) for name, fact in others + self._servers.waits(names)]
+        return retries + [(name, "", fact) for name, fact in others + self._servers.waits(names) + closed]
+
+    def _of_process(self, session: Session) -> list[tuple[str, str, Fact]]:
+        """What the sessions of a process wait for that have ended and start again, or come later in a start."""
+        attempts, state = self._run.attempts, session.state
+        if isinstance(state, Queued):
+            names = [one.name for one in attempts.next_start(session.name) if attempts.latest(one.name)]
+            return [(name, state.until, state.why) for name in names if state.why]
+        if not isinstance(state, Granted):
+            return []
+        later, again = Wait.LATER_IN_PROCESS, Wait.AGAIN_IN_PROCESS
+        waits = []
+        for name in attempts.members(session.name):
+            number = attempts.latest(name)
+            if number != session.attempt and not (number and attempts.follows(name, number) is None):
+                waits.append((name, "", Fact(again if number else later, process=session.name)))
+        return waits
 
 
 def complain(text: str) -> None:

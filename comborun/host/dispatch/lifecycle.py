@@ -78,8 +78,15 @@ class Lifecycle:
                 self._ends.on_retry(session)
             elif isinstance(state, Queued):
                 self._ends.on_retry(session)
+                self._end_without_work(session)
         self._judge_all(vanished)
         return dropped
+
+    def _end_without_work(self, session: Session) -> None:
+        """End a queued process whose remaining sessions are not in the grid any more."""
+        attempts = self._run.attempts
+        if session.attempt and session.name in attempts.processes and not attempts.next_start(session.name):
+            self._run.queue.set(session, Ended(attempts.end(session.path, session.attempt)))
 
     def _judge_all(self, vanished: list[str]) -> None:
         queue = self._run.queue
@@ -114,7 +121,9 @@ class Lifecycle:
                 self._launcher.start(session)
             elif life == Life.LOST:
                 if not isinstance(session, Server):  # a user has started this dispatcher: that asks for another attempt
-                    run.attempts.ask(name, number)
+                    for one in run.attempts.members(name):
+                        if one == name or run.attempts.latest(one) == number:
+                            run.attempts.ask(one, number)
                 self._finalize(session)
         return [name] if life == Life.LOST and not isinstance(session, Server) else []
 

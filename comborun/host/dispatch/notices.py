@@ -218,13 +218,14 @@ def _totals(attempts: RunDirectory) -> dict[str, object]:
     for row in rows(attempts.layout.queue):
         if row.flag in (DROPPED, SMOKE):
             continue
-        number = attempts.latest(row.name)
-        life = _life(attempts, row.name, number) if number else "queued"
-        tally[life] += 1
-        counts = attempt_lineage.joined_counts(attempts, row.name) if number else Counts()
-        session = files.read(attempts.layout.session_json(row.name))
-        first, count = (records.integer(session, key) or 0 for key in ("first", "count"))
-        spans.append(Span(row.name, first, count, counts.records, counts.successes, needed=life != "not_needed"))
+        for name in row.sessions:
+            number = attempts.latest(name)
+            life = _life(attempts, name, number) if number else "queued"
+            tally[life] += 1
+            counts = attempt_lineage.joined_counts(attempts, name) if number else Counts()
+            session = files.read(attempts.layout.session_json(name))
+            first, count = (records.integer(session, key) or 0 for key in ("first", "count"))
+            spans.append(Span(name, first, count, counts.records, counts.successes, needed=life != "not_needed"))
     return {"counts": tally, **sums(spans)}
 
 

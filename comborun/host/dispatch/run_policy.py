@@ -7,6 +7,7 @@ import os
 import time
 
 from comborun.host.record import attempt_lineage
+from comborun.host.record.judging import DONE
 from comborun.host.record.queue import DROPPED, SMOKE
 from comborun.host.record.run_directory import NextRetry
 from comborun.host.system import files
@@ -22,7 +23,7 @@ from comborun.rules.vocabulary import Outcome, outcome_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from comborun.host.dispatch.run_state import RunState
     from comborun.host.dispatch.sessions import Known
@@ -49,6 +50,7 @@ class RunPolicy:
         self.smoke_waits = False
         """whether a session of the smoke test has left no record yet"""
         self._told = Told(self._run.layout)
+        self._environments: dict[str, str] = {}
 
     def read(self) -> None:
         layout = self._run.layout
@@ -62,8 +64,11 @@ class RunPolicy:
         which asks again for cancelled and lost sessions.
         """
         name, number = session.name, session.attempt
-        if person and outcome_of(session.end) in ("cancelled", "lost") and self._attempts.retried_after(name) < number:
-            self._attempts.ask(name, number)
+        for one in self._attempts.members(name) if person else ():
+            last = number if one == name else self._attempts.latest(one)
+            end = session.end if one == name else self._attempts.end(one, last)
+            if end and outcome_of(end) in ("cancelled", "lost") and self._attempts.retried_after(one) < last:
+                self._attempts.ask(one, last)
         return self._attempts.follows(name, number)
 
     def report_new_ends(self, sessions: Collection[Known]) -> None:
@@ -76,7 +81,7 @@ class RunPolicy:
             if end.get("cause") not in ("preempted", "lost") and not self._run.holds.forgiven(end.get("ended", "")):
                 at = self._attempts.at(session.name, number)
                 grant = {} if self._attempts.backend.elsewhere else files.read(at.grant)
-                self.count(end, records.integers(grant, "gpus"))
+                self.count(session.name, end, records.integers(grant, "gpus"))
             if failure_of(end) and number == session.attempt and session.over and session.flag != DROPPED:
                 self.failed_for_good(session, sessions)
 
@@ -117,15 +122,23 @@ class RunPolicy:
         if why := self.too_many_failed(sessions):
             self._run.halt(why)
 
-    def count(self, end: Mapping[str, Any], gpus: Sequence[int]) -> bool:
-        """Count an end for the breaker. True if that put a GPU into quarantine."""
-        if outcome_of(end) == "succeeded":
+    def count(
+        self, name: str, end: Mapping[str, Any], gpus: Sequence[int], others: Callable[[str], bool] = bool
+    ) -> bool:
+        """Count an end for the breaker. True if that put a GPU into quarantine.
+
+        `others`: whether sessions of other environments than this one make progress now; by default not.
+        """
+        if outcome_of(end) == "succeeded" or records.integer(end, DONE):  # what ended it is no fault of the machine
             if self.breaker.succeeded(gpus):
                 self._write_breaker()
             return False
         closed = False
-        failure = failure_of(end)
-        for place, times in self.breaker.record(failure, gpus).items():
+        failure, environment, before = failure_of(end), self.environment(name), set(self.breaker.closed)
+        tripped = self.breaker.record(failure, gpus, environment, lambda: others(environment))
+        if set(self.breaker.closed) != before:
+            self._close(environment, failure)
+        for place, times in tripped.items():
             if place == HOST:
                 host = "" if self._attempts.backend.elsewhere else os.uname().nodename
                 found = {"failure": failure, "times": times, "host": host}
@@ -140,6 +153,23 @@ class RunPolicy:
         if closed and len(self.breaker.quarantine) >= len(records.integers(self._attempts.policy, "gpus")):
             self._run.halt(Fact(HoldReason.NO_GPU_LEFT))
         return closed
+
+    def _close(self, environment: str, failure: str) -> None:
+        files.write_text(self._run.layout.quarantine, self.breaker.quarantined(f"{time.time():.6f}"))
+        what: dict[str, Any] = {"environment": environment, "failure": failure, "times": self.breaker.limit}
+        self._run.events.write(Kind.CLOSED, **what)
+        self._run.notices.tell("host", "", Fact(Notice.ENVIRONMENT_CLOSED, **what))
+
+    def environment(self, name: str) -> str:
+        """The environment of a session, by its session.json; empty if that can't be read."""
+        if name not in self._environments:
+            rules: Any = files.read(self._run.layout.session_json(name)).get(records.JUDGING) or {}
+            self._environments[name] = str(rules.get("environment") or "")
+        return self._environments[name]
+
+    def is_closed(self, session: Known) -> bool:
+        """Whether its environment gets no new sessions."""
+        return bool(self.breaker.closed) and self.environment(session.name) in self.breaker.closed
 
     def _write_breaker(self) -> None:
         files.write_text(self._run.layout.breaker, self.breaker.rows())
@@ -184,7 +214,8 @@ class RunPolicy:
 
     def link_results(self, sessions: Iterable[Known]) -> None:
         """Fill the folder results/ with a link to every result file that counts."""
-        attempt_lineage.link(self._attempts, [session.name for session in sessions if session.flag != DROPPED])
+        names = [session.name for session in sessions if session.flag != DROPPED]
+        attempt_lineage.link(self._attempts, [one for name in names for one in self._attempts.members(name)])
 
     def wants_after(self, sessions: Iterable[Known]) -> bool:
         """Whether `after` must run: once; again if it was lost or cancelled, or if sessions have ended since."""
@@ -202,8 +233,8 @@ class RunPolicy:
     def record_done(self, sessions: Iterable[Known]) -> bool:
         """Record that the run is done; False if that can't be written."""
         planned = [session for session in sessions if session.flag != DROPPED]
-        outcomes = [outcome_of(session.end) for session in planned if session.flag != SMOKE]
-        smoke = [outcome_of(session.end) for session in planned if session.flag == SMOKE]
+        outcomes = [one for session in planned if session.flag != SMOKE for one in self._outcomes(session)]
+        smoke = [one for session in planned if session.flag == SMOKE for one in self._outcomes(session)]
         after = self._attempts.end(AFTER, self._attempts.latest(AFTER))
         counts = [(one.value, outcomes.count(one)) for one in Outcome]
         fields = [("at", round(time.time(), 6)), *counts, ("after", outcome_of(after) if after else "")]
@@ -211,8 +242,15 @@ class RunPolicy:
             fields += [("smoke", len(smoke)), ("smoke_succeeded", smoke.count(Outcome.SUCCEEDED))]
         return files.write(self._run.layout.done, fields)
 
+    def _outcomes(self, session: Known) -> list[Outcome]:
+        """The outcome of a session, or of each that shares its process."""
+        names, attempts = self._attempts.members(session.name), self._attempts
+        if names == (session.name,):
+            return [outcome_of(session.end)]
+        return [outcome_of(attempts.end(name, attempts.latest(name))) for name in names]
+
     def report_done(self, sessions: Iterable[Known]) -> None:
-        outcomes = [outcome_of(session.end) for session in sessions if session.flag != DROPPED]
+        outcomes = [one for session in sessions if session.flag != DROPPED for one in self._outcomes(session)]
         self._run.events.write(Kind.DONE)
         fact = Fact(Notice.RUN_FINISHED, succeeded=outcomes.count(Outcome.SUCCEEDED), sessions=len(outcomes))
         self._run.notices.tell("finished", "", fact)

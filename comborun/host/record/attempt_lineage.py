@@ -121,9 +121,9 @@ def link(run: RunDirectory, names: list[str]) -> None:
     If two files have the same name, the session's name is put in front, and the attempt's if both are of one session.
     Files that are not links stay: `after` may write there.
     """
-    found = [
-        (name, number, path) for name in names for number in accepted(run, name) for path in _files(run, name, number)
-    ]
+    every = ((name, number) for name in names for number in accepted(run, name))
+    folders = {os.path.realpath(run.at(*one).output): one for one in every}  # sessions of one process share theirs
+    found = [(name, number, path) for name, number in folders.values() for path in _files(run, name, number)]
     shared = Counter(os.path.basename(path) for _, _, path in found)
     try:
         os.makedirs(run.layout.results, exist_ok=True)

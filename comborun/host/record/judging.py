@@ -35,6 +35,8 @@ PLANNED = "{episodes}"
 """in a pattern of evidence: the number of episodes of the attempt"""
 READ_FILES_MOST = 2000
 """most files that are read for one question"""
+DONE = "done"
+"""of the end of a process: how many of its sessions this start completed"""
 _LOG_CHUNK = 1 << 20
 _OF_COUNTS = frozenset(
     ("records", "successes", "verdicts", "rows", "refused", "marks", "ordered", "countable", records.FACTS)
@@ -264,6 +266,10 @@ class Judged:
     def __init__(self, counts: Counts, completeness: Completeness) -> None:
         self.counts = counts
         self.completeness = completeness
+        self.members: dict[str, Judged] = {}
+        """of a process: its sessions"""
+        self.now = completeness
+        """how complete this start of a process is; `completeness` looks at all of its starts"""
 
 
 def judge(at: AttemptLayout, code: int | None) -> Judged:
@@ -408,6 +414,9 @@ def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping
     fields += [(records.ENDING, ending.facts)] if ending.facts else []
     fields += [("note", records.clean(ending.note))] if ending.note else []
     fields += counts.items()
+    if judged.members:
+        done = sum(one.completeness is Completeness.COMPLETE for one in judged.members.values())
+        fields.append((DONE, done))
     rules, told = Rules.of(claim), signalled(at)
     fields += [] if told is None else [("signalled", told)]
     if rules.results.files:

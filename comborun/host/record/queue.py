@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from comborun.host.system import files
-from comborun.rules import records
+from comborun.rules import names, records
 from comborun.rules.names import NAME
 from comborun.rules.room.capacity import Request
 
@@ -27,6 +27,8 @@ class Row:
     """the model servers that it uses"""
     program: str
     """sessions of one program warm up together"""
+    sessions: tuple[str, ...]
+    """what its process runs: itself, or several sessions that the grid still has"""
 
 
 def rows(path: str) -> Iterator[Row]:
@@ -35,7 +37,9 @@ def rows(path: str) -> Iterator[Row]:
         name, flag, program = (text(fields, key) for key in ("name", "flag", "kind"))
         if re.fullmatch(NAME, name):
             flag = flag if flag in (SMOKE, DROPPED) else ""
-            yield Row(name, flag, request(fields), records.texts(fields, "servers"), program or "all")
+            gone = records.texts(fields, names.DROPPED)
+            sessions = tuple(one for one in records.texts(fields, names.TOGETHER) if one not in gone) or (name,)
+            yield Row(name, flag, request(fields), records.texts(fields, "servers"), program or "all", sessions)
 
 
 def text(fields: Mapping[str, Any], key: str) -> str:

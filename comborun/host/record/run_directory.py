@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import time
@@ -11,11 +12,11 @@ from comborun.host.system import descendants, files, ownership, process
 from comborun.host.system.process import setting
 from comborun.host.verb_errors import USAGE, Refusal
 from comborun.rules import records
-from comborun.rules.endings import retry
+from comborun.rules.endings import retry, together
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.host import Denial
 from comborun.rules.machines import elsewhere
-from comborun.rules.names import AFTER, NAME, SERVERS, RunLayout, bare
+from comborun.rules.names import AFTER, DROPPED, NAME, SERVERS, TOGETHER, RunLayout, bare
 from comborun.rules.results.counts import Counts
 from comborun.rules.run_files import attempts_of
 from comborun.rules.vocabulary import Cause, Completeness, Life, Outcome, outcome_of
@@ -72,10 +73,12 @@ class RunDirectory:
             raise LookupError(f"{path} is not a run directory")
         self.backend: Backend = ThisMachine(self.layout)
         self.policy: dict[str, str] = {}
+        self._processes: dict[str, tuple[str, ...]] | None = None
         self.read_policy()
 
     def read_policy(self) -> None:
         """Read the grid's policy. A missing or malformed value gets its default."""
+        self._processes = None
         self.policy = dict(_DEFAULTS)
         for key, value in files.read(self.layout.policy).items():
             if isinstance(value, str) and (_WORDS if key in ("gpus", "notify_kinds") else _VALUE).fullmatch(value):
@@ -86,6 +89,21 @@ class RunDirectory:
 
     def marker(self, name: str, number: int) -> str:
         return f"{self.id}/{bare(name)}/{number}"
+
+    @property
+    def processes(self) -> dict[str, tuple[str, ...]]:
+        """The processes of several sessions, each with the sessions that the grid still has, in order."""
+        if self._processes is None:
+            self._processes = processes(self.layout)
+        return self._processes
+
+    def members(self, name: str) -> tuple[str, ...]:
+        """The sessions that a process runs; its own name for one of a single session."""
+        return self.processes.get(name, (name,))
+
+    def process_of(self, name: str) -> str:
+        """The process that runs a session; mostly its own."""
+        return next((one for one, names in self.processes.items() if name in names), name)
 
     def roots(self, name: str, number: int) -> list[Root]:
         """What all processes of an attempt descend from."""
@@ -126,7 +144,7 @@ class RunDirectory:
         if seen.life != Life.LOST or self.backend.elsewhere:
             return seen
         at = self.at(name, number)
-        if files.held(self.layout.session_lock(name)):
+        if files.held(self.layout.session_lock(self.process_of(name))):
             # A child of the command holds it, the begin was not recorded, or it is being claimed just now.
             claimed = files.size(at.claim) or os.path.exists(at.begin)
             return AttemptState(Life.ORPHANED if claimed else Life.STARTING, seen.record)
@@ -149,6 +167,9 @@ class RunDirectory:
         from comborun.host.record import judging
 
         at = self.at(name, number)
+        if cause != Cause.LOST.value and name in self.processes:  # what never began and was lost simply runs
+            for one in self.next_start(name):
+                self.cancel_unstarted(one.name, number, cause, reason)
         try:
             os.makedirs(at.directory, exist_ok=True)
             if not files.create(at.claim):  # a late session finds the claim and leaves
@@ -168,6 +189,7 @@ class RunDirectory:
         Takes as long as its processes take to end.
         """
         from comborun.host.record import judging
+        from comborun.host.record.together import judge, write_end
 
         at = self.at(name, number)
         claim, begin = files.read(at.claim), files.read(at.begin)
@@ -186,12 +208,12 @@ class RunDirectory:
             if self._own_end(at):
                 return True
             try:
-                judged = judging.judge(at, None)
+                judged = judge(at, None)
             except (OSError, MemoryError):
                 raise
             except Exception as error:  # noqa: BLE001 - an end without counts is better than none
                 judged = judging.Judged(judging.uncounted(error), Completeness.NONE)
-            if not judging.write_end(at, ending, judged, reserved=fd >= 0):
+            if not write_end(at, ending, judged, reserved=fd >= 0):
                 return False
             files.remove(at.verdict, at.stalled, at.signalled)
             return True
@@ -232,7 +254,40 @@ class RunDirectory:
 
     def follows(self, name: str, number: int) -> NextRetry | None:
         """What follows an ended attempt: one that a user asked for, or a retry; None: nothing."""
+        if name in self.processes:
+            return self._process_follows(name, number)
         return NextRetry("", 0, 0.0) if self.retried_after(name) >= number else self.due(name, number)
+
+    def asked(self, name: str, number: int) -> bool:
+        """Whether a user asked for an attempt after this one; of a process, for one of its sessions."""
+        if name not in self.processes:
+            return self.retried_after(name) >= number
+        return any(self.retried_after(one) >= (self.latest(one) or math.inf) for one in self.members(name))
+
+    # A process of several sessions
+
+    def next_start(self, name: str) -> list[together.Candidate]:
+        """The sessions of a process that its next start runs, in order; none: nothing is left to do."""
+        found = (self._candidate(one, place) for place, one in enumerate(self.members(name)))
+        return together.chosen([one for one in found if one])
+
+    def _candidate(self, name: str, place: int) -> together.Candidate | None:
+        numbers = self.numbers(name)
+        if not numbers:
+            return together.Candidate(name, place)
+        follows = self.follows(name, numbers[-1]) if self.end(name, numbers[-1]) else None
+        if follows is None:
+            return None
+        since = self.retried_after(name)
+        crashes = together.crashes(self.end(name, one) for one in numbers if one > since)
+        return together.Candidate(name, place, crashes, follows.wait_s)
+
+    def _process_follows(self, name: str, number: int) -> NextRetry | None:
+        start = self.next_start(name)
+        if not start:
+            return None
+        failure = self.end(name, number).get("class", "")
+        return NextRetry(failure, max(one.crashes for one in start), max(one.wait_s for one in start))
 
     def due(self, name: str, number: int) -> NextRetry | None:
         """The automatic retry after an ended attempt, or None."""
@@ -255,9 +310,23 @@ class RunDirectory:
         return NextRetry(failure, used.failures, min(max(left, 0.0), wait))  # even if the clock was changed
 
 
+def processes(run: RunLayout) -> dict[str, tuple[str, ...]]:
+    """The processes of several sessions, each with the sessions that the grid still has, in order."""
+    if f'"{TOGETHER}"' not in files.read_text(run.queue, most=1 << 26):
+        return {}
+    rows = ((str(row.get("name")), row) for row in files.read_rows(run.queue))
+    return {
+        name: tuple(one for one in records.texts(row, TOGETHER) if one not in records.texts(row, DROPPED))
+        for name, row in rows
+        if records.texts(row, TOGETHER)
+    }
+
+
 def session_names(run: RunLayout) -> list[str]:
-    """The sessions of a run in order, `after` last."""
-    found = [name for row in files.read_rows(run.queue) if re.fullmatch(NAME, name := str(row.get("name", "")))]
+    """The sessions of a run in order, `after` last. A process of several is not among them, its sessions are."""
+    rows = files.read_rows(run.queue)
+    named = (name for row in rows for name in records.texts(row, TOGETHER) or (str(row.get("name", "")),))
+    found = [name for name in named if re.fullmatch(NAME, name)]
     return [*found, AFTER] if os.path.isdir(run.session(AFTER)) else found
 
 

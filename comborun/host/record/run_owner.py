@@ -52,7 +52,13 @@ def open_attempts(layout: RunLayout) -> Iterator[tuple[str, int, dict[str, str]]
     for name in (*files.entries(layout.sessions), *(SERVERS + one for one in files.entries(layout.servers))):
         number = max(attempts_of(layout, name), default=0)
         at = layout.attempt(name, number)
-        if number and not files.size(at.end) and (record := files.read(at.begin) or files.read(at.claim)):
+        shares = os.path.islink(at.output)  # it ends with its process
+        if (
+            number
+            and not shares
+            and not files.size(at.end)
+            and (record := files.read(at.begin) or files.read(at.claim))
+        ):
             yield name, number, record
 
 

@@ -14,7 +14,7 @@ from comborun.host.system.ownership import Root, roots
 from comborun.host.verb_errors import BUSY, NO_RUN, Refusal, unwritable
 from comborun.rules import records
 from comborun.rules.host import Denial
-from comborun.rules.names import RunLayout, bare, window
+from comborun.rules.names import TOGETHER, RunLayout, bare, window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ class Attempt:
         """session.json"""
         self.grant: dict[str, str] = {}
         self.first = self.count = 0
+        self.together: list[str] = []
+        """the sessions that share its process, in the order of this start; empty: it is a session by itself"""
         self.rules: judging.Rules
         self.port = ""
         self.kills = ""
@@ -95,6 +97,8 @@ class Attempt:
             raise Refusal(NO_RUN, Denial.UNREADABLE, path=path) from None
         self.grant = grant
         self.rules = judging.Rules(self.data.get("judging", {}), self.first, self.count)
+        named = self.data.get(TOGETHER)
+        self.together = list(records.texts(grant, TOGETHER) or named) if isinstance(named, list) else []
         first, count = records.integer(grant, "first"), records.integer(grant, "count")
         if self.rules.ranged and first is not None and first >= 0 and count and count > 0:
             self.first, self.count = first, count  # only the missing tail

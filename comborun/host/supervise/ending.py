@@ -11,7 +11,7 @@ import resource
 import signal
 import time
 
-from comborun.host.record import clients, judging
+from comborun.host.record import clients, judging, together
 from comborun.host.record.run_directory import stopping
 from comborun.host.system import files, machine, process
 from comborun.host.system.descendants import Leftovers
@@ -102,8 +102,8 @@ class Finishing:
     def judge(self, peak_memory_kib: int) -> None:
         attempt, end = self._attempt, self._end
         proven = end.code if end.cause == "exited" else None  # told to end, it may exit with 0 before its work is done
-        judged = judging.judge(self._at, proven)
-        if judged.completeness.value != "complete" and end.cause not in _NO_BLAME:
+        judged = together.judge(self._at, proven)
+        if judged.now.value != "complete" and end.cause not in _NO_BLAME:
             if self._behind and self._grace:
                 end.add(fact(Evidence.LEFT_BEHIND, count=self._behind, grace_s=self._grace))
             try:
@@ -115,7 +115,7 @@ class Finishing:
         for found in records.ending(files.read(self._at.wrong_gpu)):
             end.add(found)
         end.peak_memory_kib = peak_memory_kib
-        if judging.write_end(self._at, end, judged):
+        if together.write_end(self._at, end, judged):
             files.remove(self._at.verdict, self._at.stalled, self._at.signalled)
 
     def give_up(self, fault: Exception) -> None:

@@ -52,12 +52,26 @@ class RunningCommand:
         self._events = events
         self._begin = begin
         self._begun = files.write(attempt.at.begin, begin)
+        if attempt.together:
+            self._begin_first()
         self._window = Window(place.shown, skips=place.engine != "none")
         self._watch: Watch | Health | None = None
         self._stop_sequence = StopSequence(attempt)
         self._verdict: Verdict | None = None
         self.interrupted: Fact | None = None
         """who told the supervisor to end"""
+
+    def _begin_first(self) -> None:
+        """Make the attempts of the sessions that its process begins with."""
+        from comborun.host.record.together import Process
+        from comborun.rules.endings.together import Start
+
+        own = Process(self._attempt.at, self._attempt.together)
+        try:
+            for name in Start(own.names, (), (), own.ranks).first():
+                own.begin(name)
+        except OSError as error:  # they follow at its end
+            complain(f"session: {self._attempt.name}: {error}")
 
     def until_ended(self, display: Display | None) -> int:
         """Show the log, watch the command and forward signals until it ends; returns its exit code."""

@@ -28,6 +28,7 @@ from comborun.host.verb_errors import USAGE, Refusal, answer, unwritable
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, MissingResource, fact
 from comborun.rules.host import Denial
+from comborun.rules.names import TOGETHER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,7 +139,8 @@ class Supervisor:
             records.render(self._claim())
 
     def _claim(self) -> list[tuple[str, object]]:
-        return [*self._process(), *self.attempt.rules.fields()]
+        together = self.attempt.together
+        return [*self._process(), *self.attempt.rules.fields(), *([(TOGETHER, together)] if together else [])]
 
     def prepare(self) -> None:
         attempt = self.attempt
@@ -219,6 +221,8 @@ class Supervisor:
             "EPISODES": str(attempt.count),
             "FIRST_EPISODE": str(attempt.first - attempt.rules.results.base),
         }
+        if attempt.together:  # its script says how many episodes each of them has
+            own["TOGETHER"] = " ".join(attempt.together)
         if attempt.data.get("files"):
             own["FILES"] = attempt.at.files
         inherited = {"SPT_NOENV": "1", **self._command_env.environment}  # setproctitle leaves the environment alone

@@ -23,6 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterable
 
+    from comborun.host.record.together import WatchedProcess
     from comborun.host.supervise.attempt import Attempt, Verdict
     from comborun.rules.facts import Fact
     from comborun.rules.names import AttemptLayout
@@ -160,7 +161,13 @@ class Watch(PollingWatch):
         hang, stall, most = data.get("hang_s", 120), data.get("stall_s", 0), data.get("max_s", 0)
         limits = progress.Limits(hang=hang, stall=stall, most=most, tell=attempt.timing.stalled_s)
         self._course = progress.ProgressWatch(limits, progress.Repetition(data.get("unit", ""), attempt.count))
-        self._judging = judging.Watched(attempt.at, attempt.rules) if "judging" in data else None
+        self._judging: judging.Watched | WatchedProcess | None = None
+        if attempt.together:
+            from comborun.host.record.together import Process, WatchedProcess
+
+            self._judging = WatchedProcess(Process(attempt.at, attempt.together), attempt.rules)
+        elif "judging" in data:
+            self._judging = judging.Watched(attempt.at, attempt.rules)
         self._changes = _Changes(attempt.at, self._judging)
         self._memory_mib = data.get("memory_mib", 0)
         """MiB of main memory that it may hold; 0: no limit"""
@@ -240,7 +247,7 @@ class Watch(PollingWatch):
 class _Changes:
     """Finds data that was written since the last look."""
 
-    def __init__(self, at: AttemptLayout, judging: judging.Watched | None) -> None:
+    def __init__(self, at: AttemptLayout, judging: judging.Watched | WatchedProcess | None) -> None:
         self._at = at
         self._judging = judging
         self._pace = Pace()

@@ -178,10 +178,10 @@ class Processes:
                 self.listed.discard(bus)
 
 
-def holders() -> list[tuple[str, int, int]]:
+def holders(lock: str = "") -> list[tuple[str, int, int]]:
     """Index, pid and MiB of each process on a GPU, as far as the driver tells. Waits for the answers."""
-    held = Processes(hear(Question(PROCESSES))).held
-    index_of = {card.bus: str(card.index) for card in cards(hear(Question(CARDS)))} if held else {}
+    held = Processes(hear(Question(PROCESSES, lock))).held
+    index_of = {card.bus: str(card.index) for card in cards(hear(Question(CARDS, lock)))} if held else {}
     return [(index_of[bus], pid, mib) for bus, pid, mib in held if bus in index_of]
 
 

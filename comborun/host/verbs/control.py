@@ -162,7 +162,7 @@ class Steering:
             raise Refusal(USAGE, Denial.NO_NAMES)
         else:
             self.attempts.check_names(words)
-            names = words
+            names = [one for word in words for one in self.attempts.members(word)]
         again = [name for name in names if self._retry_one(name)]
         if again:
             self.events.order("retry", again)
@@ -171,13 +171,12 @@ class Steering:
     def _ended(self, *, stalled: bool) -> list[str]:
         names = []
         for row in rows(self.layout.queue):
-            number = self.attempts.latest(row.name)
-            if not number or row.flag == DROPPED:
-                continue
-            seen = self.attempts.glance(row.name, number)
-            bad = seen.life == Life.LOST or (seen.life == Life.ENDED and outcome_of(seen.record) in _AGAIN)
-            if bad and (not stalled or seen.record.get("class") == "stalled"):
-                names.append(row.name)
+            for name in row.sessions if row.flag != DROPPED else ():
+                number = self.attempts.latest(name)
+                seen = self.attempts.glance(name, number)
+                bad = seen.life == Life.LOST or (seen.life == Life.ENDED and outcome_of(seen.record) in _AGAIN)
+                if bad and (not stalled or seen.record.get("class") == "stalled"):
+                    names.append(name)
         return names
 
     def _retry_one(self, name: str) -> bool:
@@ -194,7 +193,7 @@ class Steering:
             self._say(name, "has succeeded, and does not run again")
         elif seen.life in (Life.ENDED, Life.LOST):
             self._must(self.attempts.ask(name, number), self.layout.session(name))
-            self.tell(f"again {name} {number}")
+            self.tell(f"again {self.attempts.process_of(name)} {number}")
             self._say(name, f"attempt {number + 1} comes next")
             return True
         else:

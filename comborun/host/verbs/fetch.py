@@ -18,7 +18,7 @@ import sys
 import zlib
 
 from comborun.host import verb_errors
-from comborun.host.record.run_directory import session_names
+from comborun.host.record.run_directory import processes, session_names
 from comborun.host.system import files
 from comborun.host.verb_errors import Refusal
 from comborun.rules import globs, records
@@ -84,7 +84,7 @@ class Answer:
         """The line that announces everything, and the bytes."""
         done = [RUN.done] if os.path.exists(RUN.done) else []
         self._add(*FETCHED, *sorted(filter(plan_number, os.listdir("."))))
-        for name in session_names(RUN):
+        for name in (*processes(RUN), *session_names(RUN)):
             for number in attempts_of(RUN, name):
                 self._attempt(RUN.attempt(name, number))
         for path, how in self._again.items():
@@ -100,13 +100,14 @@ class Answer:
         """Add the files of an attempt: results, then records, the end last."""
         end = [at.end] if os.path.isfile(at.end) else []
         rules = _rules(files.read(at.claim))
-        for name in globs.found(at.output, rules.files):
+        shared = os.path.islink(at.output)  # they come with the attempt of the process
+        for name in () if shared else globs.found(at.output, rules.files):
             path = f"{at.output}/{name}"
             if not os.path.exists(path):
                 self._skipped.append((path, "broken"))
             elif os.path.getsize(path):
                 self._result(path)
-        if rules.source == LOG or (end and _tells_of_a_failure(at)):
+        if not shared and (rules.source == LOG or (end and _tells_of_a_failure(at))):
             self._result(at.log)
         self._add(*(f"{at.directory}/{record}" for record in FETCHED_RECORDS), *end)
 

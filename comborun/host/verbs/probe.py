@@ -16,6 +16,7 @@ import os
 import re
 import sys
 import time
+from itertools import islice
 
 from comborun.host.engines import slurm_of
 from comborun.host.record import judging
@@ -26,7 +27,7 @@ from comborun.host.record.run_owner import elsewhere
 from comborun.host.system import files, machine, process
 from comborun.host.verb_errors import answer, run_directory
 from comborun.rules import records
-from comborun.rules.endings.breaker import quarantined
+from comborun.rules.endings.breaker import closed, quarantined
 from comborun.rules.facts import Fact
 from comborun.rules.names import AFTER, SERVERS
 from comborun.rules.run_files import attempts_of, newest_plan
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 VERSION = "3"
 RUNNING_SHARE, ENDED_SHARE, FEWEST = 73728, 24576, 160
 """bytes of logs in one answer: of running sessions together, of ended ones together, and at least of each log"""
+_ENTRIES = 100
+"""of a folder of output that are looked at"""
 _SERVER = re.compile("[a-z0-9-]+")
 
 
@@ -121,6 +124,7 @@ class Probe:
         document.update(verdict=records.ending(verdict), ending=verdict.get("note", ""))
         if document["claimed"]:
             document["live"] = dict(live_counts(at).pairs())
+            document["written"] = _newest_output(at)
 
     def _tails(self) -> list[bytes]:
         """The ends of the logs. Running and ended sessions each have a share of the answer, and each log an equal part
@@ -151,6 +155,7 @@ class Probe:
             "hold": _hold(Holds(layout).look()),
             "notice_failed": self._notice(),
             "quarantine": self._quarantine(),
+            "closed": self._closed(),
             "waiting": self._waiting(),
             "servers": [self._server(name) for name in self._servers()],
             "done": over(layout),
@@ -176,6 +181,12 @@ class Probe:
         return [
             {"gpu": int(one.gpu), "failure": one.failure, "since": records.seconds({"at": one.since}, "at")}
             for one in quarantined(files.read_text(self.layout.quarantine))
+        ]
+
+    def _closed(self) -> list[Document]:
+        return [
+            {"environment": one.environment, "failure": one.failure, "since": records.seconds({"at": one.since}, "at")}
+            for one in closed(files.read_text(self.layout.quarantine))
         ]
 
     def _waiting(self) -> list[Document]:
@@ -239,6 +250,23 @@ class Probe:
         from comborun.host.system import driver
 
         return [vars(card) for card in driver.cards(driver.hear(question), self.gpus)]
+
+
+def _newest_output(at: AttemptLayout) -> float | None:
+    """When it last wrote a record or a file, by the first entries of its output; seconds since 1970."""
+    times, folders = [files.changed(at.counts)], [] if os.path.islink(at.output) else [at.output]
+    for folder in folders:  # grows by the folders in the first one
+        try:
+            with os.scandir(folder) as found:
+                entries = list(islice(found, _ENTRIES))
+            times.append(os.stat(folder).st_mtime_ns)
+            times += (one.stat(follow_symlinks=False).st_mtime_ns for one in entries)
+            if folder == at.output:
+                folders += (one.path for one in entries if one.is_dir(follow_symlinks=False))
+        except OSError:
+            continue
+    newest = max(times)
+    return round(newest / 1e9, 6) if newest else None
 
 
 def _space(total: int | None, free: int | None) -> Document | None:

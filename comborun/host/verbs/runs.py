@@ -51,7 +51,7 @@ _PROVENANCE = 4096
 
 def main(arguments: list[str]) -> int:
     acts: dict[str, Callable[..., Any]] = {
-        "list": lambda *roots: [list(map(describe, runs_below(os.path.realpath(files.home(root))))) for root in roots],
+        "list": lambda *roots: list(map(runs_of, roots)),
         "policies": policies,
         "sizes": lambda *directories: list(map(size, directories)),
         "remove": remove,
@@ -59,6 +59,10 @@ def main(arguments: list[str]) -> int:
         "plan": newest_plan_of,
     }
     return answered("runs", lambda: acts[arguments[0]](*arguments[1:]))
+
+
+def runs_of(root: str) -> list[dict[str, Any]]:
+    return list(map(describe, runs_below(os.path.realpath(files.home(root)))))
 
 
 def describe(directory: str) -> dict[str, Any]:

@@ -115,6 +115,7 @@ class Stopping:
             self._end_dispatcher()
             self._step(lambda: dismiss(self.layout))
             names = files.entries(self.layout.sessions)
+        names = list(dict.fromkeys(map(self.attempts.process_of, names)))
         if flaw := self.backend.call_off(None if everything else names):
             complain(f"stop: {flaw}")
         self._step(lambda: self._round(names, named=not everything))

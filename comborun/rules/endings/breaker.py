@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from comborun.rules import records
 from comborun.rules.endings.failures import HOST, named
@@ -24,6 +24,23 @@ class Quarantined:
         self.since = since
 
 
+class Closed:
+    """An environment that gets no new sessions. `since`: seconds since 1970, as text."""
+
+    __slots__ = ("environment", "failure", "since")
+
+    def __init__(self, environment: str, failure: str, since: str) -> None:
+        self.environment = environment
+        self.failure = failure
+        self.since = since
+
+
+def closed(text: str) -> list[Closed]:
+    """The environments in dispatch/quarantine."""
+    rows = (row for row in _rows(text, ()) if row.get("environment"))
+    return [Closed(row["environment"], row.get("class", ""), row.get("since", "")) for row in rows]
+
+
 def quarantined(text: str) -> list[Quarantined]:
     """The rows of dispatch/quarantine."""
     found = ((row, row.get("gpu", "")) for row in _rows(text, ("gpu", "class", "since")))
@@ -41,7 +58,8 @@ def _rows(text: str, keys: Sequence[str]) -> Iterator[Mapping[str, str]]:
 
 
 class Breaker:
-    """The last failure on each GPU and on the host, how often it came in a row, and which GPUs get no new sessions.
+    """The last failure on each GPU and on the host, how often it came in a row, and which GPUs and environments get no
+    new sessions.
 
     State is lines of records, as in dispatch/breaker and dispatch/quarantine. A failure that stands in no file is
     forgiven.
@@ -50,51 +68,79 @@ class Breaker:
     def __init__(self, limit: int, rows: str = "", quarantine: str = "") -> None:
         self.limit = limit
         self.counts: dict[str, tuple[str, int]] = {}
+        self._from: dict[str, str] = {}
+        """place -> the environment of all failures of its streak; absent if they are of several"""
         for row in _rows(rows, ("place", "class", "times")):
             place, times = row.get("place", ""), records.integer(row, "times")
             if _PLACE.fullmatch(place) and times is not None and _CLASS.fullmatch(row.get("class", "")):
                 self.counts[place] = row["class"], times
-        closed = quarantined(quarantine)
-        self.quarantine = {one.gpu: one.failure for one in closed}
-        self._since = {one.gpu: one.since for one in closed}
+                if row.get("environment"):
+                    self._from[place] = row["environment"]
+        gpus, environments = quarantined(quarantine), closed(quarantine)
+        self.quarantine = {one.gpu: one.failure for one in gpus}
+        self.closed = {one.environment: one.failure for one in environments}
+        self._since = {one.gpu: one.since for one in gpus}
+        self._closed_since = {one.environment: one.since for one in environments}
 
-    def record(self, failure: str, gpus: Sequence[int]) -> dict[str, int]:
+    def record(
+        self, failure: str, gpus: Sequence[int], environment: str = "", others_progress: Callable[[], bool] = bool
+    ) -> dict[str, int]:
         """Count a failed session on its GPUs or its host. Returns the places where this completes a streak, with its
         length.
 
-        A place is the index of a GPU as text, or HOST.
+        A place is the index of a GPU as text, or HOST. A streak of one environment closes that environment instead,
+        while sessions of others make progress: then it is not the place that fails.
         """
         known = named(failure)
-        if not self.limit or known is None or not known.row.breaker:
+        if not self.limit or known is None or not known.row.breaker or environment in self.closed:
             return {}
         places = [HOST] if known.row.breaker == HOST or not gpus else [str(gpu) for gpu in gpus]
-        return {where: times for where in places if (times := self._count(where, failure))}
+        tripped = {where: times for where in places if (times := self._count(where, failure, environment))}
+        if tripped and environment and all(where in self._from for where in tripped) and others_progress():
+            self.closed[environment] = failure
+            for where in tripped:
+                del self.counts[where], self._from[where]
+            return {}
+        self.quarantine.update((where, failure) for where in tripped if where != HOST)
+        return tripped
 
     def succeeded(self, gpus: Iterable[int]) -> bool:
         """Forget the failures on these GPUs and on the host. Returns whether there were any."""
-        ended = [self.counts.pop(where, None) for where in (HOST, *map(str, gpus))]
+        places = (HOST, *map(str, gpus))
+        for where in places:
+            self._from.pop(where, None)
+        ended = [self.counts.pop(where, None) for where in places]
         return any(ended)
 
     def rows(self) -> str:
-        fields = ({"place": place, "class": one, "times": times} for place, (one, times) in self.counts.items())
-        return "".join(records.render(row.items()) for row in fields)
+        rows = []
+        for place, (one, times) in self.counts.items():
+            environment = {"environment": self._from[place]} if place in self._from else {}
+            rows.append({"place": place, "class": one, "times": times, **environment})
+        return "".join(records.render(row.items()) for row in rows)
 
     def quarantined(self, at: str) -> str:
-        """`at`: the time now, since which a GPU without an earlier time is in quarantine."""
-        closed = self.quarantine.items()
-        fields = ({"gpu": gpu, "class": one, "since": self._since.setdefault(gpu, at)} for gpu, one in closed)
-        return "".join(records.render(row.items()) for row in fields)
+        """`at`: the time now, since which a GPU or an environment without an earlier time is closed."""
+        rows = [
+            {kind: name, "class": failure, "since": since.setdefault(name, at)}
+            for kind, places, since in (
+                ("gpu", self.quarantine, self._since),
+                ("environment", self.closed, self._closed_since),
+            )
+            for name, failure in places.items()
+        ]
+        return "".join(records.render(row.items()) for row in rows)
 
-    def _count(self, where: str, failure: str) -> int:
+    def _count(self, where: str, failure: str, environment: str) -> int:
         """The length of a streak that is complete now, else 0."""
         before, times = self.counts.get(where, ("", 0))
         times = times + 1 if before == failure else 1
         self.counts[where] = (failure, times)
-        if times < self.limit or where in self.quarantine:
-            return 0
-        if where != HOST:
-            self.quarantine[where] = failure
-        return times
+        if times == 1 and environment:
+            self._from[where] = environment
+        elif self._from.get(where) != environment:
+            self._from.pop(where, None)
+        return 0 if times < self.limit or where in self.quarantine else times
 
 
 FAILED = frozenset(("failed", "partial", "lost"))

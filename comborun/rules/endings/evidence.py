@@ -59,6 +59,7 @@ class Evidence(Word):
     INTERRUPTED = "told_to_end"  # by: window or signal
     CANCELLED = "cancelled_before"  # before: beginning or another_attempt
     DECIDED = "comparisons_decided"
+    ENDED_WITH = "ended_with"  # sessions: of its process, which ended while they ran
     # What the host knows
     KILLED_FOR_MEMORY = "killed_for_memory"  # where: group or machine, count, available_kib
     OUTPUT_DISK_FULL = "output_disk_full"  # free_kib

@@ -29,6 +29,7 @@ class Row:
         signatures: tuple[str, ...] = (),
         in_log: bool = False,
         report: str = "",
+        mend: str = "",
     ) -> None:
         self.words = words
         """for a table or a notice"""
@@ -47,6 +48,8 @@ class Row:
         """whether a line of a log can show it, so that the grid may add patterns"""
         self.report = report or words
         """words of the report"""
+        self.mend = mend
+        """what a person does about it, if retries don't help"""
 
 
 class Failure(Word):
@@ -82,6 +85,7 @@ class Failure(Word):
                 ),
                 *("cupy.*OutOfMemoryError", "Failed to allocate [0-9]+ bytes on device .cuda"),
             ),
+            mend="give more `gpu_memory` in the grid or let fewer sessions run on a GPU, then retry",
         ),
     )
     GPU_FAULT = (
@@ -107,6 +111,7 @@ class Failure(Word):
                 *("CUDA error: misaligned address", "CUDA error: the launch timed out", "cudaErrorIllegalAddress"),
                 *("Driver/library version mismatch", "failed with error 70[0-9]", "Cuda context manager error"),
             ),
+            mend="look at the GPU with nvidia-smi and `combo doctor`, then retry",
         ),
     )
     SHARED_MEMORY = (
@@ -123,6 +128,7 @@ class Failure(Word):
                 "No space left on device.*(/dev/shm|/?psm_|/?sem\\.)",
                 "/dev/shm.*(No space|[Ff]ull|too small|exceeds|Cannot allocate)",  # noqa: S108 - a wording
             ),
+            mend="make room in /dev/shm or give a container more (--ipc=host, --shm-size), then retry",
         ),
     )
     DISK_FULL = (
@@ -133,6 +139,7 @@ class Failure(Word):
             wait_s=60.0,
             breaker=HOST,
             signatures=("No space left on device", "Disk quota exceeded", "database or disk is full"),
+            mend="free some space where the run writes, then retry",
         ),
     )
     HOST_MEMORY = (
@@ -152,6 +159,7 @@ class Failure(Word):
                 *("memory allocation of [0-9]+ bytes failed", "OOM when allocating tensor.*allocator (mkl)?cpu"),
                 "cannot allocate memory for thread-local data",
             ),
+            mend="let fewer sessions run at once or give their `memory` in the grid, then retry",
         ),
     )
     HOST_LIMIT = (
@@ -167,6 +175,7 @@ class Failure(Word):
                 *("Too many open files", "inotify (instance|watch|limit)", "BlockingIOError: .Errno 11."),
                 "(fork|what\\(\\)).*Resource temporarily unavailable",
             ),
+            mend="raise the limit of threads, processes or open files of your user (ulimit), then retry",
         ),
     )
     SERVER_LOST = (
@@ -182,6 +191,7 @@ class Failure(Word):
                 *("Connection reset by peer", "Remote end closed connection", "APIConnectionError"),
                 *("ConnectionClosedError", "Server disconnected", "zmq.error.Again"),
             ),
+            mend="look at the log of its model server, then retry",
         ),
     )
     LAUNCH_FAILED = (
@@ -199,6 +209,7 @@ class Failure(Word):
                 *("gladLoadGL error", "Failed to initialize OpenGL", "MUJOCO_EGL_DEVICE_ID"),
             ),
             report="launch failed",
+            mend="mend the setup, the program or the folder that is named, then retry",
         ),
     )
     CRASHED = (
@@ -215,13 +226,54 @@ class Failure(Word):
                 *("EngineDeadError", "RayActorError", "ActorDiedError", "WorkerCrashedError", "BrokenProcessPool"),
                 "\\[Fatal\\] \\[carb",
             ),
+            mend="read the end of its log; a crash that comes again is in the program or its libraries",
         ),
     )
-    KILLED = "killed", Row("killed", "by a signal from outside", retries=1, breaker=GPU)
-    STALLED = "stalled", Row("stalled", "ended after `stall_after`", retries=1, breaker=GPU)
-    TIMED_OUT = "timed_out", Row("took too long", "ended after `max_time`")
-    ERROR = "error", Row("program error", "exit code other than 0", in_log=True)
-    NO_RESULT = "no_result", Row("no results", "exit code 0, but its work is not complete")
+    KILLED = (
+        "killed",
+        Row(
+            "killed",
+            "by a signal from outside",
+            retries=1,
+            breaker=GPU,
+            mend="find out who killed it: another user, a script, or the system's log",
+        ),
+    )
+    STALLED = (
+        "stalled",
+        Row(
+            "stalled",
+            "ended after `stall_after`",
+            retries=1,
+            breaker=GPU,
+            mend="see in its log where it stopped; if it only needs longer, raise `stall_after`, then retry",
+        ),
+    )
+    TIMED_OUT = (
+        "timed_out",
+        Row(
+            "took too long",
+            "ended after `max_time`",
+            mend="raise `max_time` in the grid if it needs longer, then retry",
+        ),
+    )
+    ERROR = (
+        "error",
+        Row(
+            "program error",
+            "exit code other than 0",
+            in_log=True,
+            mend="correct the program or its arguments, then retry",
+        ),
+    )
+    NO_RESULT = (
+        "no_result",
+        Row(
+            "no results",
+            "exit code 0, but its work is not complete",
+            mend="see with `combo check` which results are read; correct `results` in the grid, and launch again",
+        ),
+    )
     LOST = (
         "lost",
         Row(
@@ -231,6 +283,7 @@ class Failure(Word):
             wait_s=0.0,
             breaker=GPU,
             report="lost",
+            mend="retry; if it happens again, see with `combo doctor` what ends processes of your user",
         ),
     )
     PREEMPTED = (
@@ -240,6 +293,7 @@ class Failure(Word):
             "Slurm gave its place to another job; not counted by `attempts`",
             retries=10,
             wait_s=0.0,
+            mend="retry, or ask Slurm for a partition whose jobs are not preempted",
         ),
     )
 
@@ -264,6 +318,12 @@ def words_of(word: str) -> str:
     """The words of a class; one that this version does not know is shown as itself."""
     failure = named(word)
     return failure.row.words if failure else word
+
+
+def mend(word: str) -> str:
+    """What a person does about a class of failures."""
+    failure = named(word)
+    return failure.row.mend if failure else "look at its log"
 
 
 def failure_of(completeness: Completeness, cause: Cause, code: int | None, signal: int | None) -> Failure | None:

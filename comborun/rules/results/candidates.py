@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from comborun.rules.facts import Fact
-from comborun.rules.results.fields import FORMAT, MISSING, TEXT_MOST, RefusedError, integer, number
-from comborun.rules.results.proposals import VERDICTS
-from comborun.rules.results.rates import EPISODES_MOST, Count, count
+from comborun.rules.results.codings import verdict_word
+from comborun.rules.results.fields import FORMAT, MISSING, TEXT_MOST, RefusedError, integer, number, verdict_of
+from comborun.rules.results.proposals import SCORES, VERDICTS
+from comborun.rules.results.rates import EPISODES_MOST, SHOWN, Count, count, total
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Iterator, Tuple
+    from typing import Any, Iterable, Iterator, Sequence, Tuple
 
     from comborun.rules.results.fields import Identity
 
@@ -29,29 +29,45 @@ SUCCESS_LISTS = ("successes", "success", "is_success", "episode_successes", "suc
 """names of a list of verdicts"""
 METRICS = ("metrics", "info", "final_info")
 """objects in an episode whose fields count as the episode's own"""
+SAMPLES = 20
+"""rows of a list by which it is judged"""
 FITS, PARTLY, ARRAYS, SINGLE, NAMED = range(5)
 """how surely a candidate holds episodes. Of lists that only have a fitting name, the outermost ones count"""
 GOOD_COUNTS = frozenset(
     {
         *("success", "successes", "num_success", "num_successes", "n_success", "n_successes", "success_count"),
-        *("successful", "num_successful", "passed", "solved", "total_successes", "succeeded"),
+        *("successful", "num_successful", "passed", "solved", "total_successes", "succeeded", "success_nums"),
+        *("success_num", "success_cnt", "n_succ", "succ", "suc", "num_succ", "total_success", "num_solved", "wins"),
+        *("successful_episodes", "successful_trials", "success_episodes", "n_successful", "num_passed", "correct"),
+    }
+)
+BAD_COUNTS = frozenset(
+    {
+        *("fail", "fails", "failed", "failure", "failures", "num_fail", "num_failed", "num_failures", "n_failures"),
+        *("fail_nums", "fail_num", "failure_count", "unsuccessful", "n_fail", "total_failures"),
     }
 )
 ALL_COUNTS = frozenset(
     {
         *("total", "n", "count", "num_episodes", "n_episodes", "episodes", "total_episodes", "num_trials"),
         *("n_trials", "trials", "num_total", "total_count", "num_rollouts", "n_rollouts", "rollouts"),
-        *("total_num_tasks", "attempts"),
+        *("total_num_tasks", "attempts", "total_trials", "total_rollouts", "num_tests", "test_num", "eval_num"),
+        *("num_evals", "n_eval", "num_attempts", "n_total", "total_num", "num", "of"),
     }
 )
-RATES = frozenset(["success_rate", "sr", "success_ratio", "mean_success", "avg_success", "success_mean"])
-"""names of numbers of successes, of episodes, and of rates"""
+RATES = frozenset(
+    {
+        *("success_rate", "sr", "success_ratio", "mean_success", "avg_success", "success_mean", "successrate"),
+        *("avg_success_rate", "mean_success_rate", "average_success", "average_success_rate", "success_pct"),
+        *("success_percent", "succ_rate"),
+    }
+)
+"""names of numbers of successes, of failures, of episodes, and of rates"""
 _DEPTH = 8
 _TEXT_MOST = 200
 """characters of a text that a document states for all its episodes"""
 _WORDS_MOST = 50
 """such texts in one object"""
-_SHOWN = 6
 _INDEX_KEY = re.compile(r"[A-Za-z_ .-]*(\d{1,9})")
 _EPISODE_NAME = re.compile(
     r"(?:.*?[_.-])?(?:episodes?|eps?|trials?|rollouts?|demos?|traj|idx|i)?[_-]?(\d{1,6})(?:_res(?:ults?)?)?",
@@ -62,6 +78,13 @@ _NO_EPISODE = re.compile(
     r"|.*\d[_.-]\d+",
     re.IGNORECASE,
 )
+
+
+_ASIDE = re.compile(
+    r"(?i)(?:.*[_.-])?(?:warm_?-?up|train(?:ing)?|calib(?:ration)?|debug|smoke|dry_?run|burn_?in|practice|demos?|expert|oracle"
+    r"|baseline|reference|skipped|discarded|invalid|excluded|pre(?:view|roll)?|sanity|test_?run)s?(?:[_.-].*)?"
+)
+"""names of what lies beside an evaluation and is none of it"""
 
 
 class Candidate:
@@ -87,6 +110,7 @@ def episodes(value: Any, identity: Identity, path: str = "") -> list[tuple[Row, 
             if found and identity.policy is None:
                 keys = [{"key": "success", "value": name}]
                 raise RefusedError(FORMAT, "verdict_elsewhere", episodes=sum(len(one.rows) for one in found), keys=keys)
+    found = found or _flat(value, identity) or _measures(value, identity)
     if not found:
         raise unknown_document(value)
     rows = [row for one in _chosen(found, identity) for row in one.rows]
@@ -112,12 +136,23 @@ def _chosen(found: list[Candidate], identity: Identity) -> list[Candidate]:
         by_name.setdefault(one.path[-1] if one.path else "", []).append(one)
     groups = [group for group in by_name.values() if sum(len(one.rows) for one in group) == planned]
     groups = groups or [[one] for one in found if len(one.rows) == planned]
+    groups = [group for group in groups if all(_another(one, group[0]) for one in found if one not in group)]
     alike = all([one.rows for one in group] == [one.rows for one in groups[0]] for group in groups)
     if groups and (len(groups) == 1 or (alike and _telling(groups[0][0].rows))):
         return groups[0]
     if not groups and any(identity.episode.find(row) is not MISSING for row in found[0].rows if isinstance(row, dict)):
         return found  # their own indexes say which of them are planned
-    raise RefusedError(FORMAT, "several_candidates", found=[one.about for one in found[:_SHOWN]], planned=planned)
+    raise RefusedError(FORMAT, "several_candidates", found=[one.about for one in found[:SHOWN]], planned=planned)
+
+
+def _another(one: Candidate, chosen: Candidate) -> bool:
+    """Whether a list is no part of the same evaluation: a copy, a list of other fields, or one that its name tells from
+    it, such as a warm-up. Tasks that lie side by side are all of one.
+    """
+    if one.rows == chosen.rows or any(_ASIDE.fullmatch(part) for part in one.path):
+        return True
+    fields = [{*row} for rows in (one.rows, chosen.rows) for row in rows[:1] if isinstance(row, dict)]
+    return len(fields) == 2 and fields[0] != fields[1]
 
 
 def _telling(rows: list[Any]) -> bool:
@@ -156,7 +191,9 @@ def _keyed(value: Row, identity: Identity) -> list[Row]:
         name = identity.episode.name
         indexes = [int(found.group(1)) for found in numbers if found]
         return [{name: at, **row} for at, row in zip(indexes, inner.values())] if len({*indexes}) == len(inner) else []
-    return [{"name": key[:_TEXT_MOST], **row} for key, row in inner.items()] if 1 < len(inner) == len(value) else []
+    alike = not identity.success.word or len({frozenset(row) for row in inner.values()}) == 1
+    named = alike and 1 < len(inner) == len(value)
+    return [{"name": key[:_TEXT_MOST], **row} for key, row in inner.items()] if named else []
 
 
 def _holds(row: Row, identity: Identity) -> bool:
@@ -164,8 +201,8 @@ def _holds(row: Row, identity: Identity) -> bool:
     if identity.success.word:
         return any(number(one) is not None for one in _opened(row).values())
     held = identity.success.find(_opened(row))
-    counts = ALL_COUNTS.intersection(key for key, one in row.items() if integer(one) is not None)
-    return held is not MISSING and not isinstance(held, (dict, list)) and not counts
+    counted = not isinstance(held, bool) and identity.episode.find(row) is MISSING and stated(row) is not None
+    return held is not MISSING and not isinstance(held, (dict, list)) and not counted
 
 
 def _single(value: Any, identity: Identity, path: str) -> list[Candidate]:
@@ -215,6 +252,8 @@ def rank(value: list[Any], identity: Identity, name: str, depth: int) -> int | N
     """How surely a list under this name holds episodes; None: it doesn't."""
     row = next((one for one in value if isinstance(one, dict)), None)
     if row is None:
+        return None
+    if are_counts(value[:SAMPLES], identity):
         return None
     row = _opened(row)
     held = [field.name if field.word else field.find(row) for field in (identity.success, identity.episode)]
@@ -274,6 +313,80 @@ def _columns(value: Row, key: str) -> dict[str, list[Any]]:
     return {}
 
 
+def _flat(value: Any, identity: Identity) -> list[Candidate]:
+    """Lists and maps of bare verdicts, as truths or as words, if they are as many as planned, or indexes tell them."""
+    found: list[Candidate] = []
+    open_: list[tuple[Path, Any]] = [((), value)]
+    while open_:
+        path, one = open_.pop()
+        entries = dict(_entries(one)) if isinstance(one, (dict, list)) and one else {}
+        pairs = isinstance(one, list) and all(isinstance(two, list) and len(two) == 2 and _told(two[1]) for two in one)
+        if entries and (pairs or all(map(_told, entries.values()))):
+            numbers = [two[0] for two in one] if pairs else [_INDEX_KEY.fullmatch(key) for key in entries]
+            indexed = isinstance(one, dict) and all(numbers)
+            rows = _bare(entries, numbers, identity) if pairs or indexed else []
+            rows = rows or [{"name": key[:_TEXT_MOST], identity.success.name: two} for key, two in entries.items()]
+            if len(rows) == identity.planned or (indexed and not identity.planned):
+                found.append(Candidate(ARRAYS, path, rows))
+        elif len(path) < _DEPTH:
+            open_ += [((*path, key), two) for key, two in entries.items() if isinstance(two, (dict, list))]
+    return found
+
+
+def _bare(entries: Row, numbers: list[Any], identity: Identity) -> list[Row]:
+    """The rows of verdicts with these numbers; none if the numbers are not those of episodes."""
+    indexes = [int(one.group(1)) if isinstance(one, re.Match) else integer(one) for one in numbers]
+    if None in indexes or len({*indexes}) < len(indexes):
+        return []
+    verdicts = (two[1] if isinstance(two, list) else two for two in entries.values())
+    return [{identity.episode.name: at, identity.success.name: two} for at, two in zip(indexes, verdicts)]
+
+
+def _told(value: Any) -> bool:
+    return isinstance(value, bool) or (isinstance(value, str) and isinstance(verdict_word(value.lower(), True), bool))
+
+
+def as_rows(value: Any) -> Any:
+    """A document that holds a table by its columns, as pandas writes it, as a list of rows; another one as it is."""
+    if not isinstance(value, dict):
+        return value
+    names, data = value.get("columns"), value.get("data")
+    if isinstance(names, list) and isinstance(data, list) and all(isinstance(one, str) for one in names):
+        rows = all(isinstance(row, list) and len(row) == len(names) for row in data)
+        return [dict(zip(names, row)) for row in data] if rows else value
+    columns = list(value.values())
+    alike = len(columns) > 1 and all(isinstance(one, dict) and list(one) == list(columns[0]) for one in columns)
+    cells = ((key, one) for held in columns for key, one in held.items()) if alike else ()
+    if not alike or any(isinstance(one, (dict, list)) or not key.isdigit() for key, one in cells):
+        return value
+    return [{name: held[key] for name, held in value.items()} for key in columns[0]]
+
+
+def _measures(value: Any, identity: Identity) -> list[Candidate]:
+    """Episodes that have numbers and no verdicts: lists called returns, or lists of as many numbers as are planned."""
+    while isinstance(value, dict) and len(value) == 1 and isinstance(inner := next(iter(value.values())), dict):
+        value = inner
+    lists = {key: one for key, one in value.items() if _numbers(one)} if isinstance(value, dict) else {}
+    first = next((key for key in lists if SCORES.search(key)), "")
+    if first and identity.planned in (0, len(lists[first])):
+        columns = {key.rstrip("s"): one for key, one in lists.items() if len(one) == len(lists[first])}
+        rows = [{key: one[at] for key, one in columns.items()} for at in range(len(lists[first]))]
+        return [Candidate(NAMED, (first,), rows)]
+    if _numbers(value) and len(value) == identity.planned:
+        return [Candidate(NAMED, (), [{"value": one} for one in value])]
+    if lists and len(lists) == len(value) and sum(map(len, lists.values())) == identity.planned:
+        return [Candidate(NAMED, (), [{"task": key, "value": one} for key, held in lists.items() for one in held])]
+    return []
+
+
+def _numbers(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(one, float) or integer(one) is not None for one in value)
+    )
+
+
 def _verdicts(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(one is None or one in (0, 1) for one in value)
 
@@ -285,49 +398,81 @@ def _truths(value: list[Any]) -> bool:
 # k of n: how many episodes succeeded, and not which
 
 
-def aggregate(value: Any, planned: int) -> Count | None:
-    """The count of a document without single episodes; None without any. Raises RefusedError if none of them, and not
-    all of them together, are as many episodes as planned.
+def aggregate(value: Any, path: str = "") -> Count | None:
+    """How many episodes of a document succeeded, by its outermost count or by its innermost ones together; `path` is
+    the file's. None if it says nothing of this. Raises RefusedError if they contradict each other, or are only rates.
     """
     found = list(_counts(value, (), 0))
     if not found:
+        if rates := list(islice(_only_rates(value, (), 0), SHOWN)):
+            raise RefusedError(FORMAT, "rates_of_no_number", found=rates)
         return None
-    parts = [one for path, one in found if len(path) > min(len(path) for path, _ in found)] or [one for _, one in found]
-    wholes = [one for _, one in found] + [_sum(parts), _sum([one for _, one in found])]
-    fitting = {(one.successes, one.episodes): one for one in wholes if one.episodes == planned}
-    if len(fitting) == 1:
-        return next(iter(fitting.values()))
-    shown = [f"{'.'.join(path)[:TEXT_MOST] or 'the whole'}: {one.successes} of {one.episodes}" for path, one in found]
-    raise RefusedError(FORMAT, "several_counts", found=shown[:_SHOWN], planned=planned)
+    for place, one in found:
+        one.parts = (f"{'.'.join(place)[:TEXT_MOST] or path or 'the whole'}: {one.successes} of {one.episodes}",)
+    around = {place[:depth] for place, _ in found for depth in range(len(place))}
+    inner = [one for place, one in found if place not in around]
+    whole, (first_place, first) = _without_sum(inner), found[0]
+    if first_place in around and all(place[: len(first_place)] == first_place for place, _ in found):
+        if first.episodes == whole.episodes and first.successes != whole.successes:
+            parts = [part for _, one in found for part in one.parts]
+            raise RefusedError(FORMAT, "counts_contradict", found=parts[:SHOWN])
+        first.parts = (*first.parts, *whole.parts)
+        whole = first
+    whole.sure = False
+    return whole
 
 
-def _sum(counts: list[Count]) -> Count:
-    complaint: Fact | None = next((one.complaint for one in counts if one.complaint), None)
-    return Count(sum(one.successes for one in counts), sum(one.episodes for one in counts), complaint)
+def are_counts(rows: Sequence[Any], identity: Identity) -> bool:
+    """Whether these rows are no episodes, and each says how many of several succeeded."""
+    if identity.success.tests or identity.success.word or not rows:
+        return False
+    objects = all(isinstance(row, dict) and identity.episode.find(row) is MISSING and stated(row) for row in rows)
+    return objects and any(verdict_of(row, identity.success)[0] is None for row in rows)
+
+
+def _without_sum(counts: list[Count]) -> Count:
+    """All of them together, or the last one if it is the sum of the others."""
+    *others, last = counts
+    if others and (sum(one.successes for one in others), sum(one.episodes for one in others)) == (
+        last.successes,
+        last.episodes,
+    ):
+        return last
+    return total(counts)
 
 
 def _counts(value: Any, path: Path, depth: int) -> Iterator[tuple[Path, Count]]:
     if depth > _DEPTH or not isinstance(value, (dict, list)):
         return
     if isinstance(value, dict):
-        one = _count(value)
+        one = stated(value)
         if one:
             yield path, one
-    entries: Iterable[tuple[str, Any]] = (
-        value.items() if isinstance(value, dict) else ((f"[{at}]", one) for at, one in enumerate(value))
-    )
-    for key, entry in entries:
-        if not (key in METRICS and isinstance(value, dict) and _count(value)):
+    for key, entry in _entries(value):
+        if not (key in METRICS and isinstance(value, dict) and stated(value)):
             yield from _counts(entry, (*path, key), depth + 1)
 
 
-def _count(value: Row) -> Count | None:
+def _entries(value: Any) -> Iterable[tuple[str, Any]]:
+    return value.items() if isinstance(value, dict) else ((f"[{at}]", one) for at, one in enumerate(value))
+
+
+def _only_rates(value: Any, path: Path, depth: int) -> Iterator[str]:
+    for key, entry in _entries(value) if isinstance(value, (dict, list)) and depth <= _DEPTH else ():
+        if _last(key) in RATES and _rate(entry) is not None:
+            yield f"{'.'.join((*path, key))[:TEXT_MOST]}: {entry}"
+        else:
+            yield from _only_rates(entry, (*path, key), depth + 1)
+
+
+def stated(value: Row) -> Count | None:
     """k of n, or a rate of n, that this object states; None if it states none."""
-    held = {_last(key): one for key, one in _opened(value).items() if number(one) is not None}
-    whole = {key: one for key, one in held.items() if isinstance(one, int)}
-    total = next((one for key, one in whole.items() if key in ALL_COUNTS), 0)
+    held = {_last(key): one for key, one in _opened(value).items() if number(one) is not None or _rate(one) is not None}
+    whole = {key: at for key, one in held.items() if (at := _whole(one)) is not None}
     good = next((one for key, one in whole.items() if key in GOOD_COUNTS), -1)
-    rate = next((number(one) for key, one in held.items() if key in RATES), None)
+    bad = next((one for key, one in whole.items() if key in BAD_COUNTS), -1)
+    total = next((one for key, one in whole.items() if key in ALL_COUNTS), good + bad if min(good, bad) >= 0 else 0)
+    rate = next((_rate(one) for key, one in held.items() if key in RATES), None)
     if not 0 < total <= EPISODES_MOST:
         return None
     if 0 <= good <= total:
@@ -338,12 +483,24 @@ def _count(value: Row) -> Count | None:
         return None
 
 
+def _whole(value: object) -> int | None:
+    return int(value) if isinstance(value, str) and value.isdigit() and len(value) < 10 else integer(value)
+
+
+def _rate(value: object) -> float | None:
+    """A rate; one that is written with a sign, `62.5%`, as a percentage."""
+    if isinstance(value, str) and value.strip().endswith("%"):
+        percent = number(value.strip()[:-1])
+        return None if percent is None else percent / 100
+    return number(value)
+
+
 def _last(key: str) -> str:
     return key.replace("/", ".").rpartition(".")[2].lower()
 
 
 def _keys(value: Row) -> list[str]:
-    return [str(key)[:TEXT_MOST] for key in list(value)[:_SHOWN]]
+    return [str(key)[:TEXT_MOST] for key in list(value)[:SHOWN]]
 
 
 def unknown_document(value: object) -> RefusedError:

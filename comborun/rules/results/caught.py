@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 ENDED_IN_EXCEPTIONS, SUSPECT, OVERWRITTEN = "ended_in_exceptions", "verdicts_after_errors", "matches_overwritten"
 
+ASIDE = (ENDED_IN_EXCEPTIONS, SUSPECT, OVERWRITTEN)
+"""codes of what is remarked about rows that count"""
 _AFTER = r"\s*[:(](?!\s*[-+\d.e]+ *[\w/%°]{0,5}\)?$)"
 """a text, and no number: `position error: 0.02 m` is a metric"""
 _CAUGHT = re.compile(

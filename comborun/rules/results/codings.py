@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from comborun.rules.results.fields import number
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable
@@ -16,31 +18,52 @@ if TYPE_CHECKING:
 VALUES_MOST = 12
 """different values that are kept"""
 TEXT_MOST = 60
+_FULL_MARKS = (1, 10, 100, 1000)
 _FEW = 3
 """rows with true or false that show that these are the coding"""
 GOOD = {"success", "succeeded", "successful", "pass", "passed", "true", "1", "yes", "ok", "done", "solved"}
 BAD = {"fail", "failed", "failure", "false", "0", "no", "timeout", "timed out"}
 _MORE_GOOD = GOOD.union(
     {
-        *("y", "t", "okay", "complete", "completed", "finished", "win", "won", "reached", "wahr", "ja"),
-        *("vrai", "oui", "verdadero", "vero", "np.true_", "true_"),
+        *(
+            "y",
+            "t",
+            "okay",
+            "complete",
+            "completed",
+            "finished",
+            "win",
+            "won",
+            "reached",
+            "succ",
+            "suc",
+            "goal_reached",
+        ),
+        *("goal", "reached_goal", "achieved", "accomplished", "correct", "good", "wahr", "ja", "erfolg", "erfolgreich"),
+        *("vrai", "oui", "succès", "réussi", "réussite", "verdadero", "si", "sí", "éxito", "exito", "vero", "sì"),
+        *("successo", "sim", "sucesso", "успех", "да", "成功", "是", "true_", "np.true_", "bool(true)", "+", "✓"),
+        *("✔", "✅", "√"),
     }
 )
 _MORE_BAD = BAD.union(
     {
-        *("n", "f", "incomplete", "lost", "falsch", "nein", "faux", "falso", "np.false_", "false_"),
-        *("unsolved", "unsuccessful", "not completed"),
+        *("n", "f", "ko", "nok", "incomplete", "lost", "lose", "loss", "unsolved", "unsuccessful", "missed"),
+        *("miss", "wrong", "bad", "collision", "collided", "fell", "fallen", "dropped", "stuck", "truncated"),
+        *("timelimit", "time_limit", "out_of_time", "max_steps", "step_limit", "horizon", "falsch", "nein", "fehler"),
+        *("misserfolg", "fehlgeschlagen", "faux", "non", "échec", "echec", "falso", "fallo", "fracaso", "fallito"),
+        *("falha", "неудача", "нет", "失败", "否", "false_", "np.false_", "bool(false)", "✗", "✘", "❌", "×"),
+        *("not completed", "time out", "timed_out", "time limit"),
     }
 )
 """words that are known when they are seen, and are proposed only"""
 ERRORED = frozenset(
     {
         *("error", "errored", "crash", "crashed", "exception", "nan", "n/a", "na", "none", "null", "nil"),
-        *("unknown", "skipped", "invalid", "aborted", "-", "?"),
+        *("unknown", "skipped", "invalid", "aborted", "-", "?", "--"),
     }
 )
 """words of an episode without a verdict"""
-_DENIAL = re.compile(r"not? (?:an? )?|un")
+_DENIAL = re.compile(r"not?[ _-](?:an? )?|un|in(?=c)")
 
 
 def verdict_word(word: str, wider: bool = False) -> bool | str:
@@ -49,7 +72,7 @@ def verdict_word(word: str, wider: bool = False) -> bool | str:
     if word in good or word in bad:
         return word in good
     denial = _DENIAL.match(word)
-    bare = word[denial.end() :] if denial else word
+    bare = word[denial.end() :].lstrip("_-") if denial else word
     return bare in bad if denial and (bare in good or bare in bad) else word
 
 
@@ -101,7 +124,7 @@ class Coding:
         do a few odd texts."""
         if self.rows == 1 and self.decided >= _FEW and {"true", "false"} & self.truths.keys():
             return False
-        known = any(not isinstance(value, str) or _known(value) for value in self.others)
+        known = any(_amount(value) is not None or _known(str(value)) for value in self.others)
         return known or (self.rows > 1 and self.rows * 10 >= self.rows + self.decided)
 
     @property
@@ -111,16 +134,26 @@ class Coding:
 
     def proposal(self, field: str) -> dict[str, Any]:
         """What to write for `success`, if the values show which of them mean a success; empty otherwise."""
-        numbers = [value for value in self.others if not isinstance(value, str)]
-        if numbers and len(numbers) == len(self.others) and all(text[:1].isdigit() for text in self.truths):
-            most = max(*numbers, 1.0 if any(text.startswith("1") for text in self.truths) else 0.0)
+        amounts = {value: _amount(value) for value in (*self.others, *self.truths)}
+        if self.others and all(amount is not None for amount in amounts.values()):
+            most = max(amount for amount in amounts.values() if amount is not None)
+            signed = any(isinstance(value, str) and number(value) is None for value in self.others)
+            if most not in _FULL_MARKS and (signed or len(amounts) == 1):
+                return {}
+            if signed:
+                return {"field": field, "any_of": [str(value) for value, amount in amounts.items() if amount == most]}
             least = 1.0 if most <= 1 else most
             return {"field": field, "at_least": int(least) if float(least).is_integer() else least}
+        if any(not isinstance(value, str) for value in self.others):
+            return {}
         good = [value for value in self.others if isinstance(value, str) and _word(value) is True]
         good += [text for text in self.truths if text.startswith(("1", "true"))] if good else []
-        if not good or numbers:
-            return {}
-        return {"field": field, "any_of": good}
+        return {"field": field, "any_of": good} if good else {}
+
+
+def _amount(value: object) -> float | None:
+    """The number that a value is or spells, also as a percentage."""
+    return number(value.rstrip(" %") if isinstance(value, str) else value)
 
 
 def _word(text: str) -> bool | str:

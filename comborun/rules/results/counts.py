@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from comborun.rules.facts import Fact, facts_of
 from comborun.rules.records import FACTS, integer
-from comborun.rules.results.caught import ENDED_IN_EXCEPTIONS, OVERWRITTEN, SUSPECT
+from comborun.rules.results.caught import ASIDE
 from comborun.rules.results.fields import OUTSIDE
 from comborun.rules.vocabulary import Completeness
 
@@ -30,16 +30,25 @@ PROPOSAL, ANOTHER_RAN, UNDECIDED = "results_line", "another_ran", "verdicts_unde
 NOT_IN_GRID, IN_COLUMNS = "names_not_in_grid", "names_in_columns"
 NOT_READ, FILE_NOT_READ, NO_EPISODE, NO_MATCH = "results_not_read", "file_not_read", "no_episode_in", "no_file_matches"
 WROTE_NOTHING, TOO_MANY, FORMER = "wrote_nothing", "too_many_files", "former_words"
-COUNTING_FAILED, CHANGED = "counting_failed", "results_changed"
+COUNTING_FAILED, CHANGED, UNCLEAR_COMMA = "counting_failed", "results_changed", "unclear_comma"
 REASONS = frozenset(
     (
         *(OF_ANOTHER, WITHOUT_INDEX, REFUSED, WITHOUT_VERDICT, NOT_PLANNED, REPEAT, NOT_COUNTED, PROPOSAL),
         *(ANOTHER_RAN, UNDECIDED, NOT_READ, FILE_NOT_READ, NO_EPISODE, NO_MATCH, WROTE_NOTHING, TOO_MANY, FORMER),
-        *(ENDED_IN_EXCEPTIONS, SUSPECT, OVERWRITTEN, COUNTING_FAILED, CHANGED),
+        *(*ASIDE, UNCLEAR_COMMA, COUNTING_FAILED, CHANGED),
     )
 )
 """Codes of the facts that say why rows don't count. A PROPOSAL, and some others, hold `keys`: what to write in
 `results`, each with `key` and `value`. FORMER holds a sentence of an earlier version."""
+
+
+def keys_of(fact: Fact) -> dict[str, Any]:
+    """What a fact proposes to write in `results`: key -> value; empty if it proposes nothing."""
+    keys = fact.fields.get("keys")
+    listed = keys if isinstance(keys, (list, tuple)) else ()
+    return {str(one["key"]): one["value"] for one in listed if isinstance(one, dict) and {"key", "value"} <= one.keys()}
+
+
 EPISODES_MOST = 30_000
 """most episodes of an attempt with marks, so that its end record stays small"""
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_"

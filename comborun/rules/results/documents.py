@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from comborun.rules.facts import Fact
-from comborun.rules.results.candidates import SUCCESS_LISTS, aggregate, episodes, rank
+from comborun.rules.results.candidates import SUCCESS_LISTS, aggregate, as_rows, episodes, rank
 from comborun.rules.results.episodes import decode_whole
 from comborun.rules.results.fields import FORMAT, NO_RECORD, TEXT_MOST, TORN, UNREADABLE, Identity, RefusedError
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
     Array = Tuple[Tuple[int, ...], list[Any]]
 
+SUMMARY_NOT_READ = "summary_not_read"
+"""code of the fact that a file sums up others"""
 _TEXT_MOST = 200
 _MEMBER_MOST = 256 << 20
 _MEMBERS_MOST = 100_000
@@ -26,7 +28,7 @@ _GRADES = {"C": True, "I": False}
 
 def read(file: Whole) -> Iterator[Entry]:
     """The episodes of any document, else how many of them succeeded. Raises RefusedError."""
-    return found_in(decode_whole(file.text), file)
+    return found_in(as_rows(decode_whole(file.text)), file)
 
 
 def found_in(value: Any, file: Whole) -> Iterator[Entry]:
@@ -34,10 +36,19 @@ def found_in(value: Any, file: Whole) -> Iterator[Entry]:
     try:
         return iter([(0, row, None, at) for row, at in episodes(value, file.identity, file.path)])
     except RefusedError:
-        counted = aggregate(value, file.identity.planned)
+        counted = aggregate(value, file.path.rpartition("/")[2])
         if not counted:
             raise
         return iter([(0, counted, counted.complaint, None)])
+
+
+def summary(file: Whole) -> Iterator[Entry]:
+    """What a program sums up: it may include older results, so it counts only if it is of as many episodes as planned.
+    Raises RefusedError."""
+    counted = aggregate(decode_whole(file.text))
+    if not counted or counted.episodes != file.identity.planned:
+        raise RefusedError(FORMAT, SUMMARY_NOT_READ)
+    yield 0, counted, counted.complaint, None
 
 
 def numbered(rows: list[Row]) -> Iterator[Entry]:

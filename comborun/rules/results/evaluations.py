@@ -135,7 +135,7 @@ def _tasks(file: Whole, tasks: object, taken: Counter[str]) -> Iterator[Entry]:
     stride = max((len(_successes(task)) for task in tasks), default=0)
     for position, task in enumerate(tasks):
         named = _named(file, task.get(GROUP) if isinstance(task, dict) else None)
-        place = file.identity.environment or next(iter(named.values()), "")
+        place = next(iter(named.values()), "") or file.identity.environment or ""
         first, taken[place] = taken[place] * stride, taken[place] + 1
         if not _successes(task):
             yield 0, RefusedError(NO_RECORD, "task_without_successes", entry=position), None, None
@@ -178,7 +178,7 @@ def _episodes(file: Whole, episodes: object) -> Iterator[Entry]:
 
 def _named(file: Whole, group: object) -> dict[str, str]:
     """The environment that a group of tasks names, if nothing else names it."""
-    known = file.identity.environment is not None or not isinstance(group, str) or not group
+    known = not file.identity.asks_environment or not isinstance(group, str) or not group
     return {} if known else {file.identity.environment_field.name: str(group)}
 
 

@@ -175,7 +175,7 @@ class ResultRules:
 
     __slots__ = (
         *("base", "compare", "environment", "episode", "files", "format", "metrics", "pattern", "policy", "seed"),
-        *("source", "success", "videos", "errors", "margin", "nominal"),
+        *("source", "success", "videos", "errors", "named", "margin", "nominal"),
     )
 
     def __init__(self, files: Iterable[str] = ("**/*.jsonl",), **given: Any) -> None:
@@ -202,6 +202,8 @@ class ResultRules:
         """the environment that the others are compared with, for each policy"""
         self.base: int = given.pop("base", 0)
         """the episode that is 0 in rows and in the command: each of `seeds` has its own range of the combo"""
+        self.named: tuple[str, ...] = tuple(given.pop("named", ()))
+        """the environments of one process (`together`), as rows name them: each row must; empty: a row need not"""
         if given:
             raise TypeError(f"{', '.join(given)}: no rule of results")
 
@@ -227,7 +229,7 @@ class ResultRules:
         """From its JSON, also that of the former version. Values of other types are as by default."""
         given = data if isinstance(data, dict) else {}
         known = {key: given[key] for key in FIELDS if isinstance(given.get(key), (str, dict, list))}
-        for key in ("files", "metrics", "compare", "videos", "errors"):
+        for key in ("files", "metrics", "compare", "videos", "errors", "named"):
             if isinstance(given.get(key), list):
                 known[key] = [one for one in given[key] if isinstance(one, str)]
         texts = ("format", "source", "pattern", "nominal")
@@ -278,6 +280,11 @@ class Identity:
         self.base, self.pattern = rules.base, rules.pattern
 
     @property
+    def asks_environment(self) -> bool:
+        """Whether rows say of which environment they are, because the session does not."""
+        return self.environment is None or bool(self.rules.named)
+
+    @property
     def verdict_key(self) -> str:
         """The field into which a format writes a verdict that it finds itself."""
         return "success" if self.success.tests or self.success.word else self.success.name
@@ -310,7 +317,7 @@ def read_row(value: object, identity: Identity, order: int | None = None) -> Rec
     if not isinstance(value, dict):
         raise RefusedError(NO_RECORD, "not_an_object")
     policy = _name(value, identity.policy_field, identity.policy, POLICY)
-    environment = _name(value, identity.environment_field, identity.environment, ENVIRONMENT)
+    environment = _name(value, identity.environment_field, identity.environment, ENVIRONMENT, identity.rules.named)
     index = episode_of(value, identity.episode) + identity.base if order is None else order
     verdict, complaint = verdict_of(value, identity.success)
     record = Record(policy, environment, index, verdict, complaint)
@@ -330,19 +337,33 @@ def order_of(value: object, order: int | None, identity: Identity) -> int | None
     return None if held else order
 
 
-def _name(row: Mapping[str, Any], field: Field, own: str | None, key: str) -> str:
-    """The policy or environment of a row. The row may repeat the session's own, but not contradict it."""
+def _name(row: Mapping[str, Any], field: Field, own: str | None, key: str, known: tuple[str, ...] = ()) -> str:
+    """The policy or environment of a row. The row may repeat the session's own, but not contradict it. `known`: it must
+    name one of these.
+    """
     named = MISSING if field.word else field.find(row)
     if isinstance(named, (int, float)) and not isinstance(named, bool):
         named = str(named)
     if not isinstance(named, str) or not named:
-        if own is None:
+        if own is None or known:
             raise RefusedError(key, "names_none", kind=key)
         return own
     expected = field.values or ((own,) if own else ())
     if expected and named not in expected:
         raise RefusedError(key, NAMES_ANOTHER, kind=key, named=named[:TEXT_MOST], expected=list(expected))
     return own or named
+
+
+def of_sibling(row: object, identity: Identity) -> bool:
+    """Whether a row is of another environment of the same process (`together`)."""
+    if not identity.rules.named or not isinstance(row, dict):
+        return False
+    return names_sibling(identity.environment_field.find(row), identity)
+
+
+def names_sibling(environment: object, identity: Identity) -> bool:
+    own = identity.environment_field.values or (identity.environment,)
+    return str(environment) in identity.rules.named and str(environment) not in own
 
 
 def episode_of(row: Mapping[str, Any], field: Field) -> int:

@@ -34,8 +34,6 @@ JSONL_ROWS, COMPLETION_ROWS, JOB_ROWS, HISTORY = "jsonl-rows", "completion-rows"
 TABLE, ARRAYS, INSPECT, EPISODES, DATABASE = "table", "arrays", "inspect-log", "episode-list", "database"
 PER_FILE, LIST_LAST, EVAL_INFO = "json-per-file", "json-list-last", "eval-info"
 LOG_PATTERN, TUPLES, NAMED, SUMMARY = "log-pattern", "log-tuple", "filename-encoded", "summary"
-SUMMARY_NOT_READ = "summary_not_read"
-"""code of the fact that a file sums up others"""
 
 LINES, DOCUMENTS, LOGS = (".jsonl", ".ndjson"), (".json",), (".log", ".txt", ".out", ".err")
 TABLES, DATABASES, PICKLES = (".csv", ".tsv"), (".db", ".sqlite", ".sqlite3"), (".stats", ".pkl", ".pickle", ".pt")
@@ -151,7 +149,8 @@ _ALL = (
     Format(
         SUMMARY,
         "a summary of other files",
-        "",
+        "documents.summary",
+        True,
         named=False,
         document=lambda head: (
             bool(_SUMMARY_FILE.fullmatch(head.name)) or {"total_num_tasks", "success_rate"} <= head.keys
@@ -253,7 +252,8 @@ def reader(
     read = known.load()
     if known.whole:
         whole = readers.Whole(identity, path, read, place)
-        whole.general = TABLE_OF_FORMATS[EPISODES].load() if known.document and kind != EPISODES else None
+        general = known.document and kind not in (EPISODES, SUMMARY)
+        whole.general = TABLE_OF_FORMATS[EPISODES].load() if general else None
         return whole
     made: Reader = read(identity, path, decoded) if known.row else read(identity, path)
     return made
@@ -288,8 +288,6 @@ def _recognized(stream: BinaryIO, path: str, head: bytes, identity: Identity) ->
         kind = LOG_PATTERN if identity.pattern else _log(stream, identity)
     if kind is None:
         raise RefusedError(FORMAT, "unknown_text" if is_log(path) else "unknown_format")
-    if kind == SUMMARY:
-        raise RefusedError(FORMAT, SUMMARY_NOT_READ)
     return kind
 
 

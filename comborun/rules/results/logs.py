@@ -9,7 +9,7 @@ from contextlib import suppress
 from comborun.rules.facts import Fact
 from comborun.rules.results.caught import Caught
 from comborun.rules.results.fields import FORMAT, NO_RECORD, TEXT_MOST, TORN, RefusedError, number, verdict_of
-from comborun.rules.results.rates import Count, agrees, count, printed, whole
+from comborun.rules.results.rates import Count, agrees, count, printed, total, whole
 from comborun.rules.results.readers import NOTHING, LogLines
 
 TYPE_CHECKING = False
@@ -216,7 +216,8 @@ class PrintedTuples(LogLines):
     def _take(self, line: int, value: list[Any], rate: str | None) -> Iterator[Entry]:
         environment, successes = value[0], value[1]
         values = value[2] if len(value) > 2 and isinstance(value[2], dict) else {}
-        same = {} if self.identity.environment else {self.identity.environment_field.name: environment}
+        known = self.identity.environment and not self.identity.asks_environment
+        same = {} if known else {self.identity.environment_field.name: environment}
         columns = {name: one for name, one in values.items() if isinstance(one, list) and len(one) == len(successes)}
         for name in values.keys() - columns.keys():
             yield line, NOTHING, Fact("field_of_other_length", field=name[:TEXT_MOST]), None
@@ -337,10 +338,8 @@ class Ranks(CountedLog):
         if lacking or not ranks:
             yield line, RefusedError(TORN, "ranks_missing", missing=lacking[:_RANKS_SHOWN], ranks=ranks), None, None
             return
-        parts = [self._told[rank][2] for rank in range(ranks)]
-        total = Count(sum(one.successes for one in parts), sum(one.episodes for one in parts))
-        complaint = next((one.complaint for one in parts if one.complaint), None)
-        yield line, total.of(None, _means(parts, total.episodes)), complaint, None
+        whole = total([self._told[rank][2] for rank in range(ranks)])
+        yield line, whole, whole.complaint, None
 
     def _rank(self, values: Any) -> Count:
         given = values if isinstance(values, dict) else {}
@@ -350,12 +349,6 @@ class Ranks(CountedLog):
             raise RefusedError(NO_RECORD, "metrics_without", fields=[RANK_EPISODES, rate])
         others = {name: value for name, value in found.items() if name not in (rate, RANK_EPISODES)}
         return count(repr(found[rate]), int(found[RANK_EPISODES])).of(None, others)
-
-
-def _means(parts: list[Count], episodes: int) -> dict[str, float]:
-    """The means of the metrics that every rank prints, weighted by its episodes."""
-    shared = set.intersection(*(set(one.metrics) for one in parts))
-    return {key: sum(one.metrics[key] * one.episodes for one in parts) / episodes for key in sorted(shared)}
 
 
 def numbers(values: Mapping[str, Any]) -> dict[str, float]:

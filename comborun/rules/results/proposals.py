@@ -57,11 +57,17 @@ VERDICTS = (
     *("completed", "passed", "goal_reached", "goal_achieved", "reached_goal", "task_completed", "done_success"),
 )
 """names of a verdict"""
+_OUTCOMES = (
+    *("is_solved", "is_completed", "task_complete", "complete", "achieved", "reached", "won", "succ", "success_flag"),
+    *("episode_success", "ep_success", "final_success", "success_label", "success_pct", "success_percent", "outcome"),
+    *("result", "verdict", "status", "ok", "goal", "success_rate"),
+)
+"""names of fields that hold a verdict if their values are those of one"""
 SEEDS = ("env_seed", "episode_seed", "reset_seed", "eval_seed", "init_seed", "rng_seed", "scene_seed")
 """names of a seed"""
 RATE = re.compile(r"(?:^|[_/.])(?:rate|sr|mean|avg|average|ratio)(?:$|[_/.])", re.IGNORECASE)
 """fields of a row that sums up episodes"""
-_SCORE = re.compile(r"return|reward|score|\br$", re.IGNORECASE)
+SCORES = re.compile(r"return|reward|score|\br$", re.IGNORECASE)
 _FULL_MARKS = ({10}, {100})
 _DEPTH = 4
 _FIELDS_MOST = 200
@@ -106,7 +112,7 @@ def proposed(keys: Keys, samples: Sequence[Row]) -> dict[str, Any]:
 
 def _score(samples: Sequence[Row]) -> str:
     numbers = [path for path, value in _paths(samples[0]) if isinstance(value, float)] if samples else []
-    return next((path for path in numbers if _SCORE.search(path)), numbers[0] if numbers else "")
+    return next((path for path in numbers if SCORES.search(path)), numbers[0] if numbers else "")
 
 
 def _worth(samples: Sequence[Row], identity: Identity, span: Span) -> tuple[int, int, int]:
@@ -175,33 +181,39 @@ def _names(samples: Sequence[Row], known: Sequence[str]) -> list[str]:
 
 
 def _verdict(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator[Keys]:
-    if identity.success.word or any(identity.success.find(row) not in (MISSING, None) for row in samples):
+    if identity.success.word or identity.success.tests:
+        return
+    if any(identity.success.find(row) not in (MISSING, None) for row in samples):
+        if coded := _coded(samples, identity.success.name, clear=False):
+            yield {"success": coded}
         return
     paths = list(_paths(samples[0])) if samples else []
-    for wanted in VERDICTS:
+    for wanted in (*VERDICTS, *_OUTCOMES):
         for path, value in paths:
             if _last(path) != wanted:
                 continue
             if coded := _coded(samples, path):
                 yield {"success": coded}
                 return
-            if isinstance(value, bool) or value in (0, 1):
+            if isinstance(value, bool) or (value in (0, 1) and wanted in VERDICTS):
                 yield {"success": path}
                 return
     indexed = any(identity.episode.find(row) is not MISSING for row in samples)
     sums_up = any(RATE.search(path) for path, _ in paths) or (len(samples) == 1 < span[1] and not indexed)
-    if any(isinstance(value, float) for _, value in paths) and not sums_up:
+    if any(isinstance(value, float) or SCORES.search(path) for path, value in paths) and not sums_up:
         yield {"success": NO_VERDICTS}
 
 
-def _coded(samples: Sequence[Row], path: str) -> dict[str, Any]:
-    """What means a success in a field of words, or of 0 and full marks; empty if its values don't show it."""
+def _coded(samples: Sequence[Row], path: str, clear: bool = True) -> dict[str, Any]:
+    """What means a success in a field of words, or of 0 and full marks; empty if its values don't show it, or are not
+    `clear`.
+    """
     field, coding = Field("success", path), Coding(path)
     for row in samples:
         coding.add(field.find(row), verdict_of(row, field)[0])
     numbers = {value for value in coding.others if not isinstance(value, str)}
-    clear = len(coding.truths) + len(coding.others) > 1 and (not numbers or numbers in _FULL_MARKS)
-    return coding.proposal(path) if clear and coding.undecided else {}
+    seen = len(coding.truths) + len(coding.others) > 1 and (not numbers or numbers in _FULL_MARKS)
+    return coding.proposal(path) if (seen or not clear) and coding.undecided else {}
 
 
 def is_verdict(name: str) -> bool:

@@ -9,12 +9,14 @@ import warnings
 from collections.abc import Mapping
 
 from comborun.rules.facts import Fact
-from comborun.rules.results.fields import NO_RECORD, TEXT_MOST, RefusedError
+from comborun.rules.results.fields import FORMAT, NO_RECORD, TEXT_MOST, RefusedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Sequence
 
+SHOWN = 6
+"""parts of a document that a refusal names"""
 EPISODES_MOST = 1_000_000
 """of one rate; more cannot be an evaluation"""
 SINGLE_PRECISION = 2.0**-23
@@ -25,7 +27,7 @@ _DECIMALS = re.compile(r"\.(\d*)(?:[eE]([+-]?\d{1,4}))?$")
 class Count:
     """A number of successes and of episodes. Which ones succeeded is unknown, so nothing can be paired."""
 
-    __slots__ = ("complaint", "environment", "episodes", "metrics", "successes")
+    __slots__ = ("complaint", "environment", "episodes", "metrics", "parts", "successes", "sure")
 
     def __init__(self, successes: int, episodes: int, complaint: Fact | None = None) -> None:
         self.successes = successes
@@ -35,11 +37,44 @@ class Count:
         self.metrics: Mapping[str, float] = {}
         self.environment: str | None = None
         """where the file names one"""
+        self.sure = True
+        """whether a known format says so. Another count is believed only if so many episodes are planned"""
+        self.parts: tuple[str, ...] = ()
+        """what it was found as, for a message"""
 
     def of(self, environment: str | None, metrics: Mapping[str, float]) -> Count:
         """The same count, with the environment and the metrics of its file."""
         self.environment, self.metrics = environment, metrics
         return self
+
+
+def total(counts: Sequence[Count]) -> Count:
+    """All of them together; of the metrics that all have, the means weighted by episodes."""
+    episodes = sum(one.episodes for one in counts)
+    whole = Count(sum(one.successes for one in counts), episodes)
+    whole.complaint = next((one.complaint for one in counts if one.complaint), None)
+    shared = set.intersection(*(set(one.metrics) for one in counts)) if counts else set()
+    whole.metrics = {key: sum(one.metrics[key] * one.episodes for one in counts) / episodes for key in sorted(shared)}
+    whole.parts = tuple(part for one in counts for part in one.parts)
+    return whole
+
+
+def settled(counts: Sequence[Count], planned: int) -> Count | None:
+    """What the counts of an attempt say together: the one with as many episodes as planned, else all of them, if these
+    are so many, else the largest of a known format. None if nothing is decided.
+    """
+    fitting = {(one.successes, one.episodes): one for one in counts if one.episodes == planned}
+    if len(fitting) == 1:
+        return next(iter(fitting.values()))
+    if not fitting and len(counts) > 1 and sum(one.episodes for one in counts) == planned:
+        return total(counts)
+    return max((one for one in counts if one.sure), key=lambda one: one.episodes, default=None)
+
+
+def not_settled(counts: Sequence[Count], planned: int) -> RefusedError:
+    """The refusal of counts of which none is decided."""
+    found = [part for one in counts for part in one.parts][:SHOWN]
+    return RefusedError(FORMAT, "several_counts", found=found, planned=planned)
 
 
 def count(rate: str, episodes: int, scale: int = 1) -> Count:

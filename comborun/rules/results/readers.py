@@ -12,8 +12,10 @@ import re
 from comborun.rules.counting import escape
 from comborun.rules.facts import Fact
 from comborun.rules.patterns import LONGEST_RECORD
+from comborun.rules.results.candidates import aggregate, are_counts, stated
 from comborun.rules.results.caught import OVERWRITTEN, Caught
 from comborun.rules.results.codings import verdict_word
+from comborun.rules.results.counts import UNCLEAR_COMMA
 from comborun.rules.results.episodes import (
     COMPLETION,
     COPY,
@@ -37,7 +39,7 @@ from comborun.rules.results.fields import (
     numbers_itself,
 )
 from comborun.rules.results.proposals import is_verdict
-from comborun.rules.results.rates import Count
+from comborun.rules.results.rates import Count, total
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,12 +52,16 @@ WHOLE_MOST = 64 << 20
 """bytes of such a file"""
 SAMPLES = 20
 """rows of a file that are kept for proposals"""
+HELD_MOST = 10_000
+"""rows that may be counts"""
 NOTHING = object()
 """in an entry with only a remark"""
 EPISODES_PER_COPY = 20
 """with so many episodes of each copy, the bias of the first K is too small to be seen"""
 _CELLS = {"true": True, "false": False, "": None, "none": None, "null": None}
 _DECIMAL_COMMA = re.compile(r"[+-]?\d{1,300},\d{1,300}")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
+"""a number with commas, which may be thousands: a log does not say which"""
 _UNNAMED = ("", "Unnamed: 0")
 """headers of a column that only numbers the rows"""
 _NUMBER = re.compile(r"[+-]?(\d+|\d*\.\d+|\d+\.\d*)([eE][+-]?\d{1,4})?")
@@ -65,6 +71,8 @@ _SEARCHED_MOST = 1 << 17
 """characters of a line that are searched for records, LONGEST_RECORD at a time"""
 VERDICT = "verdict"
 """the group of a pattern that holds the verdict as a word"""
+_COUNTS = ("successes", "episodes")
+"""the groups of a pattern that finds counts"""
 
 
 class Reader:
@@ -169,12 +177,53 @@ class Lines(Reader):
         return self._line, value, remark, order
 
 
+class RowLines(Lines):
+    """Rows on lines. Those that only say how many episodes of a task succeeded count together, if these are all."""
+
+    def __init__(self, identity: Identity, path: str = "") -> None:
+        super().__init__(identity, path)
+        self._held: list[tuple[int, Any]] | None = []
+        """rows that may be such counts, with their lines; None once there are others"""
+
+    def held(self, value: Any) -> Iterable[Entry]:
+        """The entry of a row, which may be held back until the file ends."""
+        held = self._held
+        if held is not None:
+            if len(held) < HELD_MOST and isinstance(value, dict) and stated(value):
+                held.append((self._line, value))
+                return ((self._line, NOTHING, None, None),)
+            self._held = None
+            return (*self._released(held), (self._line, value, None, None))
+        return ((self._line, value, None, None),)
+
+    def _released(self, held: list[tuple[int, Any]]) -> Iterator[Entry]:
+        return ((line, value, None, None) for line, value in held)
+
+    @property
+    def pending(self) -> bool:
+        return super().pending or bool(self._held)
+
+    def finish(self) -> Iterator[Entry]:
+        yield from super().finish()
+        rows = [value for _, value in self._held or ()]
+        if are_counts(rows, self.identity):
+            try:
+                counted = aggregate(rows, self.path.rpartition("/")[2])
+            except RefusedError as refused:
+                yield 0, refused, None, None
+            else:
+                yield 0, counted, counted.complaint if counted else None, None
+        else:
+            yield from self._released(self._held or [])
+        self._held = None
+
+
 def decode_line(line: bytes) -> tuple[list[Any], str]:
     """The JSON values of a line, and the code of the fault after the last."""
     return decode(line.decode("utf-8", "replace"))
 
 
-class JsonLines(Lines):
+class JsonLines(RowLines):
     """One object on a line. `decoded` may be a faster `decode_line` with the same results."""
 
     def __init__(self, identity: Identity, path: str = "", decoded: Decoded = decode_line) -> None:
@@ -184,7 +233,7 @@ class JsonLines(Lines):
     def take(self, line: bytes, *, whole: bool) -> Iterable[Entry]:
         values, fault = self._decoded(line)
         if whole and not fault and len(values) == 1:
-            return (self.place(values[0], None),)
+            return self.held(values[0]) if type(self) is JsonLines else (self.place(values[0], None),)
         return self._unusual(values, fault, whole=whole)
 
     def _unusual(self, values: list[Any], fault: str, *, whole: bool) -> Iterator[Entry]:
@@ -233,7 +282,8 @@ class JobLines(JsonLines):
         episode = "episode" if self._numbered else identity.episode
         super().__init__(identity.by(success="success", episode=episode), path, decoded)
         self._built = rebuild(path.rpartition("/")[2])
-        self._numbers: dict[tuple[int, int], int] = {}
+        self._numbers: dict[str, dict[tuple[int, int], int]] = {}
+        """by job"""
         self._copies: set[int] = set()
         self._taken = 0
 
@@ -243,7 +293,7 @@ class JobLines(JsonLines):
         self._taken += 1
         row = dict(value, success=job_success(value))
         job, field, copy = value.get(JOB), self.identity.environment_field, integer(value.get(COPY))
-        if isinstance(job, str) and self.identity.environment is None and field.find(row) is MISSING:
+        if isinstance(job, str) and self.identity.asks_environment and field.find(row) is MISSING:
             row[field.name] = job
         if copy is not None:
             self._copies.add(copy)
@@ -257,7 +307,8 @@ class JobLines(JsonLines):
         order = integer(value.get(ORDER))
         if copy is None or order is None:
             return self._line, row, remark, None
-        number = self._numbers.setdefault((copy, order), len(self._numbers))  # a repeated row gets the same number
+        known = self._numbers.setdefault(str(job) if self.identity.rules.named else "", {})
+        number = known.setdefault((copy, order), len(known))  # a repeated row gets the same number
         return self._line, indexed(row, self.identity), remark, number
 
     @property
@@ -306,7 +357,7 @@ class HistoryLines(JsonLines):
         return self._line, row, remark, self._told - 1
 
 
-class Table(Lines):
+class Table(RowLines):
     """A header and cells between commas, semicolons or TABs. Comments before the header are skipped."""
 
     def __init__(self, identity: Identity, path: str = "") -> None:
@@ -351,7 +402,8 @@ class Table(Lines):
             yield self.refused(NO_RECORD, "other_number_of_cells", cells=len(cells), header=len(self._header))
         else:
             comma = self._between != ","
-            yield self.row({name: cell(text, comma) for name, text in zip(self._header, cells) if name not in _UNNAMED})
+            named = ((name, text) for name, text in zip(self._header, cells) if name not in _UNNAMED)
+            yield from self.held({name: cell(text, comma, True) for name, text in named})
 
 
 def _split(line: str, between: str) -> list[str]:
@@ -366,10 +418,12 @@ def _split(line: str, between: str) -> list[str]:
         return [line]
 
 
-def cell(text: str, comma: bool = False) -> Any:
-    """The value of a cell: a number, true or false, nothing, or text. `comma`: it may stand for the decimal point."""
+def cell(text: str, comma: bool = False, table: bool = False) -> Any:
+    """The value of a cell: a number, true or false, nothing, or text. `comma`: it may stand for the decimal point; in a
+    `table` whose cells lie between other signs it always does.
+    """
     text = text.strip()
-    if comma and _DECIMAL_COMMA.fullmatch(text):
+    if comma and _DECIMAL_COMMA.fullmatch(text) and (table or not _THOUSANDS.fullmatch(text)):
         return float(text.replace(",", "."))
     if text.lower() in _CELLS:
         return _CELLS[text.lower()]
@@ -404,7 +458,8 @@ class LogLines(Lines):
 
 
 class LogPattern(LogLines):
-    """Matches of the grid's pattern in a log. Its groups are the fields; `verdict` holds a word.
+    """Matches of the grid's pattern in a log. Its groups are the fields; `verdict` holds a word. With the groups
+    `successes` and `episodes` they are counts: the last one, if it counts on, else all of them together.
 
     Every match counts. What a carriage return overwrites counts if it names its episode; of several that name the same
     one the last counts. Text behind the last line end counts when nothing more comes, since it may be cut off.
@@ -415,11 +470,15 @@ class LogPattern(LogLines):
         self._pattern = re.compile(identity.pattern)
         named = {*self._pattern.groupindex}
         index = identity.episode.names or (identity.episode.name,)
+        self._counting = {*_COUNTS} <= named
+        self._counts: list[dict[str, Any]] = []
         self._has_index = "episode" in named or named.issuperset(index)
         self._count = 0
         self._caught = Caught(identity.rules.errors)
-        self._overwritten = 0
-        """matches that name no episode, on text that a carriage return overwrites"""
+        self._unclear: dict[str, str] = {}
+        """fields with numbers whose comma may stand for thousands, and the first of each"""
+        self._overwritten: list[dict[str, Any]] = []
+        """rows that name no episode, on text that a carriage return overwrites"""
 
     def take(self, line: bytes, *, whole: bool) -> Iterator[Entry]:
         pieces = [self._escape.sub("", piece) for piece in line.decode("utf-8", "replace").split("\r")]
@@ -428,25 +487,58 @@ class LogPattern(LogLines):
         pieces = [piece for piece in pieces if piece and not piece.isspace()]
         told: dict[tuple[Any, ...], dict[str, Any]] = {}
         if not self._has_index:
-            self._overwritten += sum(1 for piece in pieces[:-1] for _ in self._matches(piece))
+            for piece in pieces[:-1]:
+                rows = [self._row(groups) for groups in self._matches(piece)]
+                if not rows:
+                    self._caught.hear(piece)
+                elif self._caught.texts:
+                    rows[0][self.identity.verdict_key] = None
+                self._overwritten += rows
             pieces = pieces[-1:]
         for piece in pieces:
             for row in self._rows(piece):
                 told[self._key(row) if self._has_index else (len(told),)] = row
+        if self._counting:
+            self._counts += told.values()
+            return
         for row in told.values():
             yield self.row(row, None, None if "episode" in self._pattern.groupindex else self._count)
             self._count += 1
 
     @property
     def pending(self) -> bool:
-        return super().pending or self._overwritten > 0 or any(self._caught.remarks())
+        told = self._counts or self._unclear or self._overwritten
+        return super().pending or bool(told) or any(self._caught.remarks())
 
     def finish(self) -> Iterator[Entry]:
         yield from super().finish()
-        if self.over and self._overwritten and (self._count < self.identity.planned or not self.identity.planned):
-            yield 0, NOTHING, Fact(OVERWRITTEN, matches=self._overwritten), None
+        if self._counts:
+            yield from self._counted()
+        planned = self.identity.planned
+        if self.over and self._overwritten and not self._counting:
+            if self._count + len(self._overwritten) == planned:  # so they are episodes, and no bar of one
+                yield from (self.row(row, None, at) for at, row in enumerate(self._overwritten, self._count))
+            elif self._count < planned or not planned:
+                yield 0, NOTHING, Fact(OVERWRITTEN, matches=len(self._overwritten)), None
+        for name, value in self._unclear.items():
+            yield 0, NOTHING, Fact(UNCLEAR_COMMA, field=name, value=value), None
         for remark in self._caught.remarks():
             yield 0, NOTHING, remark, None
+
+    def _counted(self) -> Iterator[Entry]:
+        """The counts of all lines. A program that counts on says it anew after each episode."""
+        pairs = [tuple(integer(row.get(name)) or 0 for name in _COUNTS) for row in self._counts]
+        counts = [Count(good, of) for good, of in pairs if 0 <= good <= of and of]
+        for one in counts:
+            one.parts = (f"{one.successes} of {one.episodes}",)
+        steps = [
+            (after.successes - one.successes, after.episodes - one.episodes) for one, after in zip(counts, counts[1:])
+        ]
+        counting_on = bool(steps) and all(0 <= good <= of for good, of in steps)
+        if counts:
+            whole = counts[-1] if counting_on else total(counts)
+            whole.sure = False
+            yield 0, whole, None, None
 
     def _rows(self, piece: str) -> list[dict[str, Any]]:
         """The rows of a line; one that comes after a caught error has no verdict."""
@@ -473,10 +565,13 @@ class LogPattern(LogLines):
         return tuple((name, row[name]) for name in row if name not in own)
 
     def _row(self, groups: dict[str, Any]) -> dict[str, Any]:
-        row = {name: cell(text) for name, text in groups.items() if text is not None and name != VERDICT}
+        row = {name: cell(text, True) for name, text in groups.items() if text is not None and name != VERDICT}
+        for name, value in row.items():
+            if isinstance(value, str) and _THOUSANDS.fullmatch(value):
+                self._unclear.setdefault(name, value)
         word = str(groups.get(VERDICT) or "").strip().lower()
         if word:
-            row[self.identity.success.name] = verdict_word(word)
+            row[self.identity.success.name] = verdict_word(word, wider=True)
         return row
 
 
@@ -518,7 +613,7 @@ class Whole(Reader):
         if self.general and not (_holds(found) or any(_torn(value) for _, value, _, _ in found)):
             own, self.identity = self.identity, identity  # what its format does not find may lie elsewhere in it
             general = self._entries(self.general)
-            if _holds(general):
+            if _holds(general) or not found:
                 found = general
             else:
                 self.identity = own

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
 
-from comborun.rules.results.fields import INDEX, MISSING, TEXT_MOST, RefusedError
+from comborun.rules.results.episodes import COPY
+from comborun.rules.results.fields import INDEX, MISSING, TEXT_MOST, RefusedError, verdict_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +22,22 @@ ROWS_MOST = 2000
 """rows of a file that are looked at"""
 _FIELDS_MOST = 40
 _PAIRS_MOST = 12
-FILE = "file"
+FILE, STEPS = "file", "steps"
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+_NAMES = frozenset(
+    {
+        *("episode", "ep", "trial", "rollout", "task", "scene", "env", "environment", "house", "room", "level", "map"),
+        *("id", "idx", "index", "i", "e", "n", "t", "number", "instance", "inst", "layout", "object", "obj", "variant"),
+        *("subset", "suite", "split", "goal", "instruction", "init", "state", "rank", "shard", "worker", "case"),
+    }
+)
+"""words in the names of fields that tell one episode from another"""
+_AGAIN = frozenset({"attempt", "retry", "run", "rerun", "time", "timestamp", "date", "version", "created", "started"})
+"""words in the names of fields that differ when an episode runs again"""
+_PARALLEL = re.compile(
+    r"(?:.*[^a-z])?(?:rank|shard|seed|worker|gpu|proc|process|device|replica)s?[-_=]?\d+", re.IGNORECASE
+)
+"""a part of a path that says that several processes wrote such files"""
 
 
 class Kept(list):  # type: ignore[type-arg]
@@ -38,39 +55,88 @@ class Kept(list):  # type: ignore[type-arg]
 
 def why_repeated(files: Iterable[tuple[str, Kept]], identity: Identity, span: Span) -> dict[str, Any]:
     """The fields of a fact about rows that repeat an index: by which field or file they differ, and the line that
-    numbers them; empty if they are repetitions.
+    numbers them, if as many are planned. Empty if they are repetitions.
     """
     told = [(path, index, row) for path, kept in files for index, row in kept]
-    distinct, planned = len({index for _, index, _ in told}), span[1] or len(told)
-    if distinct == len(told):
+    planned = span[1] or len(told)
+    if len({index for _, index, _ in told}) == len(told) or identity.episode.names:
         return {}
-    if distinct >= planned or len(told) > planned:
-        return _by_file(told, planned)
+    if _of_steps(told, identity):
+        return {"by": STEPS, "episodes": len({(path, index) for path, index, _ in told}), "planned": planned}
     own = (identity.success, identity.policy_field, identity.environment_field, identity.seed)
     held = ({name for name, one in row.items() if not isinstance(one, float)} for _, _, row in told)
     shared = set.intersection(*held).difference(field.name for field in own)
-    names = sorted(shared - {identity.episode.name}, key=lambda name: (len({row[name] for _, _, row in told}), name))
+    if _copied(told, shared | {identity.success.name}, planned):
+        return {}
+    known = shared - {identity.episode.name}
+    names = sorted(known, key=lambda name: (not _words(name) & _NAMES, len({row[name] for _, _, row in told}), name))
+    names = [name for name in names if not _words(name) & _AGAIN]
+    if len(told) > planned:  # all of them are more than planned, so only a name can show that they are no repeats
+        names = [name for name in names if _words(name) & _NAMES]
     by = next((name for name in names if _tells(told, name)), "")
+    found: dict[str, Any] = {}
     if by and identity.episode.name in shared:
-        return _numbered([by, identity.episode.name], by)
-    pair = next((pair for pair in combinations(names[:_PAIRS_MOST], 2) if _unique(told, pair)), None)
-    if by or pair:
-        return _numbered(list(pair) if pair else "line", by or " and ".join(pair or ()))
-    return _by_file(told, planned)
+        found = _numbered([by, identity.episode.name], by)
+    elif by:
+        found = _numbered("line", by)
+    elif not (found := _by_file(told, planned)) and len(told) <= planned:
+        named = [name for name in names if _words(name) & _NAMES][:_PAIRS_MOST]
+        pair = next((pair for pair in combinations(named, 2) if _unique(told, pair)), None)
+        found = _numbered(list(pair), " and ".join(pair)) if pair else {}
+    if len(told) < planned + len({path for path, _, _ in told}) or not found:
+        return found
+    return {"by": found["by"], "episodes": len(told), "planned": planned}
+
+
+def _of_steps(told: list[Told], identity: Identity) -> bool:
+    """Whether each episode has several rows one after another, of which some say success and some failure."""
+    episodes: dict[tuple[str, Any], set[bool | None]] = {}
+    runs, before = 0, None
+    for path, index, row in told:
+        own = (path, row.get(identity.episode.name, index))
+        runs, before = runs + (before != own), own
+        episodes.setdefault(own, set()).add(verdict_of(row, identity.success)[0])
+    contested = any({True, False} <= verdicts for verdicts in episodes.values())
+    return contested and runs == len(episodes) and 2 * len(episodes) <= len(told)
+
+
+def _copied(told: list[Told], shared: set[str], planned: int) -> bool:
+    """Whether each row comes again in another file, under whatever index. Files that name processes are no copies."""
+    places: dict[frozenset[Any], list[str]] = {}
+    for path, _, row in told:
+        places.setdefault(frozenset((name, row.get(name)) for name in shared - {COPY}), []).append(path)
+    times, rest = divmod(len(told), planned)
+    again = all(len({*paths}) > 1 and not len(paths) % times for paths in places.values()) if times > 1 else False
+    return again and not rest and not _parallel({path for path, _, _ in told})
+
+
+def _parallel(paths: Iterable[str]) -> bool:
+    return all(any(_PARALLEL.fullmatch(part.partition(".")[0]) for part in path.split("/")) for path in paths)
+
+
+def _words(name: str) -> set[str]:
+    """The words of a name: `scene`, `id` of `scene_id` and of `sceneId`."""
+    return {one.lower() for one in _WORD.findall(name)}
 
 
 def _by_file(told: list[Told], planned: int) -> dict[str, Any]:
-    """Whether each file numbers its own episodes, as ranks do that share the planned ones. Equal files are copies, and
-    files of other fields tell of the same episodes.
+    """Whether each file numbers its own episodes, as ranks do that share the planned ones. Equal files are copies, if
+    their names do not say that several processes wrote them. Files of other fields tell of the same episodes.
     """
     files: dict[str, list[tuple[int, Any]]] = {}
     for path, index, row in told:
         files.setdefault(path, []).append((index, row))
-    apart = len({(path, index) for path, index, _ in told}) == len(told)
-    first = next(iter(files.values()), [])
-    copies = any(rows == first or set(rows[0][1]) != set(first[0][1]) for rows in list(files.values())[1:])
-    even = len(told) < planned + len(files) and max(map(len, files.values())) == min(map(len, files.values()))
-    return _numbered("line", FILE) if apart and not copies and (even or len(told) <= planned) else {}
+    rows = list(files.values())
+    if len(rows) < 2 or len({(path, index) for path, index, _ in told}) < len(told):
+        return {}
+    parallel = _parallel(files)
+    if any(set(one[0][1]) != set(rows[0][0][1]) for one in rows):
+        return {}
+    equal = any(one == rows[0] for one in rows[1:])
+    fits = len(told) <= planned
+    even = len(told) < planned + len(files) and max(map(len, rows)) == min(map(len, rows))
+    found = (fits or even) if not equal else parallel and fits
+    return _numbered("line", FILE) if found or (parallel and not equal) else {}
 
 
 def _numbered(value: object, by: str) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from comborun.rules.results.fields import (
     FORMAT,
     INDEX,
     NO_RECORD,
+    NO_VERDICTS,
+    OUTSIDE,
     POLICY,
     TORN,
     TRAINING,
@@ -30,14 +32,13 @@ from comborun.rules.results.fields import (
 )
 from comborun.rules.results.proposals import VERDICTS, propose, proposed
 from comborun.rules.results.readers import WHOLE_MOST
-from comborun.rules.results.rows import Rows
+from comborun.rules.results.rows import VAGUE, Rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, BinaryIO, Iterable, Mapping, Sequence
 
     from comborun.rules.results.counts import Counts, Span
-    from comborun.rules.results.tally import Files
 
 _CHUNK = 1 << 20
 _SAME = 64
@@ -51,17 +52,26 @@ _ENDS = 4096
 _FILES_MOST = 200
 """files that are searched for unread results"""
 _LOG_MOST = 4 << 20
+_LINES_MOST = 4
+"""lines for `results` that are proposed one after another"""
 _NUMBER = r"(?i)\b(?:episode|ep|trial|rollout)\D{0,4}(?P<episode>\d{1,9})\b"
+_COUNTER = r"(?i)(?:^|[\[(\s])(?P<episode>\d{1,9})\s?/\s?\d{1,9}[\])]?"
 _SCORE = r".{0,200}?\b(?:return|reward|score)\D{0,6}?(?P<score>[-+]?\d{1,15}(?:\.\d{1,15})?)"
 _WORD = (
     r".{0,200}?\b(?P<verdict>(?:not? (?:an? )?|un)?"
-    r"(?:success(?:ful)?|succeeded|solved|passed|ok|fail(?:ed|ure)?|timeout))\b"
+    r"(?:success(?:ful)?|succeeded|solved|passed|ok|fail(?:ed|ure)?|timeout))\b(?![ _]?rate)"
 )
+_TRUTH = r"\bsuccess(?!_?rate)\w*\W{1,4}(?P<verdict>true|false|0|1)\b(?![.%/,]\d|\s?[%/])"
 LOG_PATTERNS = (
-    _NUMBER + r".{0,200}?\bsuccess\w*\W{1,4}(?P<verdict>true|false|0|1)\b",
+    _NUMBER + r".{0,200}?" + _TRUTH,
     _NUMBER + _SCORE + _WORD,
     _NUMBER + _WORD,
-    r"(?i)\bsuccess\w*\W{1,4}(?P<verdict>true|false|0|1)\b",
+    _COUNTER + r".{0,200}?" + _TRUTH,
+    _COUNTER + _WORD,
+    r"(?i)" + _TRUTH,
+    r"(?i)^\W{0,8}(?P<verdict>success(?:ful)?|succeeded|solved|passed|fail(?:ed|ure)?|timeout)\W{0,8}$",
+    r"(?i)\bsuccess\w*(?:[ _]rate)?\W{0,4}(?P<successes>\d{1,9})\s?/\s?(?P<episodes>\d{1,9})\b",
+    r"(?i)\b(?P<successes>\d{1,9})\s?/\s?(?P<episodes>\d{1,9})\b.{0,20}?\bsuccess",
     _NUMBER + _SCORE,
 )
 """lines that programs print for each episode. Repeats are bounded, since a log may hold anything"""
@@ -276,7 +286,16 @@ def changed(directory: str, patterns: Sequence[str], before: str, since: float) 
 
 
 def name_unread(counts: Counts, folder: Folder, span: Span, log: str = "") -> None:
-    """If no episode counts, put before the reasons what was written and is not read; `log` is searched too."""
+    """If no episode counts, put before the reasons what was written and is not read; `log` is searched too. A line that
+    is proposed becomes the one that counts all.
+    """
+    if counts.proposes and counts.countable:
+        _, keys = counted_by(folder, span)
+        first = next(at for at, fact in enumerate(counts.facts) if reasons.keys_of(fact))
+        before, fact, after = counts.facts[:first], counts.facts[first], counts.facts[first + 1 :]
+        told = {key: one for key, one in fact.fields.items() if key != "keys"}
+        fact = Fact(fact.code, **told, **proposed(keys, ())) if keys else fact
+        counts.facts = (*before, fact, *(one for one in after if not reasons.keys_of(one)))
     if not counts.records and (folder.patterns or folder.log) and counts.countable:
         found = unread(folder, span, log) or (None if folder.found and counts.facts else _without_results(folder))
         counts.facts = (*((found,) if found else ()), *counts.facts)
@@ -311,23 +330,38 @@ def unread(folder: Folder, span: Span, log: str = "") -> Fact | None:
     own, refused, foreign = list(folder.patterns[:PATTERNS_MOST]), None, None
     for suffix in dict.fromkeys(map(formats.ending_of, others)):
         pattern = f"**/*{suffix}"
-        files = Folder(folder.directory, [pattern], folder.identity, folder.kind).read()
-        if found := uncounted(files, folder.identity, span, {"files": pattern}):
+        held = Folder(folder.directory, [pattern], folder.identity, folder.kind)
+        if found := uncounted(held, span, {"files": pattern}):
             return Fact(found.code, taken=own, **found.fields)
-        if files.refused:
-            path, one = files.refused[0]
-            surely = suffix in (*formats.LINES, *formats.DOCUMENTS)
-            fact = Fact(reasons.FILE_NOT_READ, file=path, why=one.fact.as_data(), taken=own)
-            refused = (refused or fact) if surely else refused
-            if one.fact.code in ("foreign_kind", "pickle", "member_of_objects") and _may_hold(folder, path, one):
-                foreign = foreign or fact
+        path, why = _why_not(held, span, pattern)
+        if why and suffix in (*formats.LINES, *formats.DOCUMENTS, *formats.TABLES):
+            fact = Fact(reasons.FILE_NOT_READ, file=path, why=why.as_data(), taken=own)
+            refused = fact if not refused or _says_nothing(refused) else refused
+        elif why and why.code in ("foreign_kind", "pickle", "member_of_objects") and _may_hold(folder, path, why):
+            foreign = foreign or Fact(reasons.FILE_NOT_READ, file=path, why=why.as_data(), taken=own)
     in_log = _in_log(folder, span, os.path.relpath(log, folder.directory)) if log and not folder.log else None
     return in_log or (foreign if foreign and refused and _says_nothing(refused) else refused or foreign)
 
 
-def _may_hold(folder: Folder, path: str, refused: RefusedError) -> bool:
+def _why_not(held: Folder, span: Span, pattern: str) -> tuple[str, Fact | None]:
+    """A file of those that a pattern finds, and why nothing of it counts."""
+    files = held.read()
+    if files.refused:
+        path, refused = min(files.refused, key=lambda one: one[1].fact.code in VAGUE)
+        return path, refused.fact
+    counts = tally.tally(files, held.identity, span, over=True)
+    path = next((path for path, rows in files.rows if rows.rows), "")
+    fact = next((fact for fact in counts.facts if fact.code != reasons.PROPOSAL), None)
+    if fact is None or not path:
+        return path, None
+    if fact.code == reasons.REFUSED and (inner := Fact.of(fact.fields.get("why"))):
+        return fact.text("file") or path, inner
+    return path, Fact(fact.code, **fact.fields, files=pattern)
+
+
+def _may_hold(folder: Folder, path: str, why: Fact) -> bool:
     """Whether a file of another kind may hold results. Most YAML files are configurations."""
-    if refused.fact.text("kind") != "YAML":
+    if why.text("kind") != "YAML":
         return True
     try:
         with open(f"{folder.directory}/{path}", "rb", opener=_unhindered) as stream:
@@ -340,30 +374,54 @@ def _may_hold(folder: Folder, path: str, refused: RefusedError) -> bool:
 def _says_nothing(refused: Fact) -> bool:
     """Whether a document is refused because nothing in it looks like episodes, as in a configuration."""
     why = Fact.of(refused.fields.get("why"))
-    return bool(why and why.code in ("unknown_document", "unknown_format", "unknown_list"))
+    return bool(why and why.code in VAGUE)
 
 
 def _in_log(folder: Folder, span: Span, log: str) -> Fact | None:
-    """The episodes of a log, by the first pattern that finds one in it."""
+    """The episodes of a log, by the pattern that finds most of them in it."""
     if not 0 < folder.size(log) <= _LOG_MOST:
         return None
-    for pattern in LOG_PATTERNS:
-        identity = Identity(folder.identity.policy, folder.identity.environment, ResultRules(pattern=pattern))
-        files = Folder(folder.directory, [], identity, "", log).read()
-        if found := uncounted(files, identity, span, {"from": "log", "pattern": pattern}):
-            return Fact(found.code, **{key: value for key, value in found.fields.items() if key != "file"})
-    return None
+    best, most = None, 0
+    for pattern in ("", *LOG_PATTERNS):  # first the formats that are known
+        identity = Identity(folder.identity.policy, folder.identity.environment, ResultRules(pattern=pattern), span[1])
+        held = Folder(folder.directory, [], identity, "", log)
+        found = uncounted(held, span, {"from": "log", **({"pattern": pattern} if pattern else {})})
+        if found and found.count("episodes") > max(most, min(span[1], 2) - 1):
+            best, most = found, found.count("episodes")
+        if span[1] and most >= span[1]:
+            break
+    return best and Fact(best.code, **{key: value for key, value in best.fields.items() if key != "file"})
 
 
-def uncounted(files: Files, identity: Identity, span: Span, keys: Mapping[str, str]) -> Fact | None:
-    """That these files hold episodes, if they do with `keys` and the proposals."""
-    counts = tally.tally(files, identity, span, over=True)
-    seen = {index for _, rows in files.rows for index in (*rows.episodes, *rows.numbered)}
-    more = propose(files.samples, identity, span, seen)
-    if not (more or counts.verdicts):
+def uncounted(folder: Folder, span: Span, keys: Mapping[str, Any]) -> Fact | None:
+    """That the files of a folder hold episodes, if they do with `keys` and what is proposed with them."""
+    counts, more = counted_by(folder, span)
+    if folder.log and counts.refused.get(OUTSIDE):
+        return None  # more matches than episodes: the pattern also finds other lines
+    if not (counts.verdicts or (more.get("success") == NO_VERDICTS and counts.records)):
         return None
+    files = folder.read()
     path, rows = next((path, rows) for path, rows in files.rows if rows.rows)
-    another = data_of(fact for fact in counts.facts if fact.code == reasons.OF_ANOTHER)
+    said = tally.tally(files, folder.identity, span).facts
+    another = data_of(fact for fact in said if fact.code == reasons.OF_ANOTHER)
     fields = {**proposed({**keys, **more}, files.samples), **({"another": another} if another else {})}
-    episodes = rows.counted.episodes if rows.counted else rows.rows
+    episodes = sum(one.episodes for one in rows.counted) or rows.rows
     return Fact(reasons.NOT_READ, file=path, episodes=episodes, **fields)
+
+
+def counted_by(folder: Folder, span: Span) -> tuple[Counts, dict[str, Any]]:
+    """The counts with every line that is proposed, one after another, and these lines."""
+    keys: dict[str, Any] = {}
+    identity = folder.identity
+    for _ in range(_LINES_MOST):
+        held = Folder(folder.directory, folder.patterns, identity, folder.kind, folder.log)
+        files = held.read()
+        counts = tally.tally(files, identity, span, over=True)
+        seen = {index for _, rows in files.rows for index in (*rows.episodes, *rows.numbered)}
+        asked = [*map(reasons.keys_of, counts.facts), propose(files.samples, identity, span, seen)]
+        more = next((one for one in asked if one and not keys.items() >= one.items()), {})
+        if not more:
+            break
+        keys.update(more)
+        identity = identity.by(**more)
+    return counts, keys

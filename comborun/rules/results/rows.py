@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from comborun.rules.results.caught import ENDED_IN_EXCEPTIONS, OVERWRITTEN, SUSPECT
+from comborun.rules.results.caught import ASIDE
 from comborun.rules.results.codings import Coding
-from comborun.rules.results.fields import NAMES_ANOTHER, RefusedError, order_of, read_row
+from comborun.rules.results.counts import UNCLEAR_COMMA
+from comborun.rules.results.fields import (
+    ENVIRONMENT,
+    NAMES_ANOTHER,
+    RefusedError,
+    names_sibling,
+    of_sibling,
+    order_of,
+    read_row,
+)
 from comborun.rules.results.rates import Count
 from comborun.rules.results.readers import NOTHING, SAMPLES, JobLines
 from comborun.rules.results.repeats import Kept, key_of
@@ -16,6 +25,8 @@ if TYPE_CHECKING:
     from comborun.rules.facts import Fact
     from comborun.rules.results.readers import Entry, Reader
 
+VAGUE = ("unknown_format", "unknown_document", "unknown_list", "unknown_text", "rates_of_no_number")
+"""why a file that may be none of results is refused: another one is the better example"""
 NAMES_MOST = 5
 """names of policies or environments that a reason quotes"""
 
@@ -33,8 +44,8 @@ class Rows:
         """index -> the first verdict, or None without any"""
         self.numbered: dict[int, bool | None] = {}
         """the same for rows that are numbered as they ended, from 0"""
-        self.counted: Count | None = None
-        """set if the program reports only how many episodes succeeded"""
+        self.counted: list[Count] = []
+        """how many episodes succeeded, if the program reports only this"""
         self.refused: dict[str, Refusals] = {}
         self.complaints: dict[Fact, int] = {}
         """why records have no verdict -> how many"""
@@ -81,18 +92,21 @@ class Rows:
     def _take(self, entry: Entry) -> None:
         line, value, remark, order = entry
         if value is NOTHING:
-            self.remarks += [remark] if remark and remark.code in (ENDED_IN_EXCEPTIONS, SUSPECT, OVERWRITTEN) else []
+            self.remarks += [remark] if remark and remark.code in (*ASIDE, UNCLEAR_COMMA) else []
             return
         self.rows += 1
         if isinstance(value, RefusedError):
             self._refuse(value, line)
         elif isinstance(value, Count):
-            self._count(value)
+            self._count(value, line)
         else:
             self._row(line, value, order)
 
     def _row(self, line: int, value: object, order: int | None) -> None:
         identity = self.reader.identity
+        if of_sibling(value, identity):
+            self.rows -= 1
+            return
         number = self.taken if self.ordered else order_of(value, order, identity)
         if identity.episode.names and isinstance(value, dict):
             try:
@@ -118,9 +132,14 @@ class Rows:
         if known.get(record.index) is None:
             known[record.index] = record.verdict
 
-    def _count(self, counted: Count) -> None:
-        if self.counted is None or counted.episodes > self.counted.episodes:
-            self.counted = counted
+    def _count(self, counted: Count, line: int) -> None:
+        identity = self.reader.identity
+        if names_sibling(counted.environment, identity):
+            self.rows -= 1
+        elif identity.rules.named and not counted.environment:  # a total of several environments
+            self._refuse(RefusedError(ENVIRONMENT, "names_none", kind=ENVIRONMENT), line)
+        else:
+            self.counted.append(counted)
 
     def _refuse(self, refused: RefusedError, line: int) -> None:
         self.refused.setdefault(refused.reason, Refusals()).add(refused, line)
@@ -151,7 +170,7 @@ class Refusals:
         self.named = list(dict.fromkeys([*self.named, *other.named]))[:NAMES_MOST]
 
     def _take(self, count: int, why: Fact | None, line: int, file: str) -> None:
-        if not self.count:
+        if not self.count or (self.why and self.why.code in VAGUE and why and why.code not in VAGUE):
             self.why, self.line, self.file = why, line, file
         self.count += count
 

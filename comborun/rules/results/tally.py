@@ -19,6 +19,7 @@ from comborun.rules.results.fields import (
     UNREADABLE,
 )
 from comborun.rules.results.proposals import propose, proposed
+from comborun.rules.results.rates import not_settled, settled
 from comborun.rules.results.readers import SAMPLES
 from comborun.rules.results.repeats import why_repeated
 from comborun.rules.results.rows import Refusals, Rows
@@ -60,9 +61,13 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
     found, counts = _All(files, span[0]), Counts()
     planned, outside = within(found.verdicts, span)
     counts.ordered = any(rows.reader.copies > 1 for _, rows in files.rows)
-    totals = [rows.counted for _, rows in files.rows if rows.counted]
-    if totals and not found.verdicts:
-        planned, counts.ordered = _episodes_of(max(totals, key=lambda one: one.episodes), span), True
+    totals = [one for _, rows in files.rows for one in rows.counted]
+    if totals and not any(verdict is not None for verdict in found.verdicts.values()):
+        if counted := settled(totals, span[1]):
+            planned, outside, counts.ordered = _episodes_of(counted, span), [], True
+        else:
+            path = next(path for path, rows in files.rows if rows.counted)
+            found.refusals.setdefault(FORMAT, Refusals()).add(not_settled(totals, span[1]), 0, path)
     counts.take(planned)
     counts.rows = found.rows
     counts.marks = marked(planned, span)
@@ -71,10 +76,14 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
     for reason, number in ((OUTSIDE, len(outside)), (REPEATED, found.taken - len(found.verdicts))):
         if number:
             counts.refused[reason] = number
-    repeated = counts.refused.get(REPEATED, 0)
     differ: dict[str, Any] = {}
-    if repeated:
-        differ = why_repeated([(path, rows.kept) for path, rows in files.rows], identity, span)
+    if counts.refused.get(REPEATED, 0):
+        kept = [(path, rows.kept) for path, rows in files.rows]
+        words = next((rows.reader.identity for _, rows in files.rows if rows.kept), identity)
+        differ = why_repeated(kept, words, span)
+    if differ:  # which rows are an episode's is not decided
+        counts.take({})
+        counts.marks = ""
     said = [*_reasons(found, identity), *_of_episodes(counts, outside, span, differ)]
     torn = found.refusals.get(TORN)
     if over and torn:

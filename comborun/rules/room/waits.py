@@ -32,6 +32,7 @@ class WaitFor(Word):
     RETRY = "retry"
     SMOKE = "smoke"
     SERVER = "server"
+    ENVIRONMENT = "environment"
 
 
 PASSES = frozenset(
@@ -61,6 +62,10 @@ class Wait(Word):
         member.waits_for = waits_for
         return member
 
+    LATER_IN_PROCESS = "later_in_process", WaitFor.SLOT
+    """process: the one that runs it after others"""
+    AGAIN_IN_PROCESS = "again_in_process", WaitFor.RETRY
+    """process: the same of a session that has failed before"""
     TOKEN_TAKEN = "token_taken", WaitFor.TOKEN
     """token, session; run: of the session that has it, if it is another one"""
     GROUP_FULL_ON_HOST = "group_full_on_host", WaitFor.CAP
@@ -114,6 +119,8 @@ class Wait(Word):
     SMOKE_TEST_FIRST = "smoke_test_first", WaitFor.SMOKE
     SERVER_NOT_READY = "server_not_ready", WaitFor.SERVER
     """server"""
+    ENVIRONMENT_CLOSED = "environment_closed", WaitFor.ENVIRONMENT
+    """environment, failure"""
 
 
 _WAITS_FOR = {wait.value: wait.waits_for for wait in Wait}

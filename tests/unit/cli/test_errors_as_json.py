@@ -14,7 +14,7 @@ from comborun.cli import combo, guarded
     ("words", "code", "named"),
     [
         (["check", "bad.yaml", "--json"], "grid", "polcies"),
-        (["status", "--json", "nosuch"], "mistake", "no runs"),
+        (["status", "--json", "nosuch"], "unknown_run", "no runs"),
         (["check", "--json"], "usage", "GRID"),
     ],
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from comborun.cli.options import HostChoice
+from comborun.api.named import HostChoice
 
 REST = "policies: [p]\nenvironments: [e]\ncommand: run {policy} {environment} {episodes} {output_dir}\nepisodes: 1\n"
 RESULTS = "results: {files: '*.jsonl'}\n"

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from comborun.api.launching import start_run
+from comborun.api.named import GridChoice, HostChoice
 from comborun.cli import combo
-from comborun.cli.launch import start_run
-from comborun.cli.options import GridChoice, HostChoice
-from comborun.cli.terminal import INTERRUPTED, guarded
+from comborun.cli.terminal import INTERRUPTED, TERMINAL, guarded
 from comborun.remote.launching import LaunchRequest
 
-WHERE = HostChoice()
+WHERE = HostChoice(listener=TERMINAL)
 IN_A_DESTRUCTOR = """
 import os, signal, sys, time
 import comborun.__main__, comborun.cli
@@ -60,8 +60,8 @@ def test_a_launch_never_names_a_command_that_makes_another_run(
     }
     monkeypatch.setattr(GridChoice, "read", lambda _: SimpleNamespace(warnings=(), name="little", root="~", text=""))
     for name, value in steps.items():
-        monkeypatch.setattr(f"comborun.cli.launch.{name}", lambda *_, value=value: value)
-    monkeypatch.setattr("comborun.cli.launch.start" if there else "comborun.cli.launch.publish_run", interrupted)
+        monkeypatch.setattr(f"comborun.api.launching.{name}", lambda *_, value=value: value)
+    monkeypatch.setattr("comborun.api.launching.start" if there else "comborun.api.launching.publish_run", interrupted)
     with pytest.raises(KeyboardInterrupt):
         start_run(GridChoice(Path("grid.yaml")), WHERE, LaunchRequest(new=new))
     assert said in capsys.readouterr().err

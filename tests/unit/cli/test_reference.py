@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 import pytest
 
-from comborun.cli.options import HostChoice, offers
+from comborun.api.named import HostChoice
+from comborun.cli.options import offers
 from comborun.errors import HostError, UserError
 from comborun.grid.draft import keys_of, section_of
 from comborun.grid.keys.grid_file import GridFile

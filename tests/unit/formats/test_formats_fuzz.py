@@ -88,8 +88,7 @@ def counted(data: bytes, stream: BinaryIO, context: Context) -> dict[int, bool |
     rows.reader.over = True
     rows = rows.last()
     assert all(one.why and say(one.why) for one in rows.refused.values())
-    if rows.counted:
-        assert 0 <= rows.counted.successes <= rows.counted.episodes > 0
+    assert all(0 <= one.successes <= one.episodes > 0 for one in rows.counted)
     return None if rows.numbered.keys() & rows.episodes.keys() else {**rows.episodes, **rows.numbered}
 
 

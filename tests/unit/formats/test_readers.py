@@ -151,7 +151,7 @@ def test_of_a_history_only_rows_with_the_verdict_are_episodes() -> None:
     ("name", "kind"), [("lift.log", "log-rollout-stats"), ("PnPCounterToCab.json", "rollout-stats")]
 )
 def test_statistics_of_rollouts_are_a_count(name: str, kind: str) -> None:
-    found = read(kind, sample(f"robomimic/{name}")).counted
+    (found,) = read(kind, sample(f"robomimic/{name}")).counted
     assert found
     assert (found.successes, found.episodes, found.metrics["Return"]) == (7, 10, 0.7)
 

@@ -34,8 +34,8 @@ def warnings(text: str) -> str:
 
 @pytest.mark.parametrize("name", [*PLAN_TIME, *START_TIME, "policy.checkpoint"])
 def test_every_placeholder_that_exists_is_accepted(name: str) -> None:
-    launcher = "launcher: {processes: 2}\n" if name == "episodes_per_rank" else ""
-    assert parsed(FULL + launcher + f"command: run {{{name}}}\n").combos
+    needs = {"episodes_per_rank": "launcher: {processes: 2}\n", "environments": "together: environments\n"}
+    assert parsed(FULL + needs.get(name, "") + f"command: run {{{name}}}\n").combos
 
 
 def test_a_server_that_is_not_there_and_an_attribute_that_one_environment_lacks_are_refused() -> None:

@@ -114,7 +114,8 @@ def test_a_fragment_completes_a_grid(text: str) -> None:
     policies = "" if "policies:" in text else "policies: [flat, rough]\n"
     axes = policies + "environments: [grass, boulder, stairs]\n"
     seed = "" if "seed:" in text else "seed: 1\n"
-    command = "episodes: 1\ncommand: run {first_episode} {episodes} {seed} {output_dir}\n"
+    command = "command: run {first_episode} {episodes} {seed} {output_dir}\n"
+    command = "episodes: 1\n" + ("" if re.search("(?m)^command:", text) else command)
     assert parse_grid(axes + seed + command + text, Path("grid.yaml")).combos
 
 

@@ -13,7 +13,7 @@ from monitor_stage import NOW, Seen, a_busy_run, a_host, a_plan, a_session, a_vi
 from rich.console import Console
 
 from comborun.monitor.document import to_json
-from comborun.monitor.screen import LiveScreen, PlainScreen, StatusScreen, changes, open_screen, show_once
+from comborun.monitor.screen import PlainScreen, StatusScreen, changes, show_once
 from comborun.monitor.status import Link, RunStatus
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.facts import Fact
@@ -170,50 +170,12 @@ def output(console: Console) -> str:
 def play(screen: StatusScreen) -> None:
     for status in story():
         screen.show(status)
-    screen.close()
-
-
-@pytest.mark.parametrize(
-    ("console", "plain", "kind"),
-    [
-        (terminal(), False, LiveScreen),
-        (terminal(no_color=True), False, LiveScreen),
-        (terminal(), True, PlainScreen),
-        (terminal(force_terminal=False), False, PlainScreen),
-        (terminal(_environ={"TERM": "dumb"}), False, PlainScreen),
-    ],
-)
-def test_the_screen_fits_the_terminal(console: Console, plain: bool, kind: type) -> None:
-    assert isinstance(open_screen(console, plain=plain), kind)
 
 
 def test_plain_lines_are_not_broken_and_hold_no_escape_sequences() -> None:
     console = terminal(force_terminal=False, width=20)
-    play(open_screen(console))
+    play(PlainScreen(console))
     assert output(console) == (GOLDEN / "story-plain.txt").read_text()
-
-
-def test_a_live_screen_redraws_in_place_and_leaves_the_last_picture() -> None:
-    console = terminal()
-    screen = LiveScreen(console)
-    play(screen)
-    screen.close()
-    text = output(console)
-    assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1
-    assert re.search(r"\x1b\[1A", text)
-    assert "took 7 min 10 s" in text.rpartition("walkers-")[2]
-
-
-def test_a_picture_higher_than_the_terminal_is_cut_while_it_lives_and_whole_at_the_end() -> None:
-    view = a_view(a_plan([a_session("act", f"scene-{number:02}") for number in range(40)]))
-    console = terminal(height=20)
-    screen = LiveScreen(console)
-    screen.show(status_of(view, an_answer()))
-    alive = output(console)
-    screen.close()
-    assert alive.count("scene-") < 20
-    assert "more: " in alive
-    assert output(console)[len(alive) :].count("scene-") == 40
 
 
 def test_no_colour_keeps_the_table() -> None:

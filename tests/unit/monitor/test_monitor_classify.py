@@ -7,10 +7,15 @@ from dataclasses import replace
 import pytest
 from monitor_stage import BOOT, NOW, Seen, a_plan, a_session, a_view, an_answer, status_of
 
+from comborun.answers import data_of
 from comborun.model.codec import as_data
-from comborun.monitor.document import document
+from comborun.monitor.document import answer
 from comborun.monitor.screen import changes
 from comborun.monitor.status import RunStatus, SessionStatus
+from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.facts import Fact
+from comborun.rules.facts import data_of as facts_data
+from comborun.rules.results.counts import NO_EPISODE, NO_MATCH
 from comborun.rules.vocabulary import Life, Outcome
 
 SESSION = a_session("act", "grass")
@@ -61,6 +66,8 @@ def test_what_runs_shows_its_progress_and_its_times() -> None:
     ended = only(Seen("grass_act").ended(records=100, successes=91, ended=NOW - 40))
     assert (ended.done, ended.successes, ended.seconds) == (100, 91, 60)
     assert only(Seen("grass_act", log=None)).idle == 100, "without a log it is idle since its start"
+    assert only(Seen("grass_act", changed=NOW - 60, written=NOW - 2)).idle == 2, "its newest record counts, too"
+    assert only(Seen("grass_act", changed=NOW - 3, written=NOW - 90)).idle == 3
 
 
 def test_an_attempt_that_goes_on_adds_to_what_was_done_before_it() -> None:
@@ -108,7 +115,7 @@ def test_why_rows_do_not_count_stands_wherever_the_session_is_shown(seen: Seen) 
     status = run(seen)
     assert (status.sessions[0].done, status.sessions[0].successes, status.sessions[0].recorded) == (0, 0, 0)
     assert ROUGH in status.sessions[0].remark
-    assert document(status)["sessions"][0]["uncounted"] == ROUGH
+    assert data_of(answer(status))["sessions"][0]["uncounted"] == ROUGH
     assert ROUGH in "\n".join(changes(None, status))
 
 
@@ -200,7 +207,7 @@ def test_sessions_that_are_gone_together_are_one_event(
     assert (event.sessions if event else ()) == named
     assert not event or event.kind == ("restarted" if restarted else "vanished")
     assert all(not one.note for one in status.sessions if one.name in named), "it takes the place of their notes"
-    assert document(status)["host_event"] == as_data(event)
+    assert data_of(answer(status))["host_event"] == as_data(event)
 
 
 def test_a_log_tells_the_event_in_one_line_and_once() -> None:
@@ -214,3 +221,16 @@ def test_a_log_tells_the_event_in_one_line_and_once() -> None:
     anew = changes(after, of_many(gone("stairs"), gone("maze"), Seen("maze_act", 2), restarted=True))
     assert any(line.endswith("● maze_act: running, attempt 2") for line in anew)
     assert not [line for line in anew if "started again" in line]
+
+
+def test_no_reason_about_results_hides_the_error_that_ended_a_program() -> None:
+    log_says = facts_data([fact(Evidence.LOG_SAYS, said="KeyError: 'cup'")])
+    crash = {"code": 1, "class": "error", "ending": log_says}
+    nothing = facts_data([Fact(NO_EPISODE, files=["log.txt"], count=1)])
+    crashed = only(Seen("grass_act").ended("exited", "none", facts=nothing, **crash))
+    assert not crashed.reasons
+    partly = facts_data([Fact(NO_MATCH, patterns=["*.csv"], files=["a.txt"], count=1)])
+    other = only(Seen("grass_act").ended("exited", "none", facts=partly, **crash))
+    assert other.remark.index("KeyError") < other.remark.index("*.csv")
+    well = only(Seen("grass_act").ended("exited", "none", facts=nothing))
+    assert [one.code for one in well.reasons] == [NO_EPISODE]

@@ -135,7 +135,10 @@ def test_no_estimate_lies_in_the_past_and_the_run_ends_last(
 ) -> None:
     told = forecast([one(str(index), *row) for index, row in enumerate(rows)], slots, NOW)
     assert all(NOW <= end.earliest <= end.likeliest <= end.latest for end in told.ends.values())
-    assert told.run is None or told.run == tuple(max(level) for level in zip(*told.ends.values(), strict=True))
+    if told.run:
+        earliest, *last = (max(level) for level in zip(*told.ends.values(), strict=True))
+        assert [told.run.likeliest, told.run.latest] == last
+        assert earliest <= told.run.earliest <= told.run.likeliest
 
 
 def test_the_range_narrows_as_more_is_done_and_never_to_nothing() -> None:
@@ -143,3 +146,22 @@ def test_the_range_narrows_as_more_is_done_and_never_to_nothing() -> None:
     widths = [end.latest - end.earliest for end in ends]
     assert widths == sorted(widths, reverse=True)
     assert widths[-1] > 0
+
+
+def test_one_slow_session_of_500_does_not_widen_the_range_of_the_others() -> None:
+    past = [ended(f"p{at}", 4, 40.0 + at % 5) for at in range(492)]
+    coming = [running(f"c{at}", 0, 1.0, 4) for at in range(7)]
+    usual, told = (
+        forecast(sessions, 60, NOW).run for sessions in ([*past, *coming], [*past, ended("slow", 4, 4000.0), *coming])
+    )
+    assert usual
+    assert told
+    assert told.latest - told.earliest < 2 * (usual.latest - usual.earliest)
+
+
+def test_a_run_ends_no_sooner_than_its_slots_can_do_what_is_left() -> None:
+    """Sessions of very different paces: not all that come are quick ones."""
+    past = [ended(f"p{at}", 10, 100.0 if at % 2 else 1000.0) for at in range(20)]
+    told = forecast([*past, *(queued(f"q{at}", 10) for at in range(40))], 2, NOW).run
+    assert told
+    assert told.earliest - NOW > 0.8 * 40 * 550 / 2

@@ -21,9 +21,10 @@ from monitor_stage import (
     status_of,
 )
 
+from comborun.answers import data_of
 from comborun.model.judging import RetryRule
 from comborun.model.plan import Plan
-from comborun.monitor.document import document
+from comborun.monitor.document import answer
 from comborun.monitor.status import RunStatus
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact
@@ -91,7 +92,7 @@ def test_words_of_the_former_version_are_shown_as_they_are() -> None:
     waits = {"session": "grass_act", "reason": "gpu_memory", "until": None, "detail": "needs 4000 MiB"}
     header = ({"waiting": [waits], "hold": {"kind": "paused", "since": 5, "why": "by hand"}},)
     status = look(header=header)
-    data = document(status)
+    data = data_of(answer(status))
     assert data["hold"] == {"kind": "paused", "since": 5, "why": "by hand", "fact": None}
     assert data["sessions"][0]["waiting"] == {
         "for": "gpu_memory", "until": None, "detail": "needs 4000 MiB", "fact": None
@@ -140,7 +141,7 @@ def test_a_notice_that_the_users_command_did_not_take_is_told(code: int, timed_o
 def test_programs_get_all_of_it() -> None:
     failed = RUNNING.ended("gpu_memory", "none", code=1, peak_memory_kib=2048)
     header = (a_wait("grass_act", RETRY_1, NOW + 40), PAUSED, a_quarantine(0, "killed"))
-    data = document(look(failed, header=header))
+    data = data_of(answer(look(failed, header=header)))
     assert (data["hold"]["kind"], data["hold"]["fact"]) == ("paused", LUNCH.as_data())
     assert data["hold"]["why"] == LUNCH.text("words")
     assert data["quarantine"] == [{"gpu": 0, "failure": "killed", "since": 5.0}]

@@ -30,7 +30,7 @@ from structure import CHECKOUT
 
 from comborun.model.judging import RetryRule
 from comborun.model.plan import Limits
-from comborun.monitor import columns, document
+from comborun.monitor import columns
 from comborun.monitor.columns import COLUMNS, Column, Setting, bar, grid_lines
 from comborun.monitor.snapshot import HostUse, Space
 from comborun.monitor.status import Link, Outage, RunStatus, SessionStatus
@@ -237,18 +237,12 @@ def test_every_column_has_its_line_in_the_documents() -> None:
     assert [line for line in grid_lines() if line not in lines] == []
 
 
-def test_one_row_makes_a_column_with_its_key_in_json(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_row_makes_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
     def cell(session: SessionStatus, _: Setting) -> Text:
         return Text(str(session.latest.log_size or ""))
 
-    row = Column(
-        "log", "the size of its log", cell, {"latest.log_size": "log_bytes"}, lambda one: one.latest.log_size, 15
-    )
-    for module in (columns, document):
-        monkeypatch.setattr(module, "COLUMNS", (*COLUMNS[:-1], row, COLUMNS[-1]))
+    row = Column("log", "the size of its log", cell, lambda one: one.latest.log_size, 15)
+    monkeypatch.setattr(columns, "COLUMNS", (*COLUMNS[:-1], row, COLUMNS[-1]))
     status = busy()
     assert ["log" in picture(status, width).split() for width in (200, 40)] == [True, False]
     assert str(status.sessions[0].latest.log_size) in picture(status, 200)
-    shown = [one["log_bytes"] for one in document.document(status)["sessions"]]
-    assert shown == [one.latest.log_size for one in status.sessions]
-    assert any(shown)

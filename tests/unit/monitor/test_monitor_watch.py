@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from box import until
@@ -27,7 +28,8 @@ from comborun.errors import HostError, UserError
 from comborun.monitor.observe import RunView
 from comborun.monitor.screen import StatusScreen
 from comborun.monitor.status import Link, RunStatus
-from comborun.monitor.watch import Settings, Source, due, once, until_answered, watch
+from comborun.monitor.watch import Clock, Settings, Source, due, once, until_answered
+from comborun.monitor.watcher import Watcher, watch
 from comborun.remote import program
 from comborun.remote.transport import Completed
 from comborun.rules.facts import Fact
@@ -45,26 +47,19 @@ CUT = HostError("gpu-box does not answer\nconnect timed out", "is it up?")
 class Pictures(StatusScreen):
     """A screen that keeps what it was shown."""
 
-    ticking: bool = False
     seen: list[RunStatus] = field(default_factory=list)
-    closed: int = 0
 
     def show(self, status: RunStatus) -> None:
-        assert not self.closed
         self.seen.append(status)
-
-    def close(self) -> None:
-        self.closed += 1
 
 
 def play(
     *answers: bytes | Completed | BaseException,
     view: RunView = VIEW,
     interval: float = 60.0,
-    ticking: bool = False,
     heed: Callable[[RunStatus], str] | None = None,
 ) -> tuple[RunStatus, Pictures, HandClock]:
-    screen, clock, settings = Pictures(ticking), HandClock(), Settings(interval, chance=lambda: 1.0)
+    screen, clock, settings = Pictures(), HandClock(), Settings(interval, chance=lambda: 1.0)
     return watch(Source(StagedHost(answers), view), screen, clock, settings, heed), screen, clock
 
 
@@ -99,12 +94,69 @@ def test_a_lost_link_says_since_when() -> None:
     assert [shown.link.lasting for shown in (down, still)] == [0, 2]
 
 
-def test_time_is_shown_passing_between_two_looks_and_only_an_age_grows_while_the_host_is_away() -> None:
-    _, screen, clock = play(GOES_ON, CUT, HAS_ENDED, interval=2.0, ticking=True)
-    assert [shown.sessions[0].idle for shown in screen.seen] == [3, 4, 3, 3, None]
-    away = [shown for shown in screen.seen if not shown.link.reachable]
-    assert [shown.link.last_seen for shown in away] == [2, 3]
-    assert clock.passed == 4
+def test_views_see_time_pass_between_two_looks_and_only_an_age_grows_while_the_host_is_away() -> None:
+    clock, source = HandClock(), Source(StagedHost([GOES_ON, CUT, HAS_ENDED]), VIEW)
+    watcher = Watcher(source, clock, Settings(4.0, chance=lambda: 1.0))
+    idle, ages = [], []
+
+    def look() -> None:
+        for _ in range(2):
+            idle.append(watcher.status().sessions[0].idle)
+            ages.append(watcher.link().last_seen)
+            clock.passed += 1
+
+    watcher.subscribe(look)
+    watcher.run()
+    assert idle == [3, 4, 3, 3, None, None, None, None]
+    assert ages == [0, 1, 6, 7, 0, 1, 2, 3]
+
+
+def test_each_view_learns_what_has_changed_since_it_last_looked() -> None:
+    failed = an_answer(RUNNING.ended("exited", "none", code=1), now=NOW + 60)
+    again = an_answer(RUNNING.ended("exited", "none", code=1), Seen("grass_act", attempt=2), now=NOW + 70)
+    watcher = Watcher(Source(StagedHost([GOES_ON, failed, again, HAS_ENDED]), VIEW), HandClock(), Settings(60))
+    numbers = []
+    watcher.subscribe(lambda: numbers.append(watcher.look.number))
+    watcher.run()
+    assert [(one.before, one.after, one.attempt) for one in watcher.changes(0)][:2] == [
+        ("running", "failed", 1),
+        ("failed", "running", 2),
+    ]
+    assert [one.after for one in watcher.changes(numbers[1])] == [one.after for one in watcher.changes(0)][1:]
+    assert not watcher.changes(watcher.look.number)
+
+
+def test_a_view_in_another_thread_waits_for_the_next_look_and_may_want_it_at_once() -> None:
+    host = StagedHost([GOES_ON, GOES_ON, HAS_ENDED])
+    watcher = Watcher(Source(host, VIEW), Clock(), Settings(600))
+    watcher.start()
+    first = watcher.wait(after=0, seconds=20)
+    assert (first.number, first.status.sessions[0].life) == (1, Life.RUNNING)
+    assert watcher.order(lambda source: source.view.id) == VIEW.id
+    second = watcher.wait(after=1, seconds=20)
+    assert second.number == 2
+    watcher.refresh()
+    until(lambda: watcher.look.over, "the watcher sees the end")
+    assert watcher.look.status.finished
+    assert len(host.asked) == 3
+
+
+def test_a_look_that_waits_for_its_answer_says_so_before_it_fails() -> None:
+    class Slow(StagedHost):
+        def run(self, *words: Any, **how: Any) -> Completed:
+            if self.asked:
+                until(lambda: watcher.link().silent, "it says that no answer comes")
+                silent.append(watcher.link())
+            return super().run(*words, **how)
+
+    silent: list[Link] = []
+    watcher = Watcher(Source(Slow([GOES_ON, HAS_ENDED]), VIEW), Clock(), Settings(0.2))
+    told = []
+    watcher.subscribe(lambda: told.append(watcher.link().silent))
+    watcher.run()
+    assert silent[0].reachable
+    assert max(told) >= 3
+    assert watcher.link().silent == 0
 
 
 LAUNCHED = an_answer(dispatcher=4242)
@@ -133,8 +185,8 @@ def test_an_outage_in_any_phase_changes_no_session_and_is_over_by_itself(phase: 
         assert (shown.sessions, shown.after, shown.done) == (before.sessions, before.after, before.done)
         assert shown.link.since == during[0].link.since
     assert (after.sessions, after.link.reachable) == (before.sessions, True)
-    assert end is status
-    assert (status.finished, screen.closed) == (True, 1)
+    assert end == status
+    assert status.finished
 
 
 def test_it_looks_often_just_after_a_launch_and_when_an_end_is_near() -> None:
@@ -243,21 +295,6 @@ def test_what_heed_can_not_ask_of_a_host_that_is_there_does_not_make_the_looks_a
     _, screen, clock = play(*[GOES_ON] * 4, HAS_ENDED, heed=refused)
     assert len(screen.seen) == 5
     assert clock.passed == 120
-
-
-def test_the_time_goes_on_in_a_table_while_a_fetch_takes_seconds_and_stops_with_it() -> None:
-    shown = []
-
-    def slow(_: RunStatus) -> str:
-        until(lambda: len(screens[0].seen) >= 3, "it was drawn twice more")
-        shown.append(len(screens[0].seen))
-        return ""
-
-    screens = [Pictures(ticking=True)]
-    source, settings = Source(StagedHost([GOES_ON, HAS_ENDED]), VIEW), Settings(2.0, chance=lambda: 1.0)
-    watch(source, screens[0], HandClock(), settings, lambda seen: "" if seen.finished else slow(seen))
-    assert shown[0] >= 3
-    assert [one.finished for one in screens[0].seen][-1]
 
 
 def test_a_retry_that_is_about_to_start_is_due_and_one_that_is_late_is_not() -> None:

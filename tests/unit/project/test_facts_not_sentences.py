@@ -31,7 +31,7 @@ SEARCHES = {"search", "match", "fullmatch", "findall", "finditer", "split", "sub
 
 SHOWN = {
     "comborun/errors.py:headline",
-    "monitor/listing.py:state",
+    "monitor/fleet.py:state",
 }
 """places that only cut a text to one line, to show it"""
 

@@ -10,7 +10,7 @@ import pytest
 
 from comborun.errors import HostError
 from comborun.remote.ssh.config import Address, SshTarget, target
-from comborun.remote.ssh.keys import fingerprint, keys_of, verify
+from comborun.remote.ssh.known_hosts import fingerprint, keys_of, verify
 
 
 def blob_of(kind: str, filling: bytes) -> bytes:

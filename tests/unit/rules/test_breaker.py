@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from comborun.rules.endings.breaker import Breaker, quarantined, too_many
+from comborun.rules.endings.breaker import Breaker, closed, quarantined, too_many
 from comborun.rules.endings.failures import HOST
 
 
@@ -64,6 +64,33 @@ def test_rows_outlive_their_dispatcher_and_what_is_no_row_is_passed_over() -> No
     assert trips(after, "stalled", 0) == [("0", "stalled", 3)]
     again = [(one.gpu, one.failure, one.since) for one in quarantined(after.quarantined("9.5"))]
     assert again == [("7", "lost", "3.5"), ("0", "stalled", "9.5")]
+
+
+def test_a_streak_of_one_environment_closes_it_while_others_make_progress() -> None:
+    breaker = Breaker(3)
+    streaks = [breaker.record("gpu_memory", (0,), "push", lambda: True) for _ in range(3)]
+    assert streaks == [{}, {}, {}]
+    assert (breaker.closed, breaker.quarantine, breaker.counts) == ({"push": "gpu_memory"}, {}, {})
+    assert breaker.record("gpu_memory", (0,), "push", lambda: True) == {}, "the last of its running ones count no more"
+    known = Breaker(3, breaker.rows(), breaker.quarantined("9.5"))
+    assert known.closed == {"push": "gpu_memory"}
+    assert [(one.environment, one.since) for one in closed(known.quarantined("12"))] == [("push", "9.5")]
+    assert quarantined(known.quarantined("12")) == []
+
+
+@pytest.mark.parametrize(
+    ("environments", "others"), [(("push", "push", "pour"), True), (("push",) * 3, False), (("",) * 3, True)]
+)
+def test_failures_of_several_environments_or_without_others_are_the_hosts(
+    environments: tuple[str, ...], others: bool
+) -> None:
+    breaker = Breaker(3)
+    streaks = []
+    for environment in environments:  # a dispatcher that was killed in between knows the same
+        breaker = Breaker(3, breaker.rows())
+        streaks.append(breaker.record("launch_failed", (), environment, lambda: others))
+    assert streaks == [{}, {}, {HOST: 3}]
+    assert not breaker.closed
 
 
 def test_each_line_of_its_state_is_a_record() -> None:

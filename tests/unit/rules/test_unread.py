@@ -43,7 +43,12 @@ def test_a_log_that_tells_of_episodes_comes_with_the_pattern_that_finds_them(tmp
         ("[trial #0] done, success=True", "[trial #1] done, success=False"),
         ("Episode 0: return=12.5 -> solved", "Episode 1: return=3 -> not solved"),
         ("Episode 0: success (12 s)", "Episode 1: fail"),
+        ("[1/2] robot A success: True", "[2/2] robot B success: False"),
+        ("(1/2) solved", "(2/2) timeout"),
         ("success: True", "success: False"),
+        ("\x1b[92mSuccess!\x1b[0m", "\x1b[91mFail!\x1b[0m"),
+        ("lift | Success rate: 1/1 => 100%", "lift | Success rate: 1/2 => 50%"),
+        ("Task 0: 1/1 successes", "Task 1: 0/1 successes"),
         ("episode 0 | steps 12 | return -3.5", "episode 1 | steps 9 | return 12"),
     ]
     assert len(LOG_PATTERNS) == len(logs)
@@ -75,7 +80,7 @@ def test_files_that_hold_no_episode_are_named_only_where_results_are_written_so(
         ({}, "it wrote no file below {output_dir}"),
         (
             {"out.json": '[{"episode": 0}, {"episode": 1}]', "b/data.txt": "hello\n"},
-            "no file matches *.jsonl: it wrote out.json (and 1 more)",
+            "out.json: all 2 rows without a verdict: no field 'success'; the pattern takes *.jsonl",
         ),
         ({"data.txt": "hello\n"}, "no file matches *.jsonl: it wrote data.txt"),
         ({"r.jsonl": "", "data.txt": "hello\n"}, "no episode is in r.jsonl"),

@@ -65,6 +65,7 @@ FACTS = (
     fact(Evidence.CANCELLED, before="beginning"),
     fact(Evidence.CANCELLED, before="another_attempt"),
     fact(Evidence.DECIDED),
+    fact(Evidence.ENDED_WITH, sessions=["stairs_flat"]),
     fact(Evidence.KILLED_FOR_MEMORY, where="group", count=1, available_kib=1024),
     fact(Evidence.KILLED_FOR_MEMORY, where="machine", count=2),
     fact(Evidence.OUTPUT_DISK_FULL, free_kib=12),

@@ -127,6 +127,8 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     "quarantine_advice": [
         {"run": "RUN", "quarantine": {"code": "gpus_in_quarantine", "gpus": [1], "failures": ["killed"]}}
     ],
+    "environments_closed": [{"environments": ["push", "pour"], "failures": ["killed", "killed"]}],
+    "environments_are_closed": [{"environments": ["push"], "failures": ["gpu_memory"]}],
     "gpus_in_quarantine": [{"gpus": [1, 2], "failures": ["gpu_fault", "gpu_fault"]}],
     "notices_fail": [
         {"run": "RUN", "exit_code": 127, "ago_s": 120},
@@ -217,6 +219,7 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     "peak_memory": [{"bytes": 3 << 30}],
     "starts_left": [{**SPENT, "left": 2, "held": True}, {**SPENT, "left": 1, "renewed": True}],
     "no_start_left": [{**SPENT, "retries": 0}, {**SPENT, "retries": 1}, {**SPENT, "made": 3, "retries": 2}],
+    "mend_failure": [{"failure": "gpu_memory"}, {"failure": "a_class_of_a_later_version"}],
     "after_ended": [{"seconds": 600, "how": [{"code": "command_ended", **CRASHED}]}],
     "server_state": [
         {"state": "loading", "since_s": 200},

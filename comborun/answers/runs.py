@@ -1,0 +1,613 @@
+"""Answers about a run. Times are seconds since 1970 on the host's clock, sizes are bytes, GPU memory is in MiB."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from comborun.answers import Untrusted, UntrustedFacts, UntrustedLines
+from comborun.rules.facts import Fact
+from comborun.rules.room.capacity import Card
+from comborun.rules.vocabulary import Life, Outcome
+
+# Status
+
+
+@dataclass(frozen=True)
+class Space:
+    total: int
+    free: int
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Why nothing new starts."""
+
+    kind: str
+    """paused or draining by a person, halted by comborun"""
+    since: float | None
+    why: Untrusted
+    fact: Fact | None = None
+
+
+@dataclass(frozen=True)
+class ClosedGpu:
+    gpu: int
+    failure: str
+    since: float | None
+
+
+@dataclass(frozen=True)
+class ClosedEnvironment:
+    """An environment that gets no new sessions, though others go on."""
+
+    environment: str
+    failure: str
+    since: float | None
+
+
+@dataclass(frozen=True)
+class Server:
+    """A model server."""
+
+    name: str
+    state: str
+    attempt: int
+    since: float | None
+    gpus: tuple[int, ...]
+    port: int | None
+    cause: str | None
+    """how its latest attempt ended"""
+    ending: UntrustedFacts
+    why: Untrusted | None
+    waits: Untrusted | None
+    """what it waits for"""
+    fact: Fact | None
+
+
+@dataclass(frozen=True)
+class Slurm:
+    answered: bool
+    last_answer: float | None
+    complaint: Untrusted | None
+
+
+@dataclass(frozen=True)
+class HostEvent:
+    """Something that ended many sessions at once."""
+
+    kind: str
+    """restarted, or vanished"""
+    last_sign: float | None
+    sessions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task of a Slurm array."""
+
+    job: str
+    attempt: int
+    state: str
+    reason: Untrusted | None
+    node: str | None
+    start: float | None
+    """expected, if Slurm gives it"""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    until: float | None
+    """the next try; null: after an event"""
+    fact: Fact | None
+    for_: str
+    """the code of what is waited for"""
+    detail: Untrusted
+
+
+@dataclass(frozen=True)
+class Session:
+    policy: str
+    environment: str
+    extra: bool
+    """a smoke test, or dropped by a changed grid: its episodes are not planned"""
+    started: float | None
+    seconds: float | None
+    """run time of its latest attempt so far"""
+    failure: str | None
+    """the class of its latest attempt's failure"""
+    stalled_since: float | None
+    part: str | None
+    """its difference from other sessions of its combo: smoke, superseded, or its range"""
+    window: str | None
+    uncounted: Untrusted | None
+    """why rows of its result files don't count"""
+    state: Life
+    outcome: Outcome | None
+    """null until it has ended"""
+    name: str
+    episodes_done: int | None
+    episodes_planned: int
+    unit: Literal["episode", "step"]
+    successes: int | None
+    episodes_recorded: int | None
+    """episodes with a verdict"""
+    idle_seconds: float | None
+    """since its log last grew; null unless it is alive"""
+    silent: bool
+    """whether its program is known to print nothing for long"""
+    estimated_end: float | None
+    estimated_end_range: tuple[float, float] | None
+    attempt: int
+    """the number of its latest attempt; 0: none"""
+    node: str | None
+    gpus: tuple[int, ...]
+    last_line: Untrusted
+    """the last line of its log"""
+    note: Untrusted
+    """how it ended, or what is wrong"""
+    progressed: float | None
+    """when its progress was last seen to grow"""
+    peak_memory: int | None
+    task: Task | None
+    facts: UntrustedFacts
+    waiting: Waiting | None
+    """set if it waits for more than its turn"""
+    ending: UntrustedFacts
+    """the evidence of how its latest attempt ended"""
+
+
+@dataclass(frozen=True)
+class Status:
+    """A run at one moment."""
+
+    schema: int
+    run: str
+    grid: str
+    host: str
+    directory: str
+    reachable: bool
+    unreachable_since: float | None
+    complaint: Untrusted | None
+    last_seen_seconds: float | None
+    hold: Hold | None
+    finished: bool
+    stopped: bool
+    quarantine: tuple[ClosedGpu, ...]
+    closed: tuple[ClosedEnvironment, ...]
+    dispatcher: int | None
+    """the pid of what starts sessions; null if it is gone"""
+    slots: int | None
+    servers: tuple[Server, ...]
+    slurm: Slurm | None
+    load: float | None
+    cpus: int | None
+    memory: Space | None
+    disk: Space | None
+    gpus: tuple[Card, ...]
+    now: float | None
+    started: float | None
+    seconds: float | None
+    successes: int
+    host_event: HostEvent | None
+    estimated_end: float | None
+    estimated_end_range: tuple[float, float] | None
+    episodes_done: int
+    episodes_recorded: int
+    episodes_planned: int
+    counts: Mapping[str, int]
+    """state or outcome -> number of planned sessions"""
+    smoke: Mapping[str, int]
+    """the same for the smoke test"""
+    sessions: tuple[Session, ...]
+    after: Session | None
+    multiplexer: str | None
+    undecided: str | None
+    """why `stop_early` can't decide"""
+    hint: Untrusted | None
+    """what to do, for example if nothing starts any more"""
+    unheard: Untrusted | None
+    """set if the latest notice could not be sent"""
+    facts: UntrustedFacts
+    record: Literal["status"] = "status"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        from comborun.answers.page import page_of
+
+        return page_of(self)
+
+
+# Launch and steer
+
+
+@dataclass(frozen=True)
+class LaunchHold:
+    kind: str
+    why: Untrusted
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What a launch did."""
+
+    run: str
+    host: str
+    directory: str
+    state: str
+    """new, resumed or finished"""
+    hold: LaunchHold | None
+    """a person's hold, because of which nothing was started"""
+    sessions: tuple[str, ...]
+    shipped: tuple[str, ...]
+    replaced: UntrustedLines
+    waits: Untrusted | None
+    """what the first session waits for; null if one has begun, or it is unknown"""
+    fact: Fact | None
+    engine: str
+    submitted: UntrustedLines
+    changes: tuple[str, ...]
+    lacks: str | None
+    """the missing work of a finished run"""
+    failed: tuple[str, ...]
+    """sessions that failed at once"""
+    smoke: bool | None
+    """whether the smoke test passed; null without one, and in the `launch` record, which comes before it"""
+    record: Literal["launch", "smoke"] = "launch"
+
+
+@dataclass(frozen=True)
+class PlannedStop:
+    """What a stop would end."""
+
+    run: str
+    host: str
+    sessions: tuple[str, ...]
+    """empty: the whole run"""
+    running: tuple[str, ...]
+    queued: int
+    others: tuple[str, ...]
+    """if nothing runs: other runs of its grid that go on"""
+    lines: UntrustedLines
+    facts: UntrustedFacts
+    error: Untrusted | None
+    """why the fields above are unknown"""
+
+
+@dataclass(frozen=True)
+class Stopped:
+    run: str
+    sessions: tuple[str, ...]
+    clean: bool
+    """whether nothing of them is left"""
+    lines: UntrustedLines
+
+
+@dataclass(frozen=True)
+class Steered:
+    """What an order (retry, slots, pause, drain, notify) did."""
+
+    run: str
+    done: bool
+    lines: UntrustedLines
+    note: Untrusted | None
+
+
+@dataclass(frozen=True)
+class AddedSession:
+    policy: str
+    environment: str
+    first: int
+    count: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Futile:
+    """Missing episodes that another attempt would not bring."""
+
+    session: str
+    episodes: str
+    why: Untrusted
+    fact: Fact
+
+
+@dataclass(frozen=True)
+class Resumed:
+    run: str
+    done: bool
+    """whether it was done, and not only shown"""
+    lifted: bool
+    """whether a hold, a stop or a closed GPU was lifted"""
+    environment: Fact | None
+    again: tuple[str, ...]
+    """sessions that get another attempt"""
+    repeated: Mapping[str, int]
+    """session -> recorded episodes that run again"""
+    added: tuple[AddedSession, ...]
+    futile: tuple[Futile, ...]
+    going_on: tuple[str, ...]
+
+
+# Look
+
+
+@dataclass(frozen=True)
+class NextCommand:
+    command: str
+    does: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    run: str
+    session: str
+    policy: str
+    """empty for a model server and for `after`, and so is the environment"""
+    environment: str
+    state: str
+    outcome: str | None
+    attempt: int
+    reasons: UntrustedLines
+    """the most important first"""
+    commands: tuple[NextCommand, ...]
+    """what to do next"""
+    last_lines: UntrustedLines
+    """the end of its log"""
+    facts: UntrustedFacts
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Sessions that went wrong for the same cause."""
+
+    failure: str | None
+    """the class of the failure; null for sessions that stalled or were stopped"""
+    sessions: tuple[str, ...]
+    cause: Untrusted
+    next: str
+    """what to do"""
+    facts: UntrustedFacts
+    commands: tuple[NextCommand, ...]
+
+
+@dataclass(frozen=True)
+class Causes:
+    """What went wrong in a run, the causes of most sessions first."""
+
+    run: str
+    advice: UntrustedLines
+    """what to do about the run as a whole"""
+    causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True)
+class Log:
+    """A piece of a log."""
+
+    session: str
+    attempt: int
+    """0: it has not begun"""
+    ended: bool
+    untrusted_text: Untrusted
+    """what the program printed, without control characters"""
+    record: Literal["log"] = "log"
+
+
+@dataclass(frozen=True)
+class Window:
+    """How to look at a session's window from here."""
+
+    session: str
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GpuUser:
+    """A process on a GPU of a host."""
+
+    gpu: int
+    owner: str
+    program: Untrusted
+    mib: int
+    run: str
+    """the run of whose session it is; empty for others"""
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    host: str
+    run: str
+    grid: str
+    canary: bool
+    """whether it is a recheck"""
+    directory: str
+    finished: bool
+    counts: Mapping[str, int]
+    smoke: Mapping[str, int]
+    started: float
+    seconds: float | None
+    reachable: bool
+    complaint: Untrusted | None
+    """why its host does not answer"""
+    last_seen_seconds: float | None
+    stopped: bool
+    hold: Hold | None
+    episodes_done: int | None
+    episodes_planned: int | None
+    estimated_end: float | None
+    """on this machine's clock"""
+    estimated_end_range: tuple[float, float] | None
+    gpus: tuple[int, ...]
+    """that its sessions have now"""
+    gpu_users: tuple[GpuUser, ...]
+
+
+@dataclass(frozen=True)
+class AllRuns:
+    """The runs on all hosts at one moment."""
+
+    runs: tuple[ListedRun, ...]
+    record: Literal["runs"] = "runs"
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    host: str
+    removed: tuple[str, ...]
+    stays: Mapping[str, str]
+    """run -> why"""
+    bytes: int
+    """of those that are removed"""
+    done: bool
+    """False with --dry-run: they would be removed"""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition of `--gate`."""
+
+    condition: str
+    holds: bool
+    """whether it is shown"""
+    value: float | None
+    """the difference of two rates, or a rate"""
+    p: float | None
+    """two-sided, adjusted over all conditions"""
+    why: str = ""
+    """why it could not be tested"""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Where a report is."""
+
+    run: str
+    report: str
+    """its folder on this machine"""
+    files: tuple[str, ...]
+    gates: tuple[Condition, ...] = ()
+    record: Literal["report"] = "report"
+
+
+@dataclass(frozen=True)
+class Side:
+    successes: int
+    n: int
+
+
+@dataclass(frozen=True)
+class ComparedCombo:
+    """Episodes of a combo in two runs. The difference is the second run's rate minus the first's."""
+
+    policy: str
+    environment: str
+    before: Side
+    after: Side
+    difference: float
+    interval: tuple[float, float]
+    p: float | None
+    p_holm: float | None
+    decided: bool
+    paired: bool
+    pairing: str | None
+    test: str
+    only_completed: bool = False
+    """decided among completed episodes, and not if the others count against it"""
+    unknown: tuple[int, int] = (0, 0)
+    """episodes without a verdict of the second run and of the first"""
+
+
+@dataclass(frozen=True)
+class RecheckedCombo:
+    policy: str
+    environment: str
+    compared: int
+    verdicts: tuple[int, ...]
+    """episodes with another verdict"""
+    starts: tuple[int, ...]
+    seeds: tuple[int, ...]
+    starts_compared: int
+
+
+@dataclass(frozen=True)
+class Rechecked:
+    run: str
+    canary: str
+    """the run that repeated the episodes"""
+    combos: tuple[RecheckedCombo, ...]
+    rejected: int
+
+
+@dataclass(frozen=True)
+class DataNote:
+    where: Untrusted
+    what: Untrusted
+
+
+@dataclass(frozen=True)
+class Comparison:
+    report: str
+    schema: int
+    before: str
+    after: str
+    comparisons: tuple[ComparedCombo, ...]
+    sentences: UntrustedLines
+    notes: UntrustedLines
+    answer: Untrusted = ""
+    """in one sentence"""
+    findings: tuple[DataNote, ...] = ()
+    """of the data of both runs"""
+
+
+@dataclass(frozen=True)
+class ComparedEnvironment:
+    """Two policies in one environment. The difference is the rate of `a` minus that of `b`."""
+
+    environment: str
+    successes_a: int
+    n_a: int
+    successes_b: int
+    n_b: int
+    difference: float
+    interval: tuple[float, float]
+    """95 %, of this comparison alone"""
+    test: str
+    p: float
+    p_holm: float
+    """adjusted over all comparisons of the run's report"""
+    better: str | None
+    """the policy that is better, if that is decided"""
+    paired: bool
+    facts: UntrustedFacts
+    """what limits the comparison"""
+
+
+@dataclass(frozen=True)
+class ComparedOverall:
+    """Two policies over all environments that both have, each with the same weight."""
+
+    environments: int
+    mean_a: float
+    mean_b: float
+    difference: float
+    interval: tuple[float, float]
+    p: float
+    p_holm: float
+    better: str | None
+    facts: UntrustedFacts
+
+
+@dataclass(frozen=True)
+class ComparedPolicies:
+    """What the report of a run says of two of its policies."""
+
+    run: str
+    a: str
+    b: str
+    finished: bool
+    """whether all planned episodes are there"""
+    overall: ComparedOverall | None
+    """null with one environment in common, or if the data chose the number of episodes"""
+    environments: tuple[ComparedEnvironment, ...]

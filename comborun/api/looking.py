@@ -1,0 +1,64 @@
+"""Logs of sessions, and why they are as they are."""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from comborun.answers import runs
+from comborun.monitor.addressing import sessions_of
+from comborun.monitor.causes import RunCauses, run_causes
+from comborun.monitor.classify import classify
+from comborun.monitor.explain import MOST_LINES, Explanation, explain, explain_server, server_names
+from comborun.monitor.observe import History
+from comborun.monitor.watch import once
+from comborun.remote.logs import LogPosition, end_of_log, follow
+from comborun.rules.names import SERVERS, RunLayout
+from comborun.text import harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from comborun.api.named import Target
+    from comborun.remote.logs import LogPiece
+
+
+def explanations(target: Target, words: Sequence[str]) -> list[Explanation]:
+    """Of the sessions and model servers that the words name."""
+    source, layout, found = target.source(), RunLayout(target.directory), list[Explanation]()
+    view, history = source.view, source.fold(History())
+    status = classify(view, history)
+    for session in sessions_of(source, words, target.listener.note, guess=True):
+        if session in server_names(view.plan):
+            one = explain_server(view, status, session)
+            log = layout.attempt(SERVERS + session, one.attempt).log if one.attempt else ""
+        else:
+            one, attempts = explain(view, history, status, session), history.of(session)
+            log = layout.attempt(session, one.attempt).log if attempts and attempts[-1].log_size else ""
+        found.append(one.with_log(end_of_log(target.transport, PurePosixPath(log), 2 * MOST_LINES)) if log else one)
+    return found
+
+
+def causes_of(target: Target) -> RunCauses:
+    """What went wrong in a run, equal causes together."""
+    return run_causes(once(target.source()))
+
+
+def logs(target: Target, words: Sequence[str], lines: int, *, on: bool = False) -> Iterator[runs.Log]:
+    """The ends of logs, and with `on` what follows."""
+    source = target.source()
+    names = sessions_of(source, words, target.listener.note, guess=True) if words else source.view.sessions
+    return log_records(follow(target.transport, target.directory, [LogPosition(name) for name in names], lines, on=on))
+
+
+def log_records(pieces: Iterator[LogPiece]) -> Iterator[runs.Log]:
+    """Pieces of logs as text. Those without text are left out, unless they tell of an end."""
+    decoders: dict[str, codecs.IncrementalDecoder] = {}
+    ended: dict[str, bool] = {}
+    for log, data in pieces:
+        decoder = decoders.setdefault(log.session, codecs.getincrementaldecoder("utf-8")("replace"))
+        text = harmless(decoder.decode(data, final=log.ended), keep="\n\r\t")
+        if text or (log.ended and not ended.get(log.session)):
+            yield runs.Log(log.session, log.attempt, log.ended, text)
+        ended[log.session] = log.ended

@@ -1,0 +1,239 @@
+"""What a user names: a grid file with its settings, a host, a run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from comborun.api.listener import QUIET, Listener
+from comborun.errors import HostError
+from comborun.remote.runs import (
+    GpuUser,
+    Run,
+    age_of_copy,
+    bring_records,
+    changed_since,
+    choose_run,
+    copy_of,
+    host_of,
+    list_runs,
+    look_at_host,
+    remembered,
+)
+from comborun.remote.transport import LOCAL, LocalTransport
+from comborun.rules.names import DEFAULT_ROOT, RUN
+from comborun.text import clean, harmless, shortened
+from comborun.words.times import brief
+
+if TYPE_CHECKING:
+    from comborun.grid import Grid
+    from comborun.monitor.watch import Source
+    from comborun.remote.fetch import FetchOptions
+    from comborun.remote.mirror import Skipped
+    from comborun.remote.ssh.shell import ShellTransport
+    from comborun.remote.transport import Transport
+
+    Copy = tuple[Path, tuple[Skipped, ...]]
+    """where the records of a run are on this machine, and what could not be brought here"""
+
+_PLACE = re.compile(r"""^["']?(name|host|root)\b""", re.MULTILINE)
+_PLAIN = re.compile(
+    r"^(name|host|root): +(?!(?i:~|null|true|false) *$)([A-Za-z~/][\w@./~-]*)(?: +#.*| *)$", re.MULTILINE | re.ASCII
+)
+
+
+class GridChoice(NamedTuple):
+    """A grid file, and values of the command line that replace some of its values."""
+
+    path: Path
+    given: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """The grid and its options, to be typed again."""
+        return f"{self.path}{self.options}"
+
+    @property
+    def options(self) -> str:
+        return "".join(f" --set {shlex.quote(setting)}" for setting in self.given)
+
+    def read(self) -> Grid:
+        """The grid. Raises UserError with all of its mistakes."""
+        from comborun.remote.grids import read_grid
+
+        return read_grid(self.path, self.given)
+
+
+class Target(NamedTuple):
+    """A run, and the way to its host."""
+
+    transport: Transport
+    run: str
+    directory: str
+    options: str = ""
+    """options with which a later command finds the host"""
+    away: HostError | None = None
+    """set if the host does not answer: then only the copy on this machine can be used"""
+    listener: Listener = QUIET
+
+    def source(self) -> Source:
+        from comborun.monitor.observe import load_run
+        from comborun.monitor.watch import Source
+
+        return Source(self.transport, load_run(self.transport, self.directory))
+
+    def bring(self, options: FetchOptions | None = None) -> Copy:
+        """Copy its records to this machine.
+
+        If the host does not answer, tells the age of the last copy. Raises HostError if there is none.
+        """
+        if self.away:
+            age = age_of_copy(self.transport.host, self.run, self.directory)
+            if age is None:
+                raise self.away
+            self.listener.tell(f"! {harmless(self.away.message)}")
+            self.listener.tell(f"! the records were copied {brief(age)} ago")
+            return copy_of(self.transport.host, self.run, self.directory), ()
+        copy = bring_records(self.transport, self.run, self.directory, options)
+        assert copy  # only a copy beside a live table may stop early
+        return copy
+
+    def bring_some(self) -> Copy | None:
+        """The same beside a live table, for some seconds; None if that was not enough."""
+        from comborun.remote.fetch import FetchOptions
+
+        return bring_records(self.transport, self.run, self.directory, FetchOptions(watched=True))
+
+    def own(self, *, take_over: bool) -> None:
+        """Take the run over from another machine, if the user says so."""
+        if take_over:
+            from comborun.remote import program as host_program
+
+            self.listener.note("\n".join(host_program.take_over(self.transport, self.directory)))
+
+    def note_change(self) -> None:
+        """Tell that the grid's file has changed since its launch: only another launch uses the changes."""
+        if launch := changed_since(self.run):
+            path = Path(launch.file)
+            name = path.name if path.parent == Path.cwd() else launch.file
+            command = f"{self.listener.program} launch {shlex.quote(name)}{launch.options}"
+            self.listener.note(f"{name} has changed since the launch: `{command}` uses the change")
+
+    def command(self, verb: str, session: str = "") -> str:
+        """A command for this run, or for a session of it, as the user can type it."""
+        which = f"{session} --run {self.run}" if session else self.run
+        return f"{self.listener.program} {verb} {which}{self.options}"
+
+
+@dataclass(frozen=True)
+class HostChoice:
+    """The host that the user named, if any, and the folder of its runs."""
+
+    host: str | None = None
+    transport: str | None = None
+    """ssh or openssh"""
+    accept_new: bool = False
+    root: str | None = None
+    listener: Listener = QUIET
+
+    def connect(self, otherwise: str | None = None) -> Transport:
+        """The transport to the host, or to `otherwise` if none was named. The listener may close it."""
+        host = self.host or otherwise or LOCAL
+        opened = LocalTransport(forks=self.listener.forks) if host == LOCAL else self._open(host)
+        self.listener.opened(opened)
+        return opened
+
+    def way(self, host: str) -> str:
+        """ssh or openssh: the option's value, else that of the latest launch on that host."""
+        launches = [launch.transport for launch in remembered() if launch.host == host]
+        return self.transport or (launches[-1] if launches else "ssh")
+
+    def options(self, host: str) -> str:
+        """Options with which a command finds the same host from any laptop."""
+        if host == LOCAL:
+            return ""
+        way = self.way(host)
+        root = f" --root {shlex.quote(self.root)}" if self.root and self.root != DEFAULT_ROOT else ""
+        return f" --host {shlex.quote(host)}" + (f" --transport {way}" if way != "ssh" else "") + root
+
+    def find(self, wanted: str | None, *, kept: bool = False) -> Target:
+        """A run by its id or the start of it, its grid, grid file or directory; or the newest run.
+
+        With `kept`, this machine's memory is used if the host does not answer.
+        """
+        if self.host is None and wanted and "/" in wanted and (Path(wanted) / RUN.manifest).is_file():
+            directory = Path(wanted).resolve()
+            return Target(self.connect(), directory.name, str(directory), listener=self.listener)
+        if wanted and (at := self.of_grid(Path(wanted))):
+            return at[0].find(at[1], kept=kept)
+        transport = self.connect(host_of(wanted))
+        try:
+            with self.listener.working(f"asking {transport.host}"):
+                there = self.runs(transport)
+            run = choose_run(there, wanted, transport.host)
+        except HostError as error:
+            if self.host is None and transport.host != LOCAL:
+                error.hint += f"\n  the last launch was on {transport.host}; --host {LOCAL} means this machine"
+            launches = [one for one in remembered() if one.host == transport.host and one.fits(wanted)]
+            if not kept or not launches:
+                raise
+            last = launches[-1]
+            return Target(transport, last.run, last.directory, self.options(transport.host), error, self.listener)
+        options = self.options(transport.host)
+        return Target(transport, run.id, run.directory, options, listener=self.listener)
+
+    def of_grid(self, path: Path) -> tuple[HostChoice, str] | None:
+        """Where the runs of a grid file are, whoever launched them, and the grid's name; None for another file."""
+        if path.suffix not in {".yaml", ".yml"} or not path.is_file():
+            return None
+        name, host, root = _place_of(path)
+        return replace(self, host=self.host or host_of(name) or host, root=self.root or root), name
+
+    def runs(self, transport: Transport) -> tuple[Run, ...]:
+        """The runs on a host: below `root`, or below every known root."""
+        return list_runs(transport, self._roots(transport))
+
+    def everywhere(self) -> dict[str, Transport]:
+        """The named host; else this machine and every host of a launch from here, the latest first."""
+        everywhere = dict.fromkeys([LOCAL, *(launch.host for launch in reversed(remembered()))])
+        return {host: self.connect(host) for host in ([self.host] if self.host else everywhere)}
+
+    def look(self, transport: Transport) -> tuple[tuple[Run, ...], tuple[GpuUser, ...]]:
+        """The runs on a host, and who uses its GPUs."""
+        return look_at_host(transport, self._roots(transport))
+
+    def _roots(self, transport: Transport) -> tuple[str, ...]:
+        memory = [launch.root for launch in reversed(remembered()) if launch.host == transport.host]
+        return (self.root,) if self.root else (DEFAULT_ROOT, *memory)
+
+    def _open(self, host: str) -> ShellTransport:
+        from comborun.remote.ssh.config import Options
+        from comborun.remote.ssh.keeping import keep_seconds
+
+        listener = self.listener
+        options = Options(accept_new=self.accept_new, ask=listener.ask, confirm=listener.agree, keep_s=keep_seconds())
+        if self.way(host) == "openssh":
+            from comborun.remote.ssh.openssh import OpensshTransport
+
+            return OpensshTransport(host, options)
+        if options.keep_s:
+            from comborun.remote.ssh.kept import KeptTransport
+
+            return KeptTransport(host, options)
+        from comborun.remote.ssh.transport import SshTransport
+
+        return SshTransport(host, options)
+
+
+def _place_of(path: Path) -> tuple[str, str | None, str]:
+    """A grid's name, host and root. Reads the whole grid only if they are not simple lines."""
+    text = path.read_text("utf-8", errors="replace")
+    plain = dict(_PLAIN.findall(text))
+    if "name" in plain and len(_PLACE.findall(text)) == len(plain):
+        return shortened(clean(plain["name"]), plain["name"]), plain.get("host"), plain.get("root", DEFAULT_ROOT)
+    from comborun.grid import load_grid
+
+    grid = load_grid(path)
+    return grid.name, grid.host, grid.root

@@ -1,0 +1,218 @@
+"""Stops a run or sessions of it, starts sessions again, and continues a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from comborun.answers import runs
+from comborun.errors import HostError, UserError
+from comborun.model.work import combo_of
+from comborun.monitor.addressing import sessions_of
+from comborun.monitor.explain import server_names
+from comborun.monitor.steering import PlannedResume, PlannedStop
+from comborun.monitor.watch import once
+from comborun.remote.program import Reply, refuse_elsewhere, restart_dispatcher, send_test_notice, steer
+from comborun.remote.program import stop as stop_sessions
+from comborun.remote.runs import list_runs
+from comborun.remote.slurm import settle
+from comborun.rules.vocabulary import Life
+from comborun.text import did_you_mean, harmless
+from comborun.words import say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from comborun.api.named import Target
+    from comborun.model.plan import Plan
+    from comborun.monitor.observe import RunView
+    from comborun.monitor.status import RunStatus
+    from comborun.monitor.watch import Source
+
+
+# Stop
+
+
+def planned_stop(target: Target, words: Sequence[str], policy: str | None, environment: str | None) -> PlannedStop:
+    """What a stop of the sessions that the words and filters name would do; without any it ends the whole run.
+
+    A run whose status is unknown can be stopped as a whole, or by exact names.
+    """
+    run, host, words = target.run, target.transport.host, tuple(words)
+    filtered = policy is not None or environment is not None
+    try:
+        source = target.source()
+    except UserError as error:
+        if filtered:
+            raise
+        return PlannedStop(run, host, words, unseen=error.message)
+    names = _chosen(target, source, words, (policy, environment)) if words or filtered else ()
+    try:
+        seen = once(source)
+    except UserError as error:
+        return PlannedStop(run, host, names, unseen=error.message)
+    refuse_elsewhere(seen.elsewhere, run)
+    names = (*names, *_superseded(source.view.plan, seen, names, words))
+    order = PlannedStop.of(source.view, seen, names)
+    return order if order.running or names else replace(order, others=_others(target))
+
+
+def _others(target: Target) -> tuple[str, ...]:
+    """The other unfinished runs of its grid, the newest first."""
+    there = list_runs(target.transport, (target.directory.rpartition("/")[0],))
+    going = [run for run in there if not run.done and run.held.get("kind") != "stopped"]
+    grid = target.run.rsplit("-", 2)[0]
+    return tuple(run.id for run in going if run.grid == grid and run.id != target.run)
+
+
+def _superseded(plan: Plan, seen: RunStatus, names: Sequence[str], words: Sequence[str]) -> Iterator[str]:
+    """Running sessions of combos named by policy and environment that a changed grid has replaced."""
+    combos = {combo_of(one) for one in plan.sessions if one.name in names and one.name not in words}
+    alive = {one.name for one in seen.every if one.alive}
+    dropped = (one for one in plan.sessions if one.flag == "dropped" and one.name in alive)
+    return (one.name for one in dropped if combo_of(one) in combos and one.name not in names)
+
+
+def _chosen(
+    target: Target, source: Source, words: Sequence[str], filters: tuple[str | None, str | None]
+) -> tuple[str, ...]:
+    """The sessions that the words and filters name. Raises UserError if there are none."""
+    (policy, environment), view, plan = filters, source.view, source.view.plan
+    names = sessions_of(source, words, target.listener.note)
+    check_no_servers(target, view, names)
+    for key, value, known in (("policy", policy, plan.policies), ("environment", environment, plan.environments)):
+        if value is not None and value not in known:
+            raise UserError(
+                f"there is no {key} {value} in {view.id}", did_you_mean(value, known), code="unknown_session"
+            )
+    if policy is None and environment is None:
+        return names
+    fitting = (one for one in plan.sessions if policy in {None, one.policy} and environment in {None, one.environment})
+    chosen = tuple(one.name for one in fitting if not names or one.name in names)
+    if not chosen:
+        raise UserError(
+            f"no session of {view.id} matches all of that", "combo status shows them", code="unknown_session"
+        )
+    return chosen
+
+
+def stop(target: Target, order: PlannedStop) -> runs.Stopped:
+    """End what a planned stop says, and everything that it started."""
+    with target.listener.working("ending sessions"):
+        reply = stop_sessions(target.transport, target.directory, order.names)
+    ended = order.names or reply.facts("session")
+    return runs.Stopped(target.run, tuple(ended), reply.done, reply.texts)
+
+
+# Start again
+
+
+def retry(
+    target: Target,
+    words: Sequence[str],
+    which: Literal["", "failed", "stalled"] = "",
+    environment: str = "now",
+    *,
+    take_over: bool = False,
+) -> runs.Steered:
+    """Start named sessions again, or all that failed or stalled; each gets a new budget of retries."""
+    if bool(which) == bool(words):
+        raise UserError("name sessions, or give either --failed or --stalled", "combo status lists them")
+    target.note_change()
+    target.own(take_over=take_over)
+    source = target.source()
+    names = sessions_of(source, words, target.listener.note)
+    check_no_servers(target, source.view, names)
+    steered = steer(target.transport, target.directory, "retry", *([f"--{which}"] if which else names))
+    return _steered(target, steered, _restart(target, source, environment) if steered.done else "")
+
+
+def slots(target: Target, count: int) -> runs.Steered:
+    """Let so many sessions run at once from now on."""
+    return _steered(target, steer(target.transport, target.directory, "slots", str(count)))
+
+
+def hold(target: Target, verb: Literal["pause", "drain"], why: str = "") -> runs.Steered:
+    """Let nothing new start until `resume`."""
+    line = " ".join(harmless(why).split())
+    steered = steer(target.transport, target.directory, verb, *([line] if line else []))
+    return _steered(target, steered, f"run `{target.command('resume')}` to continue" if steered.done else "")
+
+
+def notify(target: Target) -> runs.Steered:
+    """Send a test notice."""
+    return _steered(target, send_test_notice(target.transport, target.directory))
+
+
+def _steered(target: Target, reply: Reply, note: str = "") -> runs.Steered:
+    return runs.Steered(target.run, reply.done, reply.texts, note or None)
+
+
+def check_no_servers(target: Target, view: RunView, names: Iterable[str]) -> None:
+    """Raise UserError for the name of a model server: it starts and ends with its sessions."""
+    for name in names:
+        if name in server_names(view.plan):
+            called = target.listener.program
+            raise UserError(
+                f"{name} is a model server of {view.id}: it starts with the sessions that use it, and ends after them",
+                f"{called} explain {name} shows its state; {called} stop {view.id} ends all",
+            )
+
+
+def _restart(target: Target, source: Source, environment: str) -> str:
+    """Start the dispatcher if it is gone, unless the run is stopped or held. Returns a note for the user.
+
+    On Slurm, submit the new attempts.
+    """
+    transport, view, status = source.transport, source.view, once(source)
+    if status.stopped or status.hold:
+        how = f"is {status.hold.kind}" if status.hold else "was stopped"
+        return f"the run {how}: nothing starts until `{target.listener.program} resume {view.id}`"
+    if status.dispatcher is None:
+        if status.environment and environment != "first":
+            target.listener.note(say(status.environment))
+        return restart_dispatcher(transport, view.directory, view.plan, environment)
+    return settle(transport, view.directory) if view.plan.slurm else ""
+
+
+# Continue
+
+
+def planned_resume(target: Target, environment: str = "now", *, take_over: bool = False) -> PlannedResume:
+    """What a resume would do with a run."""
+    from comborun.amendment.resumption import resumption  # `combo stop` needs no grid model
+    from comborun.api.reports import collected
+    from comborun.reporter.merge import missing, rejected
+
+    target.note_change()
+    target.own(take_over=take_over)
+    source = target.source()
+    view, seen = source.view, once(source)
+    refuse_elsewhere(seen.elsewhere, view.id)
+    records, _ = collected(target)
+    ended = [one for one in seen.sessions if one.life is Life.ENDED and one.attempt]
+    outcomes = {one.name: one.outcome for one in ended if one.outcome}
+    what = resumption(view.plan, outcomes, missing(records), rejected(records))
+    coming = tuple(one.name for one in view.plan.current if one.name not in outcomes)
+    if environment == "first":
+        seen = replace(seen, environment=None)
+    return PlannedResume(view, seen, what, coming)
+
+
+def resume(target: Target, going: PlannedResume, environment: str = "now") -> str:
+    """Do it: first fill gaps, then lift the hold, then ask for attempts, then start the dispatcher.
+
+    This is safe to repeat. Returns sentences for the user.
+    """
+    from comborun.remote.publish import add_sessions
+
+    if going.nothing:
+        return ""
+    transport, view, what = target.transport, going.view, going.what
+    if what.added and not add_sessions(transport, view.directory, (view.plan, view.number), what.added):
+        raise HostError(f"a launch has just changed {view.id}", "give the same command again")
+    if going.held or going.kept:
+        steer(transport, view.directory, "resume")
+    if what.again:
+        steer(transport, view.directory, "retry", *(one.name for one in what.again))
+    return restart_dispatcher(transport, view.directory, view.plan, environment)

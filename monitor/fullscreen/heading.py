@@ -1,0 +1,160 @@
+"""The lines above the list: the run, its end, its hold, its progress, its host. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from comborun.monitor.columns import bar, cut
+from comborun.monitor.fullscreen.rows import FAILED, group_of
+from comborun.monitor.fullscreen.table import SYMBOLS
+from comborun.monitor.status import Link, RunStatus
+from comborun.monitor.table import GAP, host_facts, packed
+from comborun.monitor.wording import MARKS, clock_words, visible
+from comborun.rules.vocabulary import Life, Outcome
+from comborun.text import printable
+from comborun.words import say
+from comborun.words.endings import outcome_words
+from comborun.words.times import brief, clock, duration
+
+WIDE = 110
+_RESUME = "  [R]esume"
+_LEAST_WHY = 12
+_NOTES = 3
+_QUIET_S = 5.0
+"""seconds since the last contact that are no news while the link is up"""
+
+
+def below_title(status: RunStatus, link: Link, width: int, height: int) -> list[Text]:
+    """The heading without its first line, at most a third of the height: the first lines matter most."""
+    lines = [Text(), progress(status, width), *counts(status, width)]
+    most = 1 if height < 8 else 2 if height < 12 else 3 if height < 18 else max(4, height // 4)
+    if height < 12:
+        lines = [lines[0], *counts(status, width)]
+    notes = [cut(Text(f"! {printable(one)}", "yellow"), width) for one in remarks(status, link) if one]
+    host = host_line(status, width) if height >= 14 and not status.finished else []
+    room = max(0, most - len(lines) - len(host))
+    shown = notes[: max(min(len(notes), 1), min(room, _NOTES))]  # one note is shown even if the host has no line
+    if len(notes) > len(shown) and shown:
+        shown[-1] = cut(shown[-1].copy().append(f"  (and {len(notes) - len(shown)} more: key e)"), width)
+    lines = lines[:most] if height < 12 else [*lines, *host[: max(0, most - len(lines) - len(shown))], *shown]
+    return lines[1 : max(1, height - 2)]
+
+
+def title(status: RunStatus, link: Link, passed: float, width: int) -> Text:
+    """The run, its hold with the key that lifts it, its end, and the age of the last contact, as far as they fit."""
+    told = dict(_parts(status, link, passed))
+    word = held(status)
+    name = Text.assemble((visible(status.run, 60), "bold"), (" on ", "dim"), visible(status.host, 40))
+    whole = sum(text.cell_len + len(GAP) for text in told.values()) + (60 if word else 0)
+    if name.cell_len + whole > width:  # a run's id has its time, which its grid has not
+        grid = visible(status.grid, max(8, width // 3))
+        name = Text.assemble((grid, "bold"), (" on ", "dim"), visible(status.host, 20))
+    parts = {"name": name}
+    if word:
+        cut(name, max(1, width - len(word) - len(_RESUME) - len(GAP)))
+        parts["hold"] = _hold(status, word, width - name.cell_len - len(GAP))
+    free = width - sum(text.cell_len + len(GAP) for text in parts.values())
+    kept = []
+    for key in ("link", "end", "time", "seen"):
+        if key in told and told[key].cell_len <= free:
+            kept.append(key)
+            free -= len(GAP) + told[key].cell_len
+    return cut(Text(GAP).join([*parts.values(), *(text for key, text in told.items() if key in kept)]), width)
+
+
+def _hold(status: RunStatus, word: str, room: int) -> Text:
+    """What holds the run, since when and why, as far as there is room, and the key that lifts it."""
+    hold = status.hold if not status.stopped else None
+    when = f" {clock(hold.since, near=status.now)}" if hold and hold.since else ""
+    why = f": {visible(hold.words)}" if hold and hold.words else ""
+    said = next((one for one in (f"{word}{when}{why}", f"{word}{when}", word) if len(one) + len(_RESUME) <= room), "")
+    if why and not said.endswith(why) and room - len(_RESUME) > len(word) + len(when) + _LEAST_WHY:
+        said = visible(f"{word}{when}{why}", room - len(_RESUME))
+    return Text.assemble((said or word, "bold red"), (_RESUME, "bold"))
+
+
+def _parts(status: RunStatus, link: Link, passed: float) -> Iterator[tuple[str, Text]]:
+    """Its other parts in the order in which they are shown, each with its name."""
+    if status.seconds is not None:
+        ran = f"took {duration(status.seconds)}" if status.finished else f"runs {duration(status.seconds + passed)}"
+        yield "time", Text(ran)
+    if not status.finished and status.expected and status.now is not None:
+        yield "end", Text(say(status.expected.fact(status.now + passed)))
+    if trouble := link_words(link):
+        yield "link", Text(trouble, "bold yellow")
+    elif link.last_seen is not None:
+        yield "seen", Text(f"seen {brief(link.last_seen)} ago", "dim")
+
+
+def held(status: RunStatus) -> str:
+    """The word for what keeps new sessions from starting."""
+    if status.hold and not status.stopped:
+        return status.hold.kind.upper()
+    if status.stopped:
+        return "STOPPED"
+    return "DISPATCHER GONE" if status.abandoned else ""
+
+
+def link_words(link: Link) -> str:
+    """The trouble with the link, with the age of the last contact; empty if there is none."""
+    ago = "never seen" if link.last_seen is None else f"last contact {brief(link.last_seen)} ago"
+    if not link.reachable:
+        return f"{link.trouble}, {ago}"
+    return f"no answer for {brief(link.silent)}, {ago}" if link.silent else ""
+
+
+def progress(status: RunStatus, width: int) -> Text:
+    done, planned = status.done, status.planned
+    if not planned:
+        ended = sum(one.life is Life.ENDED for one in status.proper)
+        return Text(f"{ended}/{len(status.proper)} sessions have ended")
+    words = f"{done}/{planned} {status.unit}"
+    if status.recorded:
+        words += f", {status.successes} of {status.recorded} successful" if width >= WIDE else (
+            f", {status.successes}/{status.recorded} ok")  # fmt: skip
+    style = MARKS[Outcome.SUCCEEDED if status.finished else Life.RUNNING].style
+    return cut(bar(done, planned, max(0, width - len(words) - 2), style).append(f"  {words}", "default"), width)
+
+
+def counts(status: RunStatus, width: int) -> list[Text]:
+    """How many sessions are in each state, the most urgent first."""
+    number = {one.word: group_of(one) for one in status.proper}
+    listed = sorted(status.counts().items(), key=lambda entry: number.get(entry[0], FAILED))
+    words = width >= 60
+    parts = []
+    for word, count in listed:
+        sign, style = SYMBOLS.get(word, ("●", "cyan"))
+        parts.append(Text(f"{sign} {count} {outcome_words(word)}" if words else f"{sign}{count}", style))
+    if smoke := status.smoke():
+        parts.append(Text(f"smoke test: {', '.join(f'{count} {word}' for word, count in smoke.items())}", "dim"))
+    if status.slots is not None and not status.finished:
+        parts.append(Text(f"{len(status.busy)} of {status.slots} slots" if words else f"{status.slots} slots", "dim"))
+    lines = packed(parts, width)
+    return [cut(line, width) for line in lines[:1]]
+
+
+def host_line(status: RunStatus, width: int) -> list[Text]:
+    """What the host has left; scarce resources stay."""
+    facts = host_facts(status.use)
+    if len(packed(facts, width)) > 1 + (width < WIDE):
+        facts = sorted(host_facts(status.use, summed=True), key=lambda fact: fact.style != "yellow")
+    lines = packed(facts, width)
+    if status.slurm and not status.finished:
+        lines = [Text(say(status.slurm)), *lines]
+    return [cut(line, width) for line in lines[:2]]
+
+
+def remarks(status: RunStatus, link: Link) -> Sequence[str]:
+    """What the user should know of the whole run, the most important first."""
+    said: list[str] = []
+    if not link.reachable and link.complaint:
+        said.append(f"{visible(link.complaint)}: the sessions don't need the link")
+    if status.outage:
+        said.append(say(status.outage.fact(status.host)))
+    if status.advice and not (status.hold and status.advice.code == "run_held"):
+        said.append(say(status.advice))
+    said += [say(status.notify_problem)] if status.notify_problem else []
+    said += [clock_words(status.ahead, status.host), status.undecided, *status.uncounted]
+    return [one for one in said if one]

@@ -1,0 +1,186 @@
+"""The pages beside the list: the host, the events, the runs of all hosts, the keys. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from rich.text import Text
+
+from comborun.monitor.columns import bar
+from comborun.monitor.fleet import FleetRow
+from comborun.monitor.fleet_table import Layout
+from comborun.monitor.fullscreen.keys import KEYS, PAGES
+from comborun.monitor.fullscreen.table import clipped, symbol
+from comborun.monitor.snapshot import HostUse
+from comborun.monitor.status import RunStatus, SessionStatus
+from comborun.monitor.table import server_line
+from comborun.monitor.wording import sizes, visible
+from comborun.rules.events import Event, Kind
+from comborun.rules.room.capacity import Card
+from comborun.rules.vocabulary import Life, Outcome
+from comborun.text import MIB, printable
+from comborun.words.events import say_event
+from comborun.words.times import brief, clock
+
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+_STYLES: Mapping[str, str] = {
+    Kind.ENDED: "", Kind.HALTED: "bold red", Kind.LOST: "magenta", Kind.QUARANTINE: "yellow", Kind.GPU_CAP: "yellow",
+    Kind.NO_ROOM: "yellow", Kind.NOT_BEGUN: "yellow", Kind.ORDERED: "bold", Kind.AMENDED: "bold",
+}  # fmt: skip
+
+
+class Page(NamedTuple):
+    head: Text
+    lines: Sequence[Text]
+
+
+class Sample(NamedTuple):
+    """What the host had at one look."""
+
+    at: float
+    use: HostUse
+
+
+# The host
+
+
+def host(status: RunStatus, samples: Sequence[Sample], width: int) -> Page:
+    """Each GPU with its sessions and its past, the use of the machine, and what ends and starts next."""
+    lines = [line for card in status.use.gpus for line in _gpu(card, status, samples, width)]
+    if not lines:
+        lines = [Text("the run uses no GPU", "dim")]
+    lines += [Text(), *_machine(status, samples, width), Text()]
+    lines += [server_line(one, status.now, status.server_waits.get(one.name), width) for one in status.servers]
+    head = Text(f"{visible(status.host)}, since this monitor began to look", "dim")
+    return Page(head, [*lines, *_slots(status, width)])
+
+
+def _gpu(card: Card, status: RunStatus, samples: Sequence[Sample], width: int) -> Iterator[Text]:
+    name = f"GPU {card.index}"
+    if card.used is None or not card.total:
+        yield Text(f"{name} unknown: nvidia-smi has no row for it", "yellow")
+        return
+    line = Text(f"{name:<8}").append_text(bar(card.used, card.total, max(8, min(40, width - 50)), "cyan"))
+    line.append(f" {sizes(card.used * MIB, card.total * MIB)}")
+    line.append(f"  {card.utilization} % busy" if card.utilization is not None else "")
+    yield line.append(f"  {visible(card.name, 24)}" if width >= 100 else "", "dim")
+    past = [one for sample in samples for one in sample.use.gpus if one.index == card.index]
+    if len(past) > 1:
+        yield Text("        ").append(curve([(one.used or 0) / (one.total or 1) for one in past], width - 20), "cyan")
+    ours = [one for one in status.busy if card.index in one.gpus]
+    for one in ours[:6]:
+        end = f"  ends about {clock(one.expected.likeliest, near=status.now)}" if one.expected else ""
+        yield Text("        ").append_text(symbol(one.word)).append(f" {visible(one.name, max(12, width - 40))}{end}")
+    if len(ours) > 6:
+        yield Text(f"        and {len(ours) - 6} more sessions", "dim")
+
+
+def curve(shares: Sequence[float], width: int) -> str:
+    """Shares from 0 to 1 as blocks, the newest at the right."""
+    shown = list(shares)[-max(1, width) :]
+    return "".join(_BLOCKS[round(max(0.0, min(1.0, share)) * (len(_BLOCKS) - 1))] for share in shown)
+
+
+def _machine(status: RunStatus, samples: Sequence[Sample], width: int) -> Iterator[Text]:
+    use = status.use
+    if use.load is not None and use.cpus:
+        past = curve([(one.use.load or 0) / use.cpus for one in samples], width - 40)
+        yield Text(f"{'load':<8}{use.load:.3g} of {use.cpus} cores  ").append(past, "cyan")
+    for name, room in (("memory", use.memory), ("disk", use.disk)):
+        if room:
+            free = sizes(room.free, room.total)
+            yield Text(f"{name:<8}{free} free" + full_in(samples, name), "yellow" if room.scarce else "")
+
+
+def full_in(samples: Sequence[Sample], name: str) -> str:
+    """`, full in 3.0 d` by what the last looks show; empty if it does not fill, or too little is known."""
+    found = [(one.at, room.free) for one in samples if (room := getattr(one.use, name))]
+    if name != "disk" or len(found) < 2 or found[-1][0] - found[0][0] < 60 or found[0][1] <= found[-1][1]:
+        return ""
+    (first, before), (last, now) = found[0], found[-1]
+    return f", full in {brief(now / (before - now) * (last - first))}"
+
+
+def _slots(status: RunStatus, width: int) -> Iterator[Text]:
+    """The running sessions by their expected end, then those that come next."""
+    if status.finished or status.now is None:
+        return
+    busy = sorted(status.busy, key=lambda one: one.likely_end or float("inf"))
+    if busy:
+        yield Text("runs, by its expected end:", "dim")
+    for one in busy:
+        yield _expected(one, status.now, width)
+    queued = [one for one in status.sessions if one.life is Life.QUEUED]
+    if queued:
+        yield Text("comes next:", "dim")
+    for one in queued[:10]:
+        yield _expected(one, status.now, width)
+
+
+def _expected(one: SessionStatus, now: float, width: int) -> Text:
+    name = max(16, min(48, width - 40))
+    line = symbol(one.word).append(f" {clipped(visible(one.name), name)}")
+    line.append(f"  GPU {','.join(map(str, one.gpus))}" if one.gpus else "")
+    if one.expected:
+        early, late = (clock(at, near=now) for at in (one.expected.earliest, one.expected.latest))
+        line.append(f"  ends {early}–{late}" if early != late else f"  ends {early}")
+    return line
+
+
+# Events and runs
+
+
+def events(found: Sequence[Event] | None, now: float | None, width: int) -> Page:
+    """The newest first."""
+    if found is None:
+        return Page(Text("TIME", "dim"), [Text("asking the host ...", "dim")])
+    name = max(10, min(36, width // 4))
+    lines = []
+    for one in reversed(found):
+        style = _STYLES.get(one.kind, "dim")
+        if one.kind == Kind.ENDED and one.fields.get("outcome") != Outcome.SUCCEEDED:
+            style = "red"
+        line = Text(f"{_when(one.at, now):<9} ", "dim").append(clipped(visible(one.session), name), style)
+        lines.append(line.append(f"  {printable(visible(say_event(one)))}", style))
+    head = Text(f"{'TIME':<9} {clipped('SESSION', name)}  WHAT HAPPENED, THE NEWEST FIRST", "dim")
+    return Page(head, lines or [Text("nothing is recorded", "dim")])
+
+
+def _when(at: float, now: float | None) -> str:
+    return clock(at) if now is not None and now - at < 43200 else clock(at, near=now)
+
+
+def runs(found: Sequence[FleetRow] | None, here: str, width: int, now: float) -> Page:
+    """The runs on all hosts, those that go on first."""
+    if not found:
+        return Page(Text("RUN", "dim"), [Text("asking all hosts ..." if found is None else "no runs are known", "dim")])
+    rows = sorted(found, key=lambda row: row.run.finished)
+    layout = Layout(rows, width - 2, now)
+    lines = [Text("▸ " if row.run.id == here else "  ").append_text(layout.line(row)) for row in rows]
+    late = {row.host: row.complaint for row in rows if row.complaint}
+    lines += [Text(f"! {visible(host)}: {visible(why)}", "yellow") for host, why in late.items()]
+    return Page(Text("  ").append_text(layout.head()), lines)
+
+
+# Help
+
+
+def help_lines(words: str, width: int) -> Page:
+    """The keys, those that fit the words of a filter."""
+    lines = []
+    for key in KEYS:
+        if words.casefold() in f"{key.shown} {key.does} {key.more}".casefold():
+            line = Text(f"  {key.shown:<12}", "bold").append(key.does, "default")
+            lines.append(line.append(f"  {key.more}" if key.more and width >= 60 else "", "dim"))
+    legend: Mapping[str, str] = {
+        "QUIET": "time since the newest record, output or line of its log",
+        "LEFT": "time until it ends, as a range of 80 %",
+        "95 %": "exact interval of its success rate, in percent",
+        "TRY": "number of its latest attempt",
+        "(3 alike)": "sessions that failed with the same message; more than three are folded into one row",
+        "filter": "state:failed policy:pi0 environment:, name:, gpu:, why: or any word; - before it means not",
+    }
+    lines += [Text(), *(Text(f"  {word:<12}", "bold").append(means, "default") for word, means in legend.items())]
+    pages = "  ".join(f"{place} {name}" for place, name in enumerate(PAGES, 1))
+    return Page(Text(f"KEYS (Esc leaves, / filters)   pages: {pages}", "dim"), lines)

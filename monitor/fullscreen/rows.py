@@ -1,0 +1,171 @@
+"""Which sessions a list shows, in which order, and which of them failed alike. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from comborun.monitor.causes import SharedCause
+from comborun.monitor.status import RunStatus, SessionStatus
+from comborun.monitor.wording import visible
+from comborun.rules.vocabulary import Life, Outcome
+from comborun.text import natural
+from comborun.words.endings import outcome_words
+from comborun.words.times import duration
+
+FAILED, STALLED, RUNNING, QUEUED, DONE = range(5)
+"""groups of states, in the order of their urgency"""
+_GROUPS: Mapping[str, int] = {
+    **dict.fromkeys((Outcome.FAILED, Outcome.PARTIAL, Outcome.LOST, Outcome.CANCELLED), FAILED),
+    **dict.fromkeys((Life.STALLED, Life.ORPHANED), STALLED),
+    **dict.fromkeys((Life.STARTING, Life.RUNNING), RUNNING),
+    Life.QUEUED: QUEUED,
+    **dict.fromkeys((Outcome.SUCCEEDED, Outcome.NOT_NEEDED), DONE),
+}
+FEW = 3
+"""more sessions that failed alike are folded into one row, so that every cause has its place on the screen"""
+
+
+class Row(NamedTuple):
+    session: SessionStatus
+    why: str
+    """why it failed or waits, or the last line of its log"""
+    alike: tuple[str, ...] = ()
+    """all sessions that failed alike, if it is the first of them"""
+    same: bool = False
+    """whether it failed like the one above it"""
+    folded: bool = False
+    """whether it stands for all of `alike`"""
+
+    @property
+    def name(self) -> str:
+        return self.session.name
+
+    @property
+    def meant(self) -> tuple[str, ...]:
+        """The sessions that an order to this row means."""
+        return self.alike if self.folded else (self.name,)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the user wants to see of the sessions."""
+
+    words: str = ""
+    """the filter, such as `state:failed policy:pi0`"""
+    sort: str = "urgency"
+    backwards: bool = False
+    unfolded: frozenset[str] = frozenset()
+    """first sessions of groups that are shown row by row"""
+
+
+def group_of(session: SessionStatus) -> int:
+    return _GROUPS.get(session.word, RUNNING)
+
+
+def cause_of(session: SessionStatus) -> str:
+    """How it ended, in a line, and the last line of its log if no error was found there."""
+    return visible(": ".join(filter(None, (session.remark, session.unquoted_line)))) or outcome_words(session.word)
+
+
+def why(session: SessionStatus, place: int | None = None) -> str:
+    """The line of a session: its cause, or what it waits for, or the end of its log. `place`: in the queue."""
+    group = group_of(session)
+    if group == FAILED:
+        return cause_of(session)
+    if group == DONE:
+        took = f"took {duration(session.seconds)}" if session.seconds is not None else ""
+        return "; ".join(filter(None, (session.remark, took)))
+    if group == QUEUED:
+        waits = session.note or (visible(session.waiting.words) if session.waiting else "")
+        return waits or (f"{_ordinal(place)} in the queue" if place else "")
+    return "; ".join(filter(None, (session.remark, session.last_line)))
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def chosen(status: RunStatus, choice: Choice, causes: Sequence[SharedCause] = ()) -> list[Row]:
+    """The rows of a list, in their order; `causes` are those of the status."""
+    queue = [one.name for one in status.sessions if one.life is Life.QUEUED]
+    places = {name: place for place, name in enumerate(queue, 1)}
+    fits = parsed(choice.words)
+    rows = [Row(one, why(one, places.get(one.name))) for one in status.every]
+    rows = [row for row in rows if fits(row)]
+    if choice.sort != "urgency":
+        rows.sort(key=lambda row: _SORTS[choice.sort](row.session), reverse=choice.backwards)
+        return rows
+    rest = sorted((row for row in rows if group_of(row.session) != FAILED), key=lambda row: group_of(row.session))
+    bad = {row.name: row for row in rows if group_of(row.session) == FAILED}
+    ordered = [*_grouped(bad, causes, choice.unfolded), *rest]
+    return ordered[::-1] if choice.backwards else ordered
+
+
+def _grouped(rows: dict[str, Row], causes: Sequence[SharedCause], unfolded: Collection[str]) -> Iterator[Row]:
+    """Failed sessions by their cause, those of the most frequent one first."""
+    left = dict(rows)
+    groups = [([left.pop(name) for name in cause.names if name in left], cause.said) for cause in causes]
+    groups += [([row], "") for row in left.values()]
+    for (first, *others), said in (group for group in groups if group[0]):
+        alike = (first.name, *(row.name for row in others)) if others else ()
+        folded = len(alike) > FEW and first.name not in unfolded
+        yield first._replace(why=said or first.why, alike=alike, folded=folded)
+        if not folded:
+            yield from (row._replace(same=True) for row in others)
+
+
+def _rate(session: SessionStatus) -> float:
+    return (session.successes or 0) / session.recorded if session.recorded else -1.0
+
+
+_SORTS: Mapping[str, Callable[[SessionStatus], Any]] = {
+    "urgency": group_of,
+    "policy": lambda one: (natural(one.policy), natural(one.environment)),
+    "environment": lambda one: (natural(one.environment), natural(one.policy)),
+    "episodes": lambda one: (one.done or 0) / (one.planned or 1),
+    "success": _rate,
+    "quiet": lambda one: -(one.idle if one.idle is not None else -1.0),
+    "left": lambda one: one.likely_end or float("inf"),
+    "tries": lambda one: -one.attempt,
+}
+SORTS = tuple(_SORTS)
+
+
+# The filter
+
+_FIELDS: Mapping[str, Callable[[Row], str]] = {
+    "state": lambda row: f"{outcome_words(row.session.word)} {row.session.life}",
+    "policy": lambda row: row.session.policy,
+    "environment": lambda row: row.session.environment,
+    "name": lambda row: row.session.name,
+    "gpu": lambda row: " ".join(f"={gpu}" for gpu in row.session.gpus),
+    "why": lambda row: row.why,
+}
+
+
+def parsed(words: str) -> Callable[[Row], bool]:
+    """A filter: `state:failed`, `policy:pi0`, `gpu:1`, `-why:cuda`, or a word that stands anywhere. All must fit.
+
+    A key may be shortened, commas give alternatives, and case does not matter.
+    """
+    tests = [_test(word) for word in words.casefold().split()]
+    return lambda row: all(test(row) for test in tests)
+
+
+def _test(word: str) -> Callable[[Row], bool]:
+    negated, word = word.startswith("-") and len(word) > 1, word.removeprefix("-")
+    key, colon, value = word.partition(":")
+    known = [name for name in _FIELDS if key and name.startswith(key)]
+    fields = [_FIELDS[known[0]]] if colon and known else list(_FIELDS.values())
+    wanted = value.split(",") if colon and known else [word]
+    if colon and known[:1] == ["gpu"]:
+        wanted = [f"={one}" for one in wanted]
+
+    def fits(row: Row) -> bool:
+        texts = [field(row).casefold() for field in fields]
+        return any(one in text for one in wanted for text in texts) is not negated
+
+    return fits

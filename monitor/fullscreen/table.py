@@ -1,0 +1,239 @@
+"""The table of sessions: which columns fit, and the line of one session. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from comborun.monitor.columns import bar
+from comborun.monitor.fullscreen.rows import DONE, FAILED, STALLED, Row, group_of
+from comborun.monitor.interval import exact_interval
+from comborun.monitor.wording import MARKS, visible
+from comborun.rules.vocabulary import Life, Outcome
+from comborun.words.endings import outcome_words
+from comborun.words.times import brief, span
+
+SYMBOLS: Mapping[str, tuple[str, str]] = {
+    **{word: (mark.symbol, mark.style) for word, mark in MARKS.items()},
+    Life.STALLED: ("!", "yellow"),
+}
+"""state or outcome -> its symbol and its colour"""
+_LONGEST_NAME, _SHORTEST_NAME = 28, 9
+_LEAST_WHY = 0.3
+"""of the width"""
+
+
+class Moment(NamedTuple):
+    """What cells need besides their row."""
+
+    now: float | None = None
+    """on the host's clock, as of the last look"""
+    passed: float = 0.0
+    """seconds since then"""
+    digits: int = 1
+    """of the largest number of episodes"""
+    marked: frozenset[str] = frozenset()
+    cursor: str = ""
+
+
+class Column(NamedTuple):
+    title: str
+    cell: Callable[[Row, Moment, int], Text]
+    """the last argument is its width"""
+    width: int = 0
+    right: bool = False
+    drop: int = 0
+    """the lowest one goes first when the width does not suffice; 0: it stays"""
+
+
+def symbol(word: str) -> Text:
+    sign, style = SYMBOLS.get(word, ("●", "cyan"))
+    return Text(sign, style)
+
+
+def clipped(text: str, width: int) -> str:
+    """Text of exactly that width; what is too long ends with an ellipsis."""
+    if cell_len(text) <= width:
+        return set_cell_size(text, width)
+    return set_cell_size(text, max(0, width - 1)) + "…" * (width > 0)
+
+
+def _faded(row: Row) -> str:
+    return "dim" if row.session.life is Life.QUEUED or group_of(row.session) == DONE else ""
+
+
+def _marker(row: Row, at: Moment, _: int) -> Text:
+    return Text(("▸" if row.name == at.cursor else " ") + ("*" if row.name in at.marked else " "), "bold")
+
+
+def _state(row: Row, at: Moment, width: int) -> Text:
+    del at
+    text = symbol(row.session.word)
+    return text if width < 2 else text.append(f" {outcome_words(row.session.word)}")
+
+
+def _policy(row: Row, at: Moment, width: int) -> Text:
+    del at
+    return Text(clipped(visible(row.session.policy or row.name), width), _faded(row))
+
+
+def _environment(row: Row, at: Moment, width: int) -> Text:
+    del at
+    part = f" {row.session.part}" if row.session.part else ""
+    return Text(clipped(f"{visible(row.session.environment)}{part}", width), _faded(row))
+
+
+def _bar(row: Row, at: Moment, width: int) -> Text:
+    del at
+    return bar(row.session.done or 0, row.session.planned, width, SYMBOLS.get(row.session.word, ("", "cyan"))[1])
+
+
+def _episodes(row: Row, at: Moment, _: int) -> Text:
+    one = row.session
+    done = "-" if one.done is None else str(one.done)
+    return Text(f"{done:>{at.digits}}" + (f"/{one.planned}" if one.planned else ""), _faded(row))
+
+
+def _success(row: Row, at: Moment, width: int) -> Text:
+    del at
+    one = row.session
+    if one.successes is None or not one.recorded:
+        return Text("-", "dim")
+    of = " of " if width >= 8 else "/"
+    return Text(f"{one.successes}{of}{one.recorded}", _faded(row))
+
+
+def _interval(row: Row, at: Moment, _: int) -> Text:
+    del at
+    one = row.session
+    found = exact_interval(one.successes, one.recorded) if one.successes is not None and one.recorded else None
+    return Text(f"{100 * found[0]:.0f}–{100 * found[1]:.0f}" if found else "-", "dim")
+
+
+def _quiet(row: Row, at: Moment, _: int) -> Text:
+    """As of the last look: nobody knows what came since."""
+    del at
+    idle = row.session.idle
+    if idle is None:
+        return Text("-" if row.session.alive else "", "dim")
+    style = "yellow" if group_of(row.session) == STALLED else "dim" if row.session.silent else ""
+    return Text(brief(idle), style)
+
+
+def _left(row: Row, at: Moment, _: int) -> Text:
+    one = row.session
+    if one.life is Life.ENDED or one.expected is None or at.now is None:
+        return Text("" if one.life is Life.ENDED else "-", "dim")
+    now = at.now + at.passed
+    return Text(span(one.expected.earliest - now, one.expected.latest - now), _faded(row))
+
+
+def _gpu(row: Row, at: Moment, _: int) -> Text:
+    del at
+    where = visible(row.session.node, 12) if row.session.node else ",".join(map(str, row.session.gpus))
+    return Text(where, "" if row.session.alive else "dim")
+
+
+def _tries(row: Row, at: Moment, _: int) -> Text:
+    del at
+    return Text(str(row.session.attempt), "" if row.session.attempt > 1 else "dim")
+
+
+def why_text(row: Row, at: Moment, width: int, *, left: bool) -> Text:
+    """Why it failed, with the number of sessions that failed alike: it stays, whatever is cut.
+
+    `left`: the time that is left stands here, because it has no column.
+    """
+    if left and row.session.alive and (shown := _left(row, at, width).plain.strip("-")):
+        rest = clipped(f"  {row.why}", max(0, width - cell_len(shown) - 5)) if row.why else ""
+        return Text(f"{shown} left").append(rest, "dim")
+    if group_of(row.session) != FAILED:
+        style = "yellow" if group_of(row.session) == STALLED or row.session.remark else _faded(row)
+        return Text(clipped(row.why, width), style)
+    if row.same:
+        return Text(clipped("= the same", width), "dim")
+    count = f" ({len(row.alike)} alike{', → shows them' if row.folded else ''})" if len(row.alike) > 1 else ""
+    count = count if cell_len(count) + 8 < width else f" ({len(row.alike)}×)" if count else ""
+    line = clipped(row.why, min(max(0, width - cell_len(count)), cell_len(row.why)))
+    return Text(line, "yellow" if row.session.outcome is Outcome.CANCELLED else "red").append(count, "bold")
+
+
+class Layout(NamedTuple):
+    columns: tuple[Column, ...]
+    why: int
+    """cells of the last column; 0: there is none"""
+
+    @property
+    def head(self) -> Text:
+        cells = [Text(clipped(one.title, one.width)) for one in self.columns]
+        for one, cell in zip(self.columns, cells, strict=True):
+            if one.right:
+                cell.plain = one.title.rjust(one.width)
+        return Text(" ".join(cell.plain for cell in cells) + (" WHY, OR LAST LINE" if self.why else ""), "dim")
+
+    def line(self, row: Row, at: Moment) -> Text:
+        text = Text(no_wrap=True, end="")
+        for one in self.columns:
+            cell = one.cell(row, at, one.width)
+            blanks = " " * max(0, one.width - cell.cell_len)
+            if one.right:
+                text.append(blanks).append_text(cell).append(" ")
+            else:
+                text.append_text(cell).append(f"{blanks} ")
+        left = all(one.cell is not _left for one in self.columns)
+        return text.append_text(why_text(row, at, self.why, left=left)) if self.why else text
+
+
+def layout(rows: Sequence[Row], width: int) -> Layout:
+    """As many columns as fit, with room for why something failed."""
+    sessions = [row.session for row in rows]
+    most = max((max(one.planned, one.done or 0) for one in sessions), default=1)
+    digits = len(str(most))
+    names = [max((cell_len(one) for one in texts), default=0) for texts in (
+        [one.policy or one.name for one in sessions],
+        [one.environment + (f" {one.part}" if one.part else "") for one in sessions],
+    )]  # fmt: skip
+    policy, environment = (max(6, min(_LONGEST_NAME, longest)) for longest in names)
+    gpu = max((len(one.node[:12]) or 2 * len(one.gpus) for one in sessions), default=0)
+    tries = any(one.attempt > 1 for one in sessions)
+    columns = [
+        Column("", _marker, 2),
+        Column("STATE", _state, 11, drop=45),
+        Column("POLICY", _policy, policy),
+        Column("ENVIRONMENT", _environment, max(environment, 11)),
+        Column("", _bar, 10, drop=10),
+        Column("EPISODES", _episodes, max(8, 2 * digits + 1), right=True, drop=70),
+        Column("SUCCESS", _success, max(7, 2 * digits + 4), right=True, drop=50),
+        Column("95 %", _interval, 6, right=True, drop=20),
+        Column("QUIET", _quiet, 6, right=True, drop=60),
+        Column("LEFT", _left, 10, right=True, drop=40),
+        *([Column("GPU", _gpu, max(3, gpu), drop=25)] if gpu else []),
+        *([Column("TRY", _tries, 3, right=True, drop=15)] if tries else []),
+    ]
+    return _fitted(columns, width)
+
+
+def _fitted(columns: list[Column], width: int) -> Layout:
+    def free() -> int:
+        return width - sum(one.width + 1 for one in columns)
+
+    while free() < min(40, _LEAST_WHY * width):
+        # names shrink before the columns that matter most go
+        wide = [place for place, one in enumerate(columns) if one.title in ("POLICY", "ENVIRONMENT")]
+        shrinkable = [place for place in wide if columns[place].width > _SHORTEST_NAME]
+        going = min((one for one in columns if one.drop), key=lambda one: one.drop, default=None)
+        if shrinkable and (going is None or going.drop > 45):
+            place = max(shrinkable, key=lambda one: columns[one].width)
+            columns[place] = columns[place]._replace(width=columns[place].width - 1)
+        elif going and going.title == "STATE" and going.width > 1:
+            columns[columns.index(going)] = going._replace(title="", width=1, drop=0)
+        elif going and going.title == "SUCCESS" and going.width > 7:
+            columns[columns.index(going)] = going._replace(width=7)
+        elif going:
+            columns.remove(going)
+        else:
+            break
+    return Layout(tuple(columns), max(0, free()))

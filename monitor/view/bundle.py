@@ -1,0 +1,115 @@
+"""The page as static files, to be sent to somebody else. What is private is taken out: names of users, hosts and
+machines, addresses, folders of users, commands with their arguments, logs.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from comborun.monitor.classify import classify
+from comborun.monitor.observe import History
+from comborun.monitor.view import pages
+from comborun.monitor.view.gpus import GpuHistory
+from comborun.monitor.view.records import ReportSoFar, Rollout, alike, elsewhere, is_inside, report_so_far, rollouts
+from comborun.monitor.watcher import Look
+from comborun.remote.runs import bring_records, copy_of
+from comborun.remote.transport import LOCAL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from comborun.monitor.watch import Source
+
+VIDEOS_MOST = 256 << 20
+"""bytes of videos, failed episodes and the newest first"""
+EPISODES_MOST = 2000
+_HOMES = re.compile(r"(?:/home|/Users|/export/home)/[^/\s:'\"<>&]+|(?<![\w/])/root(?=/|\b)")
+_ADDRESSES = re.compile(
+    r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\b(?:[0-9a-f]{1,4}:){3,7}[0-9a-f]{1,4}\b|\b[\w.+-]+@[\w.-]+", re.IGNORECASE
+)
+
+
+class Redaction:
+    """Takes out of a page what nobody else should learn."""
+
+    def __init__(self, directory: str, names: Sequence[str]) -> None:
+        self._directory = directory
+        words = sorted({name for name in names if len(name) > 1}, key=len, reverse=True)
+        self._names = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, words))})(?![\w-])") if words else None
+
+    def __call__(self, html: str) -> str:
+        found = _HOMES.sub("~", html.replace(self._directory, "RUN"))
+        found = _ADDRESSES.sub("…", found)
+        return self._names.sub("…", found) if self._names else found
+
+
+def write_bundle(source: Source, folder: Path) -> tuple[int, int]:
+    """Write the page; returns how many videos were copied and left out. Raises UserError, HostError, OSError."""
+    history = source.fold(History())
+    look = Look(1, source.view, history, classify(source.view, history))
+    transport, view = source.transport, look.view
+    if transport.host != LOCAL:
+        bring_records(transport, view.id, view.directory)
+    records = copy_of(transport.host, view.id, view.directory)
+    rows = elsewhere(rollouts, records, look.status.now or 0.0)[:EPISODES_MOST]
+    folder.mkdir(parents=True, exist_ok=True)
+    shown, left = _copy_videos(rows, records, folder)
+    with TemporaryDirectory() as scratch:
+        report = elsewhere(report_so_far, records, Path(scratch)) if rows else ReportSoFar()
+    look = look._replace(status=replace(look.status, host=""))
+    site, private = pages.Site(bundled=True), Redaction(view.directory, _names(look, source))
+
+    def write(name: str, screen: str, **values: Any) -> None:
+        text = pages.render("page.html.j2", site, look, screen, said={}, **values)
+        (folder / name).write_text(private(text), "utf-8", errors="replace")
+
+    for static in ("view.css", "view.js", "icon.svg"):
+        shutil.copyfile(pages.HERE / "static" / static, folder / static)
+    write("index.html", "run", **pages.of_run(look), news=())
+    write("host.html", "host", **pages.of_host(look, GpuHistory(), 0.0))
+    write("report.html", "report", report=report, busy=False, complaint="")
+    chosen: dict[str, Any] = {"count": len(rows), "complaint": "", "made": 1, "busy": False}
+    wanted = dict.fromkeys(("show", "policy", "environment"), "")
+    groups = {(one.environment, one.start): alike(rows, one, view.plan.policies) for one in rows}
+    write(
+        "rollouts.html", "rollouts", rows=rows, wanted=wanted, one=None, beside=(), neighbours=("", ""),
+        here=lambda path: path in shown, groups=[*groups.values()], **chosen,
+    )  # fmt: skip
+    for one in look.status.every:
+        values = pages.of_cell(look, one.name)
+        assert values is not None
+        write(f"cell-{one.name}.html", "cell", **values)
+    return len(shown), left
+
+
+def _names(look: Look, source: Source) -> list[str]:
+    """Users and machines that are known by name."""
+    nodes = [attempt.begin.host for seen in look.history.attempts.values() for attempt in seen if attempt.begin]
+    host = source.transport.host
+    user, _, machine = host.rpartition("@")
+    here = os.uname().nodename
+    known = [getpass.getuser(), Path.home().name, here, here.partition(".")[0], user, machine.partition(":")[0], *nodes]
+    return [name for name in known if name not in ("", LOCAL, "root")]
+
+
+def _copy_videos(rows: Sequence[Rollout], records: Path, folder: Path) -> tuple[set[str], int]:
+    """The videos that are in the bundle, and how many are not."""
+    shown, size = set[str](), 0
+    wanted = sorted((one for one in rows if one.playable), key=lambda one: one.verdict == "success")
+    for one in wanted:
+        found, inside = (records / one.video).resolve(), records.resolve()
+        fits = found.is_file() and found.is_relative_to(inside) and is_inside(str(found.relative_to(inside)))
+        if fits and size + found.stat().st_size <= VIDEOS_MOST:
+            size += found.stat().st_size
+            target = folder / "files" / one.video
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(found, target)
+            shown.add(one.video)
+    return shown, len({one.video for one in wanted}) - len(shown)

@@ -1,0 +1,137 @@
+"""Who held the memory of each GPU, over time: by the events that the host writes, else by the looks at the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from threading import Lock
+from time import monotonic
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from comborun.errors import UserError
+from comborun.reporter.figures.figure import SERIES
+from comborun.rules import events
+from comborun.rules.events import Event, Kind
+from comborun.rules.names import RunLayout
+from comborun.text import harmless
+
+if TYPE_CHECKING:
+    from comborun.monitor.status import RunStatus
+    from comborun.monitor.watch import Source
+
+OTHERS = ("#8a8f98", "#b5a27c", "#6f7f8f")
+"""colours of what is not ours"""
+_MOST = 20_000
+_EVERY_S = 20.0
+# Only the events that are needed, from an offset on; a file that is shorter than before was written anew.
+_READ = """
+[[ -f $1 && ! -L $1 ]] || exit 4
+size=$(wc -c <"$1") from=$2
+((from <= size)) || from=0
+printf '%s\\n' "$size"
+tail -c +"$((from + 1))" -- "$1" | head -c "$((size - from))" | grep -a -F "$3" | tail -n "$4"
+exit 0
+"""
+
+
+class GpuSample(NamedTuple):
+    """What a GPU held at a moment, in MiB."""
+
+    at: float
+    gpu: int
+    used: int
+    total: int
+    sessions: Mapping[str, int] = MappingProxyType({})
+    others: Mapping[str, int] = MappingProxyType({})
+    """user and program of somebody else -> MiB"""
+
+
+class GpuHistory:
+    """Samples in the order of time, and a colour for each session and each other user."""
+
+    def __init__(self) -> None:
+        self._samples: dict[int, list[GpuSample]] = {}
+        self._colours: dict[str, str] = {}
+        self._foreign: dict[str, str] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._samples)
+
+    def add(self, sample: GpuSample) -> None:
+        samples = self._samples.setdefault(sample.gpu, [])
+        if samples and sample.at <= samples[-1].at:
+            return
+        for names, known, colours in (
+            (sample.sessions, self._colours, SERIES[:-1]),
+            (sample.others, self._foreign, OTHERS),
+        ):
+            for name in names:
+                known.setdefault(name, colours[len(known) % len(colours)])
+        samples.append(sample)
+        del samples[:-_MOST]
+
+    def of(self, gpu: int) -> Sequence[GpuSample]:
+        return self._samples.get(gpu, ())
+
+    def parts(self, sample: GpuSample) -> list[tuple[int, str]]:
+        """MiB and colour: sessions, then others, then what nobody is known to hold."""
+        parts = [(mib, self._colours[name]) for name, mib in sample.sessions.items()]
+        parts += [(mib, self._foreign[name]) for name, mib in sample.others.items()]
+        return [*parts, (max(0, sample.used - sum(mib for mib, _ in parts)), OTHERS[0])]
+
+    def labels(self, since: float) -> dict[str, str]:
+        """Who was there, by name, and the colour."""
+        shown = [one for samples in self._samples.values() for one in samples if one.at >= since]
+        ours, others = ({name for one in shown for name in getattr(one, kind)} for kind in ("sessions", "others"))
+        found = {name: colour for name, colour in self._colours.items() if name in ours}
+        found |= {name: colour for name, colour in self._foreign.items() if name in others}
+        return found if ours or others or not shown else {"everybody together": OTHERS[0]}
+
+
+class GpuWatch:
+    """Reads the events about GPUs when a page asks for them, as far as they are new."""
+
+    def __init__(self) -> None:
+        self._looks, self._events = GpuHistory(), GpuHistory()
+        self._offset, self._next = 0, 0.0
+        self._lock = Lock()
+
+    @property
+    def history(self) -> GpuHistory:
+        return self._events or self._looks
+
+    def note(self, status: RunStatus) -> None:
+        """Keep what a look at the run has shown."""
+        for card in status.use.gpus if status.link.reachable else ():
+            if card.used is not None and card.total and status.now:
+                self._looks.add(GpuSample(status.now, card.index, card.used, card.total))
+
+    def read(self, source: Source) -> None:
+        with self._lock:
+            if monotonic() < self._next:
+                return
+            self._next = monotonic() + _EVERY_S
+            path, kind = RunLayout(source.view.directory).events, f'"{Kind.GPU_USE}"'
+            try:
+                done = source.transport.run(_READ, path, str(self._offset), kind, str(_MOST), timeout=20.0)
+            except UserError:  # the link; the head of the page says it
+                return
+            size, _, text = done.text.partition("\n")
+            if done.code == 0 and size.isdecimal():
+                self._offset = int(size)
+                for sample in samples(events.parse(text)):
+                    self._events.add(sample)
+
+
+def samples(found: Iterable[Event]) -> Iterable[GpuSample]:
+    """Of events of which any field may be wrong: the file may come from another version."""
+    for event in found:
+        cards = event.fields.get("gpus")
+        for index, card in cards.items() if event.kind == Kind.GPU_USE and isinstance(cards, dict) else ():
+            try:
+                ours = {harmless(name, keep=""): int(mib) for name, mib in card["sessions"].items()}
+                rows = [(f"{user}: {program}", int(mib)) for user, program, mib in card["others"]]
+                others = {harmless(name, keep=""): mib for name, mib in rows}
+                yield GpuSample(event.at, int(index), int(card["used"]), int(card["total"]), ours, others)
+            except (KeyError, TypeError, ValueError, AttributeError):
+                continue

@@ -1,0 +1,283 @@
+"""The screens of the page, from facts to HTML: what each template gets, and the addresses. Pure, but for templates.
+
+Everything that a template shows is escaped by it; control characters are taken out here or by a filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+from comborun.monitor.causes import shared_causes
+from comborun.monitor.explain import explain
+from comborun.monitor.interval import exact_interval
+from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
+from comborun.monitor.view import drawing
+from comborun.monitor.view.gpus import GpuHistory
+from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED, clock_words, sizes, visible
+from comborun.rules.names import AFTER, RUN
+from comborun.rules.results.counts import joined, unmarked
+from comborun.rules.vocabulary import Life, Outcome, amount
+from comborun.text import MIB, harmless, several
+from comborun.words import say
+from comborun.words.endings import outcome_words
+from comborun.words.times import brief, clock, duration
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from comborun.model.plan import Session
+    from comborun.monitor.snapshot import Attempt
+    from comborun.monitor.watcher import Look
+    from comborun.rules.results.counts import Verdicts
+
+HERE = Path(__file__).parent
+SCREENS = {"run": "Run", "cell": "Cell", "rollouts": "Rollouts", "host": "Host", "report": "Report"}
+_URGENT = (Outcome.FAILED, Outcome.LOST, Life.STALLED, Outcome.PARTIAL, Life.ORPHANED, Outcome.CANCELLED)
+ORDER = tuple(map(str, (*_URGENT, Life.RUNNING, Life.STARTING, Life.QUEUED, Outcome.SUCCEEDED, Outcome.NOT_NEEDED)))
+"""the most urgent state first"""
+_UNCOUNTED_MOST = 5
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where the pages are: below `base` of a server, or side by side in a folder of a bundle."""
+
+    base: str = ""
+    bundled: bool = False
+    acts: bool = False
+    """whether orders may be given"""
+    options: str = ""
+    """options with which a command finds the host"""
+
+    def link(self, screen: str, name: str = "", **query: str) -> str:
+        asked = {key: value for key, value in query.items() if value}
+        more = f"?{urlencode(asked)}" if asked else ""
+        if self.bundled:
+            words = "index" if screen == "run" else f"cell-{name}" if screen == "cell" else screen
+            return f"{quote(words)}.html{more}"
+        place = "" if screen == "run" else f"cell/{quote(name)}" if screen == "cell" else screen
+        return f"{self.base}{place}{more}"
+
+    def file(self, path: str) -> str:
+        """The address of a file of the run, by its path there."""
+        return f"files/{quote(path)}" if self.bundled else f"{self.base}files/{quote(path)}"
+
+    def static(self, name: str) -> str:
+        return name if self.bundled else f"/static/{name}?{_version(name)}"
+
+
+@cache
+def _version(name: str) -> str:
+    return sha256((HERE / "static" / name).read_bytes()).hexdigest()[:12]
+
+
+class MapCell(NamedTuple):
+    """A combo in the map: the sums of its sessions, and the most urgent of them."""
+
+    urgent: SessionStatus
+    sessions: int
+    done: int
+    planned: int
+    successes: int | None
+    recorded: int
+
+    @property
+    def share(self) -> float:
+        return min(1.0, self.done / self.planned) if self.planned else 0.0
+
+    @property
+    def rate(self) -> str:
+        return f"{100 * self.successes / self.recorded:.0f}" if self.successes is not None and self.recorded else ""
+
+
+class MapRow(NamedTuple):
+    policy: str
+    cells: tuple[MapCell | None, ...]
+    mean: float | None
+    """of the success rates of its environments"""
+    low: float = 0.0
+    high: float = 0.0
+    environments: int = 0
+    """how many of them have a rate"""
+
+
+def urgency(session: SessionStatus) -> int:
+    return ORDER.index(session.word) if session.word in ORDER else 0
+
+
+def the_map(status: RunStatus) -> tuple[tuple[str, ...], tuple[MapRow, ...]]:
+    """The environments, and a row for each policy."""
+    shown = [one for one in status.sessions if not one.extra]
+    environments = tuple(dict.fromkeys(one.environment for one in shown))
+    combos: dict[tuple[str, str], list[SessionStatus]] = {}
+    for one in shown:
+        combos.setdefault((one.policy, one.environment), []).append(one)
+    rows = []
+    for policy in dict.fromkeys(one.policy for one in shown):
+        cells = [_cell(combos[policy, name]) if (policy, name) in combos else None for name in environments]
+        rows.append(_row(policy, cells))
+    return environments, tuple(rows)
+
+
+def _cell(sessions: Sequence[SessionStatus]) -> MapCell:
+    counted = [one for one in sessions if one.successes is not None]
+    return MapCell(
+        min(sessions, key=urgency),
+        len(sessions),
+        sum(one.done or 0 for one in sessions),
+        sum(one.due for one in sessions),
+        sum(one.successes or 0 for one in counted) if counted else None,
+        sum(one.recorded or 0 for one in counted),
+    )
+
+
+def _row(policy: str, cells: Sequence[MapCell | None]) -> MapRow:
+    counted = [cell for cell in cells if cell and cell.successes is not None and cell.recorded]
+    rated = [(cell.successes or 0, cell.recorded) for cell in counted if cell]
+    if not rated:
+        return MapRow(policy, tuple(cells), None)
+    rates = [successes / n for successes, n in rated]
+    mean = sum(rates) / len(rates)
+    # the environments are fixed, so only the episodes vary: Agresti and Coull's rate keeps 0 of n and n of n uncertain
+    smooth = [((successes + 2) / (n + 4), n + 4) for successes, n in rated]
+    half = 1.96 * sum(rate * (1 - rate) / n for rate, n in smooth) ** 0.5 / len(rates)
+    return MapRow(policy, tuple(cells), mean, max(0.0, mean - half), min(1.0, mean + half), len(rates))
+
+
+def verdicts_of(session: Session, attempts: Sequence[Attempt]) -> Verdicts:
+    """Of each episode with a record its verdict, over the attempts that count."""
+    if attempts and attempts[-1].alive and not (attempts[-1].begin and attempts[-1].begin.first > session.first):
+        attempts = attempts[-1:]
+    whole = (session.first, session.count)
+    spans = [(one.begin.first, one.begin.count or session.count) if one.begin else whole for one in attempts]
+    counts = joined([(span, one.counts) for span, one in zip(spans, attempts, strict=True)], whole)
+    return unmarked(counts.marks, whole)
+
+
+# The screens
+
+
+def of_run(look: Look) -> dict[str, Any]:
+    status = look.status
+    environments, rows = the_map(status)
+    listed = sorted((one for one in status.sessions if one.part != SUPERSEDED or one.alive), key=urgency)
+    causes = shared_causes(status)
+    because = {one.name: cause.words for cause in causes for one in cause.sessions if cause.said}
+    return {"environments": environments, "rows": rows, "listed": listed, "causes": causes, "because": because}
+
+
+def of_cell(look: Look, name: str) -> dict[str, Any] | None:
+    """None if there is no such session."""
+    status, plan = look.status, look.view.plan
+    session = next((one for one in plan.sessions if one.name == name), None)
+    seen = next((one for one in status.every if one.name == name), None)
+    if seen is None:
+        return None
+    attempts = look.history.of(name)
+    names = [one.name for one in status.sessions if one.part != SUPERSEDED]
+    at = names.index(name) if name in names else -1
+    explained = explain(look.view, look.history, status, name) if look.history.snapshot else None
+    return {
+        "seen": seen,
+        "session": session,
+        "attempts": attempts[::-1],
+        "strip": drawing.strip(session, verdicts_of(session, attempts)) if session else (),
+        "explained": explained,
+        "previous": names[at - 1] if at > 0 else "",
+        "next": names[at + 1] if 0 <= at < len(names) - 1 else "",
+        "others": [one for one in status.sessions if session and one.environment == seen.environment],
+    }
+
+
+def of_host(look: Look, history: GpuHistory, hours: float) -> dict[str, Any]:
+    status, now = look.status, look.status.now or 0.0
+    since = max(now - hours * 3600, status.started or now - 3600) if hours else status.started or now - 3600
+    alive = [one for one in status.sessions if one.alive]
+    cards = [(card, [one for one in alive if card.index in one.gpus]) for card in status.use.gpus]
+    return {
+        "cards": cards,
+        "hours": hours,
+        "charts": [drawing.gpu_chart(history, card, since, now) for card in status.use.gpus],
+        "lanes": drawing.slots(status, look.history, since, now),
+        "servers": [(one, status.server_waits.get(one.name)) for one in status.servers],
+        "labels": history.labels(since),
+    }
+
+
+def chips(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """The states of sessions, the most urgent first."""
+    return sorted(counts.items(), key=lambda item: ORDER.index(item[0]) if item[0] in ORDER else 0)
+
+
+def alerts(status: RunStatus) -> list[tuple[str, str, str]]:
+    """What concerns the run as a whole: a state for its colour, words, and the order that helps, if any."""
+    found = []
+    if status.hold and not status.finished:
+        since = f" since {clock(status.hold.since, near=status.now)}" if status.hold.since else ""
+        found.append(("failed", f"{status.hold.kind}{since}: {status.hold.words}", "resume"))
+    if status.outage:
+        found.append(("lost", say(status.outage.fact(status.host)), ""))
+    closed = (f"GPU {one.gpu} gets no new sessions: {one.failure}" for one in status.quarantine)
+    found += [("stalled", words, "resume") for words in closed]
+    if status.disk_full:
+        found.append(("failed", "the disk of the run is full", ""))
+    said = (status.advice, status.notify_problem, None if status.finished else status.slurm)
+    words = [clock_words(status.ahead, status.host), *map(say, filter(None, said)), status.undecided]
+    words += status.uncounted[:_UNCOUNTED_MOST]
+    return [*found, *(("stalled", harmless(one), "") for one in words if one)]
+
+
+def news(status: RunStatus, looked: float) -> list[tuple[str, list[SessionStatus]]]:
+    """What has happened since a person looked: states, the most urgent first, and their sessions."""
+    if not looked:
+        return []
+    found: dict[str, list[SessionStatus]] = {}
+    for one in status.sessions:
+        at = one.stalled if one.life is Life.STALLED else one.latest.end.ended if one.latest.end else None
+        if at is not None and at > looked and one.word != Life.QUEUED:
+            found.setdefault(one.word, []).append(one)
+    return sorted(found.items(), key=lambda item: ORDER.index(item[0]) if item[0] in ORDER else 0)
+
+
+# Templates
+
+
+def render(template: str, site: Site, look: Look, screen: str, **values: object) -> str:
+    vitals = {"site": site, "link": site.link, "look": look, "status": look.status, "view": look.view}
+    return templates().get_template(template).render(screen=screen, screens=SCREENS, **vitals, **values)
+
+
+@cache
+def templates() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    own: tuple[Callable[..., object], ...] = (
+        *(brief, clock, duration, amount, several, visible, harmless, sizes, clock_words, outcome_words),
+    )
+    environment.filters.update({function.__name__: function for function in own})
+    environment.filters.update(
+        interval=exact_interval,
+        say=lambda fact: harmless(say(fact)),
+        mib=lambda mib: amount(mib * MIB) if mib else "0 GiB",
+        mark=lambda word: (MARKS.get(word) or SERVER_MARKS.get(word, UNMARKED)).symbol,
+        svg=lambda panel: Markup(panel.svg()),  # noqa: S704 - its text is escaped
+        percent=lambda share: f"{100 * share:.0f}",
+    )
+    environment.globals.update(
+        chips=chips, alerts=alerts, AFTER=AFTER, log_path=lambda name, number: RUN.attempt(name, number).log
+    )
+    return environment

@@ -1,0 +1,453 @@
+"""The server of the page: one watcher, and whatever its pages ask for. Handlers run in threads of their own."""
+
+from __future__ import annotations
+
+import json
+import mimetypes
+import shlex
+import subprocess
+import sys
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from threading import Lock, Thread
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from comborun.errors import UserError
+from comborun.monitor.status import Link
+from comborun.monitor.view import pages
+from comborun.monitor.view.access import FILE_POLICY, REPORT_POLICY, Access, Guard
+from comborun.monitor.view.gpus import GpuWatch
+from comborun.monitor.view.logs import Logs
+from comborun.monitor.view.records import (
+    Renewed,
+    ReportSoFar,
+    Rollout,
+    alike,
+    choose,
+    elsewhere,
+    is_inside,
+    report_so_far,
+    rollouts,
+)
+from comborun.monitor.watch import Clock, Settings
+from comborun.monitor.watcher import Look, Watcher
+from comborun.remote.fetch import FetchOptions, fetch
+from comborun.remote.runs import bring_records, copy_of
+from comborun.remote.transport import LOCAL
+from comborun.rules.names import DEFAULT_ROOT
+from comborun.text import harmless
+from comborun.words.times import brief, clock
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from comborun.monitor.watch import Source
+
+_CACHED = 48
+"""rendered pages"""
+_AGAIN_S = 15.0
+"""seconds after the end of a run before it is looked at again: somebody may have resumed it"""
+_BODY_MOST = 4096
+_ORDER_S = 120.0
+_REPORTS = ("report.html", "report.md", "final_benchmark_report.json", "episodes.csv")
+_VERBS = ("retry", "stop", "resume", "slots")
+_FETCH_BYTES = 1 << 20
+_PLAYED = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
+
+
+@dataclass
+class Transfer:
+    """A file on its way to this machine."""
+
+    done: int = 0
+    total: int = 0
+    complaint: str = ""
+    over: bool = False
+
+
+class Feed:
+    """What is known of the run. A new watcher follows one that has seen the end of the run."""
+
+    def __init__(self, source: Source, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = Lock()
+        self._over = 0.0
+        self._life = 0
+        self.gpus = GpuWatch()
+        self.watcher = self._start(source)
+        self._look = self.watcher.look
+
+    def _start(self, source: Source) -> Watcher:
+        watcher = Watcher(source, Clock(), self._settings)
+        watcher.subscribe(lambda: self.gpus.note(watcher.look.status))
+        watcher.start()
+        return watcher
+
+    def look(self) -> tuple[object, Look]:
+        """The newest look, and what is the same for the same look only."""
+        with self._lock:
+            watcher, now = self.watcher, monotonic()
+            look = watcher.look
+            if not look.over:
+                self._over = now
+            elif now > self._over + _AGAIN_S and watcher.failure is None:
+                self._over, self._life = now, self._life + 1
+                self.watcher = watcher = self._start(watcher.source)
+            if watcher.look.number or self._look.number == 0:
+                self._look = watcher.look
+            return (self._life, self._look.number, self._look.over), self._look
+
+    def refresh(self) -> None:
+        self._over = 0.0
+        self.watcher.refresh()
+
+    def said(self) -> dict[str, Any]:
+        """The link and the host's clock, for the head of every answer."""
+        link, look = self.watcher.link(), self._look
+        failure = self.watcher.failure
+        words = _trouble(link) if failure is None else f"the watcher has ended: {failure}"
+        now = look.status.now
+        return {
+            "now": None if now is None else round(now + self.watcher.passed(), 1),
+            "seen": None if link.last_seen is None else round(link.last_seen, 1),
+            "link": harmless(words),
+            "over": look.over,
+        }
+
+
+def _trouble(link: Link) -> str:
+    if link.reachable:
+        return f"the host has not answered for {brief(link.silent)}" if link.silent else ""
+    seen = "" if link.last_seen is None else f" This was seen {brief(link.last_seen)} ago."
+    why = f": {link.complaint}" if link.complaint else ""
+    goes_on = "" if link.gone else " The sessions don't need the link, and the page goes on when the host is back."
+    return f"{link.trouble} since {clock(link.since)}{why}.{seen}{goes_on}"
+
+
+class Server:
+    def __init__(self, feed: Feed, access: Access, site: pages.Site) -> None:
+        self._feed = feed
+        self._access = access
+        self._site = site
+        self._logs = Logs()
+        self._kept: OrderedDict[tuple[object, ...], tuple[str, bytes]] = OrderedDict()
+        self._rendering = Lock()
+        local = feed.watcher.source.transport.host == LOCAL
+        self._episodes: Renewed[tuple[Rollout, ...]] = Renewed((), 4.0 if local else 20.0)
+        self._report = Renewed(ReportSoFar(), 30.0)
+        self._transfers: dict[str, Transfer] = {}
+        self._scratch = TemporaryDirectory(prefix="comborun-view-")
+        """0700; the report is written there"""
+
+    def app(self) -> Guard:
+        of_run = [
+            *(Route(f"/{'' if name == 'run' else name}", self._page) for name in pages.SCREENS if name != "cell"),
+            Route("/cell/{name}", self._page, name="cell"),
+            Route("/log/{name}/{attempt:int}", self._log),
+            Route("/search/{name}/{attempt:int}", self._search),
+            Route("/files/{path:path}", self._file),
+            Route("/fetched/{path:path}", self._fetched),
+            Route("/fetch", self._fetch, methods=["POST"]),
+            Route("/whole/{name}", self._whole),
+            Route("/act", self._act, methods=["POST"]),
+        ]
+        static = Mount("/static", StaticFiles(directory=pages.HERE / "static"))
+        app = Starlette(routes=[static, Mount(f"/{self._access.folder}", routes=of_run)])
+        app.add_middleware(GZipMiddleware, minimum_size=1000)
+        return Guard(app, self._access, self._sign_in)
+
+    def close(self) -> None:
+        self._feed.watcher.close()
+        self._scratch.cleanup()
+
+    # Who may come in
+
+    async def _sign_in(self, scope: Any, receive: Any, send: Any) -> None:
+        from starlette.requests import Request
+
+        request = Request(scope, receive)
+        if request.method == "POST":
+            word = (await _body(request)).decode("utf-8", "replace")
+            opened = request.url.path == f"{self._access.base}key" and self._access.opens(word)
+            headers = {"set-cookie": self._access.cookie} if opened else {}
+            await Response(status_code=204 if opened else 403, headers=headers)(scope, receive, send)
+            return
+        if request.headers.get("x-part") or not request.url.path.startswith(self._access.base):
+            await PlainTextResponse("the key is missing", 401)(scope, receive, send)
+            return
+        text = pages.templates().get_template("key.html.j2").render(site=self._site)
+        await HTMLResponse(text, 401)(scope, receive, send)
+
+    # Screens
+
+    def _page(self, request: Request) -> Response:
+        life, look = self._feed.look()
+        path = request.url.path.removeprefix(self._access.base)
+        screen = path.partition("/")[0] or "run"
+        part, looked = bool(request.headers.get("x-part")), _number(request.headers.get("x-looked", ""))
+        renewed = {"rollouts": self._renewed_episodes, "report": self._renewed_report}.get(screen)
+        number = renewed(look) if renewed else 0
+        key = (life, number, path, request.url.query, part, round(looked), len(self._transfers))
+        with self._rendering:  # ten pages that ask at once share one
+            if key not in self._kept:
+                values = self._values(screen, request, look, looked)
+                if values is None:
+                    return PlainTextResponse("there is no such page", 404)
+                template = f"{screen}.html.j2" if part else "page.html.j2"
+                text = pages.render(template, self._site, look, screen, said=self._feed.said(), **values).encode()
+                self._kept[key] = f'"{sha256(text).hexdigest()[:20]}"', text
+                while len(self._kept) > _CACHED:
+                    self._kept.popitem(last=False)
+            tag, text = self._kept[key]
+        headers = {"etag": tag, "x-said": json.dumps(self._feed.said()), "vary": "x-part", "cache-control": "no-store"}
+        if part and request.headers.get("if-none-match", "").removeprefix("W/") == tag:
+            return Response(status_code=304, headers=headers)
+        return HTMLResponse(text, headers=headers)
+
+    def _values(self, screen: str, request: Request, look: Look, looked: float) -> dict[str, Any] | None:
+        asked = request.query_params
+        if screen == "run":
+            return {**pages.of_run(look), "news": pages.news(look.status, looked)}
+        if screen == "cell":
+            return pages.of_cell(look, request.path_params["name"])
+        if screen == "host":
+            self._feed.gpus.read(self._feed.watcher.source)
+            return pages.of_host(look, self._feed.gpus.history, _number(asked.get("hours", "")))
+        if screen == "report":
+            return {"report": self._report.value, "busy": self._report.busy, "complaint": self._report.complaint}
+        rows = self._episodes.value
+        wanted = {name: asked.get(name, "") for name in ("show", "policy", "environment")}
+        found, count = choose(rows, wanted["show"], wanted["policy"], wanted["environment"])
+        one = next((row for row in rows if row.key == asked.get("at")), None)
+        if one is None and not asked.get("at"):
+            one = next((row for row in found if row.playable), None)
+        return {
+            "rows": found, "count": count, "wanted": wanted, "one": one, "groups": (),
+            "beside": alike(rows, one, look.view.plan.policies) if one else (),
+            "here": self._here, "busy": self._episodes.busy, "complaint": self._episodes.complaint,
+            "made": self._episodes.number, "neighbours": _neighbours(found, one),
+        }  # fmt: skip
+
+    # What is read from records
+
+    def _records(self, look: Look) -> Path:
+        """The folder of the records on this machine, after copying what is new. Raises HostError, UserError."""
+        transport, view = self._feed.watcher.source.transport, look.view
+        if transport.host != LOCAL:
+            bring_records(transport, view.id, view.directory, FetchOptions(watched=True))
+        return copy_of(transport.host, view.id, view.directory)
+
+    def _renewed_episodes(self, look: Look) -> object:
+        status = look.status
+        self._episodes.ask(_stamp(look), lambda: elsewhere(rollouts, self._records(look), status.now or 0.0))
+        return self._episodes.number, self._episodes.busy
+
+    def _renewed_report(self, look: Look) -> object:
+        folder = Path(self._scratch.name) / "report"
+        self._report.ask(_stamp(look), lambda: elsewhere(report_so_far, self._records(look), folder))
+        return self._report.number, self._report.busy
+
+    def _whole(self, request: Request) -> Response:
+        """The whole report, as a file of its own."""
+        name = request.path_params["name"]
+        path = Path(self._scratch.name) / "report" / name
+        if name not in _REPORTS or not path.is_file():
+            return PlainTextResponse("there is no such report yet", 404)
+        policy = REPORT_POLICY if name.endswith("html") else FILE_POLICY
+        kind = "text/html" if name.endswith("html") else "text/plain"
+        return FileResponse(path, media_type=f"{kind}; charset=utf-8", headers={"content-security-policy": policy})
+
+    # Logs and files
+
+    def _log(self, request: Request) -> Response:
+        source, name, attempt = self._addressed(request)
+        if source is None:
+            return PlainTextResponse("there is no such session", 404)
+        start = request.query_params.get("from", "-1")
+        try:
+            part = self._logs.part(source, name, attempt, int(start) if start.isdecimal() else -1)
+        except UserError as error:
+            return JSONResponse({"complaint": harmless(error.headline)}, 503)
+        return JSONResponse(None if part is None else part._asdict())
+
+    def _search(self, request: Request) -> Response:
+        source, name, attempt = self._addressed(request)
+        word = request.query_params.get("q", "")[:200]
+        if source is None or not word or "\0" in word or "\n" in word:
+            return PlainTextResponse("there is no such session", 404)
+        try:
+            return JSONResponse([one._asdict() for one in self._logs.search(source, name, attempt, word)])
+        except UserError as error:
+            return JSONResponse({"complaint": harmless(error.headline)}, 503)
+
+    def _addressed(self, request: Request) -> tuple[Source | None, str, int]:
+        source, name = self._feed.watcher.source, request.path_params["name"]
+        attempt = request.path_params["attempt"]
+        return source if name in source.view.sessions and 0 < attempt < 10**9 else None, name, attempt
+
+    @property
+    def _folder(self) -> Path:
+        source = self._feed.watcher.source
+        return copy_of(source.transport.host, source.view.id, source.view.directory)
+
+    def _here(self, path: str) -> bool:
+        return self._resolved(path) is not None
+
+    def _resolved(self, path: str) -> Path | None:
+        """A regular file of an attempt, inside the run; None for everything else, also for a link that leads out."""
+        if not is_inside(path) or "\0" in path:
+            return None
+        with suppress(OSError, RuntimeError):
+            folder = self._folder.resolve()
+            found = (folder / path).resolve(strict=True)
+            inside = found.is_relative_to(folder / "sessions") and is_inside(str(found.relative_to(folder)))
+            return found if inside and found.is_file() else None
+        return None
+
+    def _file(self, request: Request) -> Response:
+        found = self._resolved(request.path_params["path"])
+        if found is None:
+            return PlainTextResponse("there is no such file here", 404)
+        kind = _PLAYED.get(found.suffix.lower())
+        guessed = mimetypes.guess_type(found.name)[0] or "text/plain"
+        shown = kind or ("text/plain; charset=utf-8" if _is_text(found, guessed) else "application/octet-stream")
+        headers = {"content-security-policy": FILE_POLICY, "cache-control": "private, no-cache"}
+        if shown == "application/octet-stream":
+            headers["content-disposition"] = "attachment"
+        return FileResponse(found, media_type=shown, headers=headers)
+
+    async def _fetch(self, request: Request) -> Response:
+        """Copy one file of an attempt to this machine."""
+        path = (await _body(request)).decode("utf-8", "replace")
+        if path not in {row.video for row in self._episodes.value}:
+            return PlainTextResponse("there is no such video", 404)
+        transfer = self._transfers.get(path)
+        if transfer is None or transfer.over:
+            self._transfers[path] = transfer = Transfer()
+            Thread(target=self._bring, args=(path, transfer), daemon=True).start()
+        return JSONResponse({}, 202)
+
+    def _bring(self, path: str, transfer: Transfer) -> None:
+        def received(which: PurePosixPath, done: int, total: int) -> None:
+            if str(which) == path:
+                transfer.done, transfer.total = done, total
+
+        source = self._feed.watcher.source
+        options = FetchOptions(limit=_FETCH_BYTES, others=(PurePosixPath(path),), received=received)
+        try:
+            fetch(source.transport, source.view.directory, self._folder, options)
+            transfer.complaint = "" if self._here(path) else "the host has this file no more"
+        except (UserError, OSError) as error:
+            transfer.complaint = harmless(str(error))
+        transfer.over = True
+
+    def _fetched(self, request: Request) -> Response:
+        path = request.path_params["path"]
+        one = self._transfers.get(path) or Transfer(over=self._here(path))
+        here = self._here(path)
+        return JSONResponse({"done": one.done, "total": one.total, "complaint": one.complaint, "here": here})
+
+    # Orders
+
+    async def _act(self, request: Request) -> Response:
+        if not self._site.acts:
+            return PlainTextResponse("this page only shows: `combo view --act` also gives orders", 403)
+        try:
+            asked = json.loads(await _body(request))
+            words = self._command(asked["verb"], asked.get("sessions", []), asked.get("count"))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return PlainTextResponse("there is no such order", 400)
+        done = await run_in_threadpool(_ordered, words)
+        self._feed.refresh()
+        return JSONResponse(done)
+
+    def _command(self, verb: str, sessions: list[str], count: object) -> list[str]:
+        """The words of a command. Raises ValueError for anything but sessions of this run and a small number."""
+        view = self._feed.watcher.source.view
+        known = {one.name for one in view.plan.sessions}
+        if verb not in _VERBS or not isinstance(sessions, list) or not set(sessions) <= known:
+            raise ValueError(verb)
+        options = shlex.split(self._site.options)
+        root = str(PurePosixPath(view.directory).parent)
+        if view.host == LOCAL and root != str(Path(DEFAULT_ROOT).expanduser()):
+            options += ["--root", root]
+        if verb == "slots":
+            if type(count) is not int or not 1 <= count <= 10_000:
+                raise ValueError(count)
+            return ["slots", str(count), "--run", view.id, *options]
+        if verb == "retry" and not sessions:
+            return ["retry", "--failed", "--run", view.id, *options]
+        return [verb, *(["--yes"] if verb == "stop" else []), "--run", view.id, *options, "--", *sessions]
+
+
+def _ordered(words: list[str]) -> dict[str, Any]:
+    """Give the order as the command does, with its words."""
+    command = [sys.executable, "-m", "comborun", *words]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_ORDER_S, check=False)
+    except subprocess.TimeoutExpired:
+        return {"done": False, "words": f"no answer within {_ORDER_S:.0f} s: it may still be carried out"}
+    said = (done.stdout + done.stderr).decode("utf-8", "replace").strip()
+    return {"done": done.returncode == 0, "words": harmless(said, keep="\n")[:2000]}
+
+
+async def _body(request: Request) -> bytes:
+    """The body; of a longer one than any of ours nothing."""
+    found = b""
+    async for chunk in request.stream():
+        found += chunk
+        if len(found) > _BODY_MOST:
+            return b""
+    return found
+
+
+def _stamp(look: Look) -> object:
+    return look.status.done, look.status.recorded, tuple(look.status.counts().items())
+
+
+def _number(text: str) -> float:
+    with suppress(ValueError):
+        return min(max(float(text), 0.0), 1e12) if len(text) < 30 and text != "nan" else 0.0
+    return 0.0
+
+
+def _is_text(path: Path, guessed: str) -> bool:
+    with path.open("rb") as stream:
+        return b"\0" not in stream.read(4096) and not guessed.startswith(("image/", "video/", "audio/"))
+
+
+def _neighbours(rows: list[Rollout], one: Rollout | None) -> tuple[str, str]:
+    """The keys before and after an episode in the list."""
+    keys = [row.key for row in rows]
+    if one is None or one.key not in keys:
+        return "", keys[0] if keys else ""
+    at = keys.index(one.key)
+    return keys[at - 1] if at else "", keys[at + 1] if at + 1 < len(keys) else ""
+
+
+def serve(app: Callable[..., Any], listening: Any, told: Callable[[], object]) -> None:
+    """Answer until Ctrl-C. `told` is called once connections are taken. Nothing is logged: addresses are secrets."""
+    import uvicorn
+
+    class Told(uvicorn.Server):
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets=sockets)
+            told()
+
+    config = uvicorn.Config(
+        app, access_log=False, log_level="critical", server_header=False, lifespan="off", timeout_graceful_shutdown=1
+    )
+    Told(config).run(sockets=[listening])

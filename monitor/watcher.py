@@ -1,0 +1,318 @@
+"""One watcher, many views: one look per host and interval, and everybody who shows the run subscribes to it.
+
+The watcher looks, keeps the newest status with the age of the last contact, and the list of what has changed. Views
+only read: another one costs the host nothing. Every method of `Watcher` but `run` may be called from any thread.
+
+    watcher = Watcher(source, Clock(), Settings(60), react)
+    watcher.start()                              # or run(), in this thread
+    look = watcher.wait(after=0, seconds=10)     # the first look; number 0 is the plan, before any answer
+    look.status, watcher.link()                  # facts as of that look; the ages now
+    watcher.changes(since=look.number)           # what has changed since a view last looked
+    watcher.order(lambda source: ...)            # an order to the host, after which the watcher looks at once
+    watcher.close()
+
+If the host doesn't answer, the last status stays, with its age, and the watcher goes on trying.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from threading import Condition, Event, Thread
+from typing import NamedTuple, TypeVar
+
+from comborun.errors import HostError
+from comborun.monitor.classify import classify
+from comborun.monitor.observe import History, RunView
+from comborun.monitor.screen import StatusScreen
+from comborun.monitor.status import UP, Link, RunStatus, SessionStatus
+from comborun.monitor.watch import Clock, Settings, Source, missed, until_next
+from comborun.remote.transport import LOCAL
+
+SILENT_S = 3.0
+"""seconds without an answer after which a look is said to wait"""
+MOST_CHANGES = 5000
+_END_LOOK_S = 0.1
+"""seconds between two looks at a file of this machine"""
+T = TypeVar("T")
+
+
+class Look(NamedTuple):
+    """What is known after a look. Nothing of it ever changes; the next look is another object."""
+
+    number: int
+    """0 before the first answer; it grows with each look, also one without an answer"""
+    view: RunView
+    history: History
+    """all attempts seen so far; with `view` what `explain` needs"""
+    status: RunStatus
+    """as of that look: its durations don't go on"""
+    seen: float | None = None
+    """time of the last answer, by the watcher's clock"""
+    undecided: str = ""
+    over: bool = False
+    """whether the watcher has stopped looking"""
+
+
+class Change(NamedTuple):
+    """A session, or `after`, has another state, outcome or attempt than at the look before."""
+
+    number: int
+    """of the look that showed it"""
+    at: float | None
+    """time of that look on the host's clock"""
+    session: str
+    before: str
+    """state or outcome"""
+    after: str
+    attempt: int
+
+
+class Watcher:
+    def __init__(
+        self,
+        source: Source,
+        clock: Clock,
+        settings: Settings,
+        react: Callable[[RunStatus], str] | None = None,
+    ) -> None:
+        """`react` gets the status after each answered look. It returns why `stop_early` can't decide anything, or
+        nothing. It may talk to the host for as long as a look may. After its HostError the next look is made at once.
+        """
+        self._source = source
+        self._clock = clock
+        self._settings = settings
+        self._react = react
+        self._lost = 0.0
+        """when the link was lost"""
+        self._asked: float | None = None
+        """when the look in progress began"""
+        self._changed = clock.elapsed()
+        """when a session last began, ended or finished its work"""
+        self._phases: dict[str, tuple[object, ...]] = {}
+        self._changes: deque[Change] = deque(maxlen=MOST_CHANGES)
+        self._told: list[Callable[[], object]] = []
+        self._news = Condition()
+        self._wanted = Event()
+        self._closed = False
+        self._thread: Thread | None = None
+        self._failed: Exception | None = None
+        self._look = Look(0, source.view, History(), classify(source.view, History()))
+
+    # For views, from any thread
+
+    @property
+    def look(self) -> Look:
+        """The newest look."""
+        return self._look
+
+    @property
+    def source(self) -> Source:
+        """The host, and the run with its newest plan."""
+        return self._source
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why the watcher's thread ended before the run did: an error that no further look mends."""
+        return self._failed
+
+    def link(self) -> Link:
+        """The state of the link now: the age of the last contact, and for how long a look has waited for its answer."""
+        look, now = self._look, self._clock.elapsed()
+        link = look.status.link._replace(last_seen=None if look.seen is None else now - look.seen)
+        asked = self._asked
+        waits = 0.0 if asked is None else now - asked
+        link = link._replace(silent=waits if waits >= SILENT_S else 0.0)
+        return link if link.reachable else link._replace(lasting=now - self._lost)
+
+    def passed(self) -> float:
+        """Seconds by which durations of the newest look have grown; 0 while the host does not answer."""
+        look = self._look
+        return self._clock.elapsed() - look.seen if look.seen is not None and look.status.link.reachable else 0.0
+
+    def status(self) -> RunStatus:
+        """The whole status now. It costs more than `look.status`, whose durations don't go on."""
+        look, link = self._look, self.link()
+        if not link.reachable or look.history.snapshot is None:
+            return replace(look.status, link=link)
+        now = look.history.snapshot.now + self.passed()
+        return replace(classify(look.view, look.history, now, link), undecided=look.undecided)
+
+    def changes(self, since: int) -> tuple[Change, ...]:
+        """What changed in looks after number `since`; at most the last MOST_CHANGES."""
+        with self._news:
+            return tuple(one for one in self._changes if one.number > since)
+
+    def wait(self, after: int, seconds: float) -> Look:
+        """The newest look, as soon as its number is higher than `after`, at the latest after so many seconds."""
+        with self._news:
+            self._news.wait_for(lambda: self._look.number > after or self._look.over, seconds)
+            return self._look
+
+    def subscribe(self, tell: Callable[[], object]) -> Callable[[], None]:
+        """`tell` is called, in the watcher's thread, after each look. Returns a function that ends this."""
+        self._told.append(tell)
+
+        def end() -> None:
+            with suppress(ValueError):
+                self._told.remove(tell)
+
+        return end
+
+    def refresh(self) -> None:
+        """Look at once."""
+        self._wanted.set()
+
+    def order(self, act: Callable[[Source], T]) -> T:
+        """The result of `act`, an order to the host, in the caller's thread; then the watcher looks at once."""
+        try:
+            return act(self._source)
+        finally:
+            self.refresh()
+
+    def start(self) -> None:
+        """Look in a thread of its own, until the run has finished or `close`."""
+
+        def work() -> None:
+            try:
+                self.run()
+            except Exception as error:  # noqa: BLE001  whoever shows the run raises it
+                self._failed = error
+                self._publish(self._look._replace(over=True))
+
+        self._thread = Thread(target=work, name="watcher", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Look no more. A look in progress goes on in its thread, and nobody waits for it."""
+        self._closed = True
+        self._wanted.set()
+
+    # The loop
+
+    def run(self) -> RunStatus:
+        """Look until the run has finished, or until `close`. Returns the last status."""
+        at_once = False
+        while not self._closed:
+            self._wanted.clear()
+            self._take(*self._answer())
+            was_at_once, at_once = at_once, False
+            status = self._look.status
+            if self._react and status.link.reachable:
+                try:
+                    self._decided(self._react(status))
+                except HostError:
+                    at_once = not was_at_once
+            if status.finished:
+                break
+            if not at_once:
+                self._sleep(until_next(status, self._settings, self._clock.elapsed() - self._changed))
+        self._publish(self._look._replace(over=True))
+        return self._look.status
+
+    def _answer(self) -> tuple[Source, History | HostError]:
+        try:
+            with self._asking():
+                history = self._source.fold(self._look.history)
+                return self._source.renewed(history), history
+        except HostError as error:
+            return self._source, error
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """While a look waits for its answer, views are told once that it does."""
+        over = Event()
+
+        def tell() -> None:
+            if not over.wait(SILENT_S):
+                self._tell()
+
+        self._asked = self._clock.elapsed()
+        waiting = Thread(target=tell, daemon=True) if self._source.transport.host != LOCAL else None
+        if waiting:
+            waiting.start()
+        try:
+            yield
+        finally:
+            self._asked = None
+            over.set()
+            if waiting:
+                waiting.join()
+
+    def _take(self, source: Source, answer: History | HostError) -> None:
+        before, now = self._look, self._clock.elapsed()
+        self._source = source
+        if isinstance(answer, HostError):
+            if before.status.link.reachable:
+                self._lost = now
+            link = missed(before.status.link, answer, self._clock)
+            link = link._replace(last_seen=None if before.seen is None else now - before.seen, lasting=now - self._lost)
+            status = replace(before.status, link=link)
+            look = before._replace(number=before.number + 1, status=status)
+        else:
+            status = classify(source.view, answer, link=UP._replace(last_seen=0.0))
+            status = replace(status, undecided=before.undecided)
+            look = Look(before.number + 1, source.view, answer, status, now, before.undecided)
+            self._note_phases(status)
+        self._publish(look, _changes(before.status, look) if before.seen is not None else ())
+
+    def _note_phases(self, status: RunStatus) -> None:
+        phases: dict[str, tuple[object, ...]] = {
+            one.name: (one.life, one.attempt, not one.remaining) for one in status.every
+        }
+        if phases != self._phases:  # the first look may show a run without changes for long
+            ages = [0.0] if self._phases else [one.seconds or 0.0 for one in status.every if one.alive]
+            self._changed = self._clock.elapsed() - min(ages, default=status.seconds or 0.0)
+            self._phases = phases
+
+    def _decided(self, undecided: str) -> None:
+        if undecided != self._look.undecided:
+            status = replace(self._look.status, undecided=undecided)
+            self._publish(self._look._replace(number=self._look.number + 1, status=status, undecided=undecided))
+
+    def _publish(self, look: Look, changes: tuple[Change, ...] = ()) -> None:
+        with self._news:
+            self._look = look
+            self._changes.extend(changes)
+            self._news.notify_all()
+        self._tell()
+
+    def _tell(self) -> None:
+        for tell in tuple(self._told):
+            tell()
+
+    def _sleep(self, seconds: float) -> None:
+        """Wait, at most until somebody wants a look, or until the file exists that a run on this machine ends with."""
+        end, deadline = self._source.end(), self._clock.elapsed() + seconds
+        while (left := deadline - self._clock.elapsed()) > 0 and not (end and end.exists()):
+            if self._clock.wait(self._wanted, min(_END_LOOK_S, left) if end else left):
+                return
+
+
+def _changes(before: RunStatus, look: Look) -> tuple[Change, ...]:
+    known = {one.name: _state(one) for one in before.every}
+    found = ((one, known.get(one.name, ("queued", 0))) for one in look.status.every)
+    return tuple(
+        Change(look.number, look.status.now, one.name, was[0], one.word, one.attempt)
+        for one, was in found
+        if _state(one) != was
+    )
+
+
+def _state(session: SessionStatus) -> tuple[str, int]:
+    return session.word, session.attempt
+
+
+def watch(
+    source: Source,
+    screen: StatusScreen,
+    clock: Clock,
+    settings: Settings,
+    react: Callable[[RunStatus], str] | None = None,
+) -> RunStatus:
+    """Show the run until it has finished. Returns the last status."""
+    watcher = Watcher(source, clock, settings, react)
+    watcher.subscribe(lambda: watcher.look.over or screen.show(replace(watcher.look.status, link=watcher.link())))
+    return watcher.run()

@@ -1,0 +1,227 @@
+"""The keeper: a process of this user that logs in at a host, and opens shells there for later commands.
+
+    python -m comborun.remote.ssh.keeper        started by kept.py, with a socket as standard input
+
+It ends ten minutes after its last use, when the connection is lost, when it is told to, or when its socket is gone. It
+keeps no key and no passphrase: when the connection is lost, the next command logs in again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from paramiko import SSHException
+from paramiko.ssh_exception import ChannelException
+
+from comborun.clock import elapsed
+from comborun.errors import HostError
+from comborun.remote.ssh.config import Options
+from comborun.remote.ssh.keeping import Kept, messages, peer_uid, send
+from comborun.remote.ssh.keys import KeyFiles
+from comborun.remote.ssh.known_hosts import fingerprint
+from comborun.remote.ssh.shell import COMMAND
+from comborun.remote.ssh.transport import Connection, connect
+
+if TYPE_CHECKING:
+    from paramiko import Channel
+
+_LOOK_S = 2.0
+_OPEN_S = 5.0
+"""seconds for a new channel: a connection that takes longer is taken for dead, and a new login for better"""
+_HELLO_S = 5.0
+_CHUNK = 1 << 16
+_CLOSE_S = 3.0
+"""seconds for a shell to end after its input has ended"""
+
+
+def main() -> int:
+    with socket.socket(fileno=os.dup(0)) as starter:
+        said = messages(starter)
+        asked = next(said)
+
+        def ask(question: str) -> str:
+            send(starter, ask=question)
+            answer = next(said, None)
+            return str(answer["answer"]) if answer else sys.exit("who started this is gone")
+
+        config = Path(str(asked["config"])) if asked["config"] else None
+        keep_s = float(str(asked["keep_s"]))
+        options = Options(config, bool(asked["accept_new"]), ask if asked["asks"] else None, keep_s=keep_s)
+        try:
+            connection = connect(str(asked["host"]), options, KeyFiles(options.ask))
+        except HostError as error:
+            send(starter, error=error.message, hint=error.hint)
+            return 1
+        with contextlib.closing(connection):
+            os.setsid()  # Ctrl-C and the end of the terminal are not meant for this process
+            os.chdir("/")
+            keeper = Keeper(connection, Kept(Path(str(asked["socket"]))), keep_s)
+            keeper.listen()
+            send(starter, warnings=connection.warnings)
+            os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+            starter.close()
+            keeper.serve()
+    return 0
+
+
+class Keeper:
+    def __init__(self, connection: Connection, kept: Kept, keep_s: float) -> None:
+        self._connection, self._kept, self._keep_s = connection, kept, keep_s
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._inode = 0
+        self._used = elapsed()
+        self._clients = 0
+        self._lock = threading.Lock()
+        self._leaving = False
+
+    def listen(self) -> None:
+        """Take the place of an earlier keeper, which then serves its clients and ends."""
+        draft = self._kept.socket.with_suffix(f".{os.getpid() % 100000}")
+        self._listener.bind(str(draft))
+        draft.chmod(0o600)
+        self._listener.listen(16)
+        self._inode = draft.lstat().st_ino
+        assert self._connection.transport
+        self._kept.write(
+            self._connection.target.name, [fingerprint(self._connection.transport.get_remote_server_key().asbytes())]
+        )
+        draft.replace(self._kept.socket)
+
+    def serve(self) -> None:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        try:
+            while not self._over():
+                if select.select([self._listener], [], [], _LOOK_S)[0]:
+                    threading.Thread(target=self._answer, args=(self._listener.accept()[0],), daemon=True).start()
+        finally:
+            if self._own():
+                for path in (self._kept.socket, self._kept.record):
+                    path.unlink(missing_ok=True)
+
+    def _over(self) -> bool:
+        with self._lock:
+            unused = not self._clients and (elapsed() - self._used > self._keep_s or not self._own())
+        return unused or self._leaving or self._connection.lost
+
+    def _own(self) -> bool:
+        """Whether new clients still find this process."""
+        try:
+            return self._kept.socket.lstat().st_ino == self._inode
+        except OSError:
+            return False
+
+    def _answer(self, client: socket.socket) -> None:
+        with client, contextlib.suppress(OSError, ValueError, StopIteration):
+            client.settimeout(_HELLO_S)
+            if peer_uid(client) != os.getuid():
+                return
+            line, descriptors, _, _ = socket.recv_fds(client, 64, 1)
+            with contextlib.ExitStack() as stack:
+                errors = [stack.enter_context(socket.socket(fileno=one)) for one in descriptors]
+                if line == b'{"verb": "leave"}\n':
+                    send(client, left=True)
+                    self._leaving = True
+                elif errors:
+                    self._serve(client, errors[0])
+
+    def _serve(self, client: socket.socket, errors: socket.socket) -> None:
+        with self._lock:
+            self._clients += 1
+        try:
+            try:
+                channel = self._open()
+            except (SSHException, OSError, EOFError) as error:
+                send(client, refused=str(error) or type(error).__name__, alive=not self._leaving)
+                return
+            send(client, opened=True)
+            client.settimeout(None)
+            _relay(channel, client, errors)
+        finally:
+            with self._lock:
+                self._clients -= 1
+                self._used = elapsed()
+
+    def _open(self) -> Channel:
+        """A channel with the held shell. If nothing comes back, nobody else is served, and the connection ends."""
+        assert self._connection.transport
+        try:
+            channel = self._connection.transport.open_session(timeout=_OPEN_S)
+            channel.settimeout(_OPEN_S)
+            channel.exec_command(COMMAND)
+        except (SSHException, OSError, EOFError) as error:
+            if self._clients == 1 and not isinstance(error, ChannelException):  # a host that says no is not dead
+                self._leaving = True
+            raise
+        return channel
+
+
+def _relay(channel: Channel, client: socket.socket, errors: socket.socket) -> None:
+    """Carry bytes between the shell and a client until one of them ends."""
+    others = [
+        threading.Thread(target=_feed, args=(channel, client), daemon=True),
+        threading.Thread(target=_drain, args=(channel.recv_stderr, errors, channel), daemon=True),
+    ]
+    for one in others:
+        one.start()
+    _drain(channel.recv, client, channel)
+    others[1].join()
+    for end in (client, errors):
+        with contextlib.suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
+    others[0].join()
+
+
+def _feed(channel: Channel, client: socket.socket) -> None:
+    """What the client writes, to the shell; at its end the shell ends."""
+    with contextlib.suppress(OSError, EOFError, SSHException):
+        while data := client.recv(_CHUNK):
+            left = memoryview(data)
+            while left:
+                try:
+                    left = left[channel.send(left) :]  # type: ignore[arg-type] # bytes would be copied
+                except TimeoutError:  # the host takes nothing now: does anybody still want it to?
+                    if _hung_up(client):
+                        channel.close()
+                        return
+        if not channel.closed:
+            channel.shutdown_write()
+            if not channel.status_event.wait(_CLOSE_S):
+                channel.close()
+
+
+def _drain(receive: object, sink: socket.socket, channel: Channel) -> None:
+    """What the shell writes, to the client, or to nobody once the client is gone."""
+    gone = False
+    with contextlib.suppress(OSError, EOFError, SSHException):
+        while True:
+            try:
+                data = receive(_CHUNK)  # type: ignore[operator]
+            except TimeoutError:
+                if channel.closed:
+                    return
+                continue
+            if not data:
+                return
+            try:
+                if not gone:
+                    sink.sendall(data)
+            except OSError:
+                gone = True
+
+
+def _hung_up(client: socket.socket) -> bool:
+    poll = select.poll()
+    poll.register(client, select.POLLHUP)
+    return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

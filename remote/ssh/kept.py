@@ -1,0 +1,206 @@
+"""A host over paramiko, through a keeper: a process that holds the connection, and outlives the command."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from comborun.errors import HostError
+from comborun.remote.ssh.config import Options, resolve
+from comborun.remote.ssh.keeping import Kept, connected, kept, messages, send
+from comborun.remote.ssh.shell import ShellTransport
+
+if TYPE_CHECKING:
+    from comborun.remote.ssh.config import SshTarget
+    from comborun.remote.ssh.shell import Shell
+    from comborun.remote.ssh.transport import SshTransport
+
+_CHUNK = 1 << 16
+_OPENS_S = 15.0
+"""seconds for a keeper to open a shell or to say why not"""
+
+
+class _NoSessionError(Exception):
+    """The host opens no further session on the kept connection."""
+
+
+class KeptTransport(ShellTransport):
+    """The contract of SshTransport, which it falls back to where no connection can be kept."""
+
+    def __init__(self, host: str, options: Options | None = None) -> None:
+        super().__init__(host)
+        self._options = options or Options()
+        self._own: SshTransport | None = None
+        """a connection of this process"""
+
+    def open_shell(self) -> Shell:
+        if self._own is None:
+            if shell := self._of_keeper():
+                return shell
+            from comborun.remote.ssh.transport import SshTransport
+
+            self._own = SshTransport(self.host, self._options)
+            self.foreign = self._own.foreign
+        try:
+            return self._own.open_shell()
+        finally:
+            self.warnings = (*self.warnings, *(one for one in self._own.warnings if one not in self.warnings))
+
+    def _of_keeper(self) -> SocketShell | None:
+        """A shell of a keeper, of a new one if there is none; None if nothing can be kept. Raises HostError."""
+        target = resolve(self.host, self._options.config)
+        try:
+            place = kept("k", target)
+        except HostError as error:
+            self.warnings = (f"the connection to {self.host} is not kept: {error.message}",)
+            return None
+        if place.socket.exists() and not place.may_be_used(target):
+            place.end()
+        for again in (False, True):
+            try:
+                return SocketShell(place)
+            except _NoSessionError:
+                return None
+            except (OSError, ValueError):
+                if again:
+                    return None
+            self._start(target, place)
+        return None
+
+    def _start(self, target: SshTarget, place: Kept) -> None:
+        """Start a keeper, and wait until it has logged in. Raises HostError if it can't."""
+        ours, theirs = socket.socketpair()
+        with ours:
+            with theirs:
+                keeper = subprocess.Popen(
+                    [sys.executable, "-P", "-m", "comborun.remote.ssh.keeper"],
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+            config = self._options.config
+            try:
+                send(
+                    ours,
+                    host=target.name,
+                    config=str(config.absolute()) if config else "",
+                    accept_new=self._options.accept_new,
+                    asks=self._options.ask is not None,
+                    socket=str(place.socket),
+                    keep_s=self._options.keep_s,
+                )
+                self._talk(ours)
+            except BaseException:
+                keeper.kill()
+                keeper.wait()
+                raise
+        keeper.returncode = 0  # it is left alone: Python shall not complain that it still runs
+
+    def _talk(self, keeper: socket.socket) -> None:
+        for said in messages(keeper):
+            if "ask" in said and self._options.ask:
+                send(keeper, answer=self._options.ask(str(said["ask"])))
+            elif "error" in said:
+                raise HostError(str(said["error"]), str(said["hint"]))
+            elif isinstance(told := said.get("warnings"), list):
+                self.warnings = tuple(map(str, told))
+                return
+        raise HostError(f"the process that logs in at {self.host} has ended", "COMBORUN_KEEP_S=0 logs in without it")
+
+    def interrupt(self) -> None:
+        if isinstance(self._shell, SocketShell):
+            self._shell.interrupt()
+        elif self._own:
+            self._own.interrupt()
+
+    def _drop(self) -> None:
+        if isinstance(self._shell, SocketShell):
+            self._shell.close()
+        super()._drop()
+
+    def disconnect(self) -> None:
+        own, self._own = self._own, None
+        if own:
+            own.disconnect()
+
+    def explained(self, error: Exception) -> HostError:
+        if self._own:
+            return self._own.explained(error)
+        return HostError(f"the connection to {self.host} was lost: {error}", "the next try connects again")
+
+
+class SocketShell:
+    """A shell of a keeper: one socket for its input and output, another one for its errors. Raises OSError."""
+
+    started = False
+
+    def __init__(self, place: Kept) -> None:
+        self._errors, theirs = socket.socketpair()
+        with contextlib.ExitStack() as stack, theirs:
+            stack.callback(self._errors.close)
+            with connected(place.socket) as keeper:
+                keeper.settimeout(_OPENS_S)
+                send(keeper, (theirs.fileno(),), verb="open")
+                said = next(messages(keeper), {"refused": "it has left"})
+                if "opened" not in said:
+                    raise _NoSessionError if said.get("alive") else ConnectionRefusedError(said["refused"])
+                self._stream = keeper.dup()
+            stack.pop_all()
+        self._poll = select.poll()
+        for one in (self._stream, self._errors):
+            one.setblocking(False)
+        self._poll.register(self._errors, select.POLLIN)
+        self._over: set[socket.socket] = set()
+
+    @property
+    def ended(self) -> bool:
+        if self._stream in self._over:
+            return True
+        try:
+            return not self._stream.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+    def receive(self) -> tuple[bytes, bytes] | None:
+        chunks = self._read(self._stream), self._read(self._errors)
+        return None if self._stream in self._over and not any(chunks) else chunks
+
+    def _read(self, stream: socket.socket) -> bytes:
+        if stream in self._over:
+            return b""
+        try:
+            chunk = stream.recv(_CHUNK)
+        except BlockingIOError:
+            return b""
+        except OSError:
+            chunk = b""
+        if not chunk:
+            self._over.add(stream)
+            with contextlib.suppress(KeyError, OSError):
+                self._poll.unregister(stream)
+        return chunk
+
+    def send(self, data: memoryview, deadline: float) -> int:  # noqa: ARG002 - a socket that does not block needs none
+        try:
+            return self._stream.send(data[:_CHUNK])
+        except BlockingIOError:
+            return 0
+
+    def wait(self, seconds: float, *, sending: bool) -> None:
+        if self._stream not in self._over:
+            self._poll.register(self._stream, select.POLLIN | (select.POLLOUT if sending else 0))
+        self._poll.poll(1000 * seconds)
+
+    def interrupt(self) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        for one in (self._stream, self._errors):
+            one.close()

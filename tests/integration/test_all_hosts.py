@@ -1,0 +1,98 @@
+"""`combo runs` and `combo monitor --all` over three real sshd, of which one is frozen."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from box import until
+from desk import EVALUATOR, Desk, evaluate
+from sshd import Sshd, fresh_user, running_sshd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NAMES = ("alpha", "beta", "gamma")
+
+
+@pytest.fixture
+def three(desk: Desk, ssh_place: Path, tmp_path: Path) -> Iterator[dict[str, Sshd]]:
+    """Hosts with a run each, which have been listed once."""
+    with ExitStack() as stack:
+        servers = {}
+        for name in NAMES:
+            user = stack.enter_context(fresh_user())
+            shutil.copy(EVALUATOR, user.home / "evaluator.py")
+            place = ssh_place / f"{tmp_path.name}-{name}"
+            servers[name] = stack.enter_context(running_sshd(place, user, alias=name))
+        config = desk.home / "config"
+        config.write_text("".join(one.config.read_text() for one in servers.values()))
+        desk.environment |= {"COMBORUN_SSH_CONFIG": str(config), "XDG_STATE_HOME": str(desk.home / "state")}
+        command = f"/usr/bin/python3 ~/evaluator.py --{evaluate(30).split(' --', 1)[1]}"
+        for name in NAMES:
+            grid = desk.grid(f"{name}.yaml", host=name, command=command, policies="[good]", limits="{parallel: 1}")
+            grid.write_text(grid.read_text().replace("name: little", f"name: {name}"))
+            desk.combo("launch", grid, code=0)
+        desk.combo("runs", code=0)
+        yield servers
+
+
+def freeze(server: Sshd) -> None:
+    assert server.process
+    server.signal_serving(signal.SIGSTOP)
+    os.kill(server.process.pid, signal.SIGSTOP)
+
+
+def thaw(server: Sshd) -> None:
+    assert server.process
+    os.kill(server.process.pid, signal.SIGCONT)
+    server.signal_serving(signal.SIGCONT)
+
+
+def test_no_row_waits_for_a_frozen_host_which_is_shown_as_last_seen(desk: Desk, three: dict[str, Sshd]) -> None:
+    freeze(three["beta"])
+    begun, seen = time.monotonic(), dict[str, tuple[float, str]]()
+    command = [*desk.command("runs")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=desk.environment, cwd=desk.home, text=True) as asked:
+        assert asked.stdout
+        for line in asked.stdout:
+            for name in NAMES:
+                if line.startswith(f"{name}-"):
+                    seen.setdefault(name, (time.monotonic() - begun, line))
+            if len(seen) == len(NAMES):
+                break
+        asked.kill()
+    thaw(three["beta"])
+    print({name: round(seconds, 2) for name, (seconds, _) in seen.items()})
+    assert set(seen) == set(NAMES)
+    assert "ago)" in seen["beta"][1]
+    assert max(seen["alpha"][0], seen["gamma"][0]) < seen["beta"][0], "they do not wait"
+    assert 1.9 < seen["beta"][0] < 8
+    assert all("1 queued, 1 running" in line for _, line in seen.values())
+    told = {one["host"]: one for one in desk.json("runs")}
+    assert {name: told[name]["counts"] for name in NAMES} == dict.fromkeys(NAMES, {"queued": 1, "running": 1})
+    assert all(told[name]["episodes_planned"] == 8 for name in NAMES)
+    name = told["beta"]["run"].rpartition("-")[2]
+    assert desk.json("status", name)["run"] == told["beta"]["run"], "the end of its id names it"
+
+
+def test_all_hosts_are_watched_and_an_end_is_told(desk: Desk, three: dict[str, Sshd]) -> None:
+    del three
+    watched = desk.start("monitor", "--all", "--json", "--interval", "0.3")
+    until(lambda: "\n" in watched.text, "a first document", 30)
+    desk.combo("stop", "gamma", code=0)
+
+    def stopped() -> bool:
+        last = [json.loads(line) for line in watched.text.splitlines(keepends=True) if line.endswith("\n")][-1]
+        return any(one["host"] == "gamma" and one["stopped"] for one in last)
+
+    until(stopped, "the stop is seen", 30)
+    watched.interrupt()

@@ -1,0 +1,193 @@
+"""The runs on all hosts, as the hosts answer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from comborun.errors import HostError
+from comborun.monitor import fleet as fleet_module
+from comborun.monitor.fleet import Fleet, FleetRow, answer
+from comborun.monitor.fleet_table import table
+from comborun.remote.runs import GpuUser, Launch, Run, remember
+
+RUN = Run("maze-20260102T000000Z-00aa", "/r/maze-20260102T000000Z-00aa", {"succeeded": "2", "at": "1767312001"})
+NOW = 1_767_400_000.0
+GOING = {
+    "finished": False,
+    "seconds": 7200.0,
+    "abandoned": False,
+    "episodes_done": 7632,
+    "episodes_planned": 12000,
+    "ahead": 0.0,
+    "estimated_end_range": [NOW + 3600, NOW + 5000, NOW + 7200],
+    "gpus": [0, 1, 2, 5],
+    "counts": {"failed": 5, "running": 8, "queued": 20, "succeeded": 26},
+    "smoke": {},
+}
+
+
+class Host:
+    """A transport with nothing but a name."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+
+    def run(self, *_: object, **__: object) -> Any:
+        raise AssertionError("no run goes on")
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(fleet_module, "PATIENCE_S", 0.2)
+    return tmp_path
+
+
+@pytest.fixture
+def frozen() -> Iterator[threading.Event]:
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+Look = Callable[[Any], tuple[tuple[Run, ...], tuple[GpuUser, ...]]]
+
+
+def of(look: Look, *hosts: str, again_s: float | None = None) -> Fleet:
+    return Fleet({host: Host(host) for host in hosts}, look, again_s)
+
+
+def until(fleet: Fleet, true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not true():
+        assert time.monotonic() < deadline
+        fleet.wait(0.05)
+
+
+def test_a_frozen_host_is_shown_as_last_seen_and_no_other_waits_for_it(frozen: threading.Event) -> None:
+    def look(transport: Any) -> tuple[tuple[Run, ...], tuple[GpuUser, ...]]:
+        if transport.host == "frozen" and not frozen.wait(20):
+            raise AssertionError
+        return (replace(RUN, id=f"{transport.host}-20260102T000000Z-00aa"),), ()
+
+    frozen.set()
+    first = of(look, "frozen", "h100")
+    until(first, lambda: first.answered)
+    first.close()
+    frozen.clear()
+    begun, fleet = time.monotonic(), of(look, "frozen", "h100")
+    until(fleet, lambda: bool(fleet.rows()))
+    assert [(row.host, row.age) for row in fleet.rows()] == [("h100", None)]
+    until(fleet, lambda: len(fleet.rows()) == 2)
+    assert 0.15 < time.monotonic() - begun < 2
+    (late,) = [row for row in fleet.rows() if row.host == "frozen"]
+    assert late.run.id == "frozen-20260102T000000Z-00aa"
+    assert late.age is not None
+    assert (fleet.answered, answer(late).reachable) == (False, False)
+    frozen.set()
+    until(fleet, lambda: fleet.answered)
+    assert [row.age for row in fleet.rows()] == [None, None]
+
+
+def test_a_host_that_can_not_be_reached_keeps_what_was_seen_and_the_launches_since() -> None:
+    gone = False
+
+    def look(transport: Any) -> tuple[tuple[Run, ...], tuple[GpuUser, ...]]:
+        if gone:
+            raise HostError(f"{transport.host} can't be reached", "is it on?")
+        return (RUN,), (GpuUser(0, "ann", "python", 20000),)
+
+    first = of(look, "h100")
+    until(first, lambda: first.answered)
+    first.close()
+    since = "field-20990102T000000Z-00ab"
+    remember(Launch(since, "h100", "/r", f"/r/{since}", "field"))
+    gone = True
+    fleet = of(look, "h100", "h200")
+    until(fleet, lambda: fleet.answered)
+    seen = {row.run.id: row for row in fleet.rows()}
+    assert set(seen) == {RUN.id, since}
+    assert "can't be reached (is it on?)" in seen[RUN.id].complaint
+    assert seen[RUN.id].users == (GpuUser(0, "ann", "python", 20000),)
+    assert seen[since].age is None, "nobody has seen it"
+
+
+def test_this_machine_is_looked_at_before_there_are_other_threads() -> None:
+    """It forks, and a fork beside threads may hang; a view that lasts does not fork at all."""
+    threads: dict[str, tuple[int, str]] = {}
+
+    def look(transport: Any) -> tuple[tuple[Run, ...], tuple[GpuUser, ...]]:
+        threads[transport.host] = threading.active_count(), type(transport).__name__
+        return (), ()
+
+    before = threading.active_count()
+    once = of(look, "h100", "local")
+    until(once, lambda: once.answered)
+    assert threads["local"] == (before, "Host")
+    lasting = of(look, "h100", "local", again_s=0.05)
+    until(lasting, lambda: lasting.answered)
+    assert threads["local"][1] != "Host"
+    lasting.close()
+
+
+def test_hosts_are_asked_again_and_their_times_are_ours() -> None:
+    looks: dict[str, int] = {}
+
+    def look(transport: Any) -> tuple[tuple[Run, ...], tuple[GpuUser, ...]]:
+        looks[transport.host] = looks.get(transport.host, 0) + 1
+        return (RUN,), ()
+
+    fleet = of(look, "h100", again_s=0.02)
+    until(fleet, lambda: looks.get("h100", 0) > 3)
+    fleet.close()
+    ahead = FleetRow("h100", Run(RUN.id, RUN.directory, {}, now={**GOING, "ahead": 600.0}), ahead=600.0)
+    assert ahead.expected is not None
+    assert ahead.expected.earliest == NOW + 3000
+
+
+ROWS = (
+    FleetRow(
+        "h100",
+        Run("4_env_test_with_a_long_name-20260729T101500Z-ab12", "/r/x", {}, now=GOING),
+        users=(
+            GpuUser(0, "ann", "python", 20480),
+            GpuUser(1, "me", "python", 9000, "4_env_test_with_a_long_name-20260729T101500Z-ab12"),
+            GpuUser(1, "me", "python", 4096, "field-20260729T101500Z-00ff"),
+        ),
+    ),
+    FleetRow("5090-box.lab.example.org", RUN, 180.0, "no answer"),
+)
+
+
+@pytest.mark.parametrize("width", [160, 120, 80, 60, 40])
+def test_a_row_fits_and_still_names_its_run(width: int) -> None:
+    lines = [line.plain for line in table(ROWS, width, NOW)]
+    assert max(map(cell_len, lines)) <= width
+    assert len(lines) == 3
+    for line, name in zip(lines[1:], ("ab12", "00aa"), strict=True):
+        assert name in line
+    if width >= 80:
+        assert "7632/12000" in lines[1]
+        assert "0-2,5" in lines[1]
+        assert "ann 20" in lines[1]
+        assert "●8" in lines[1] or "8 running" in lines[1]
+        assert "3 min ago" in lines[2]
+
+
+def test_a_pipe_gets_whole_names_and_a_short_screen_the_runs_that_go_on() -> None:
+    lines = [line.plain for line in table(ROWS, None, NOW)]
+    assert ROWS[0].run.id in lines[1]
+    assert "5090-box.lab.example.org" in lines[2]
+    assert "ann 20.0 GiB, field 4.00 GiB" in lines[1]
+    many = [*(FleetRow("h", replace(RUN, id=f"a-20260102T000000Z-{n:04x}")) for n in range(30)), ROWS[0]]
+    short = [line.plain for line in table(many, 80, NOW, 10)]
+    assert "ab12" in short[1]
+    assert (len(short), short[-1]) == (10, "and 23 more")

@@ -1,0 +1,388 @@
+"""The full screen: pictures as text, and keys through textual's pilot."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from monitor_stage import NOW, HandClock, Seen, StagedHost, a_busy_run, a_plan, a_session, a_view, an_answer
+from rich.cells import cell_len
+
+from comborun.monitor.fullscreen.app import FullScreen
+from comborun.monitor.fullscreen.desk import Desk, picture
+from comborun.monitor.fullscreen.keys import KEYS
+from comborun.monitor.fullscreen.orders import Orders
+from comborun.monitor.fullscreen.rows import Choice, chosen, parsed
+from comborun.monitor.interval import exact_interval
+from comborun.monitor.observe import RunView
+from comborun.monitor.status import Link
+from comborun.monitor.watch import Settings, Source
+from comborun.monitor.watcher import Watcher
+from comborun.remote.transport import Completed
+from comborun.reporter.statistics.proportion import clopper_pearson
+from comborun.rules.endings.evidence import Evidence
+from comborun.rules.facts import Fact, data_of
+
+SIZES = [(160, 50), (80, 24), (40, 15), (20, 5), (7, 3), (1, 1)]
+MISSING = "ModuleNotFoundError: No module named 'isaacsim'"
+
+
+def failed(name: str, line: str = MISSING, log: bytes = b"") -> Seen:
+    says = data_of([Fact(Evidence.LOG_SAYS, said=line)])
+    ended = Seen(name).ended("exited", "none", code=1, log=log, **{"class": "error"})
+    return replace(ended, end={**(ended.end or {}), "ending": says})
+
+
+def many(count: int = 500) -> tuple[RunView, bytes]:
+    """A run of many sessions: 58 fail for one cause, 2 for another, 60 run, one stalls, the others wait."""
+    plan = a_plan([a_session(f"pi{number // 20:02}", f"task{number % 20:02}") for number in range(count)], parallel=61)
+    names = [one.name for one in plan.sessions]
+    seen = [failed(name) for name in names[:58]]
+    seen += [failed(name, f"RuntimeError: PhysX error {place}") for place, name in enumerate(names[58:60])]
+    seen += [Seen(names[60], stalled=NOW - 600, changed=NOW - 600, counts=(3, 2))]
+    seen += [Seen(name, counts=(10, 6), log=b"episode 10\n") for name in names[61:121]]
+    return a_view(plan), an_answer(*seen, dispatcher=4242)
+
+
+class Host(StagedHost):
+    """A staged host that also has logs and events."""
+
+    def run(self, script: str, *args: str, stdin: bytes = b"", **how: Any) -> Completed:
+        if "logs" in args:
+            length, _, rest = stdin.partition(b"\n")
+            logs = json.loads(rest[int(length) :])
+            data = b"" if logs[0][2] > 0 else b"line of the log\n"
+            head = [[name, max(1, attempt), max(0, offset), len(data), True] for name, attempt, offset, _ in logs]
+            return Completed(0, json.dumps(head).encode() + b"\n" + data, b"")
+        if script.startswith("tail"):
+            return Completed(0, b'{"at":1785320000,"kind":"ended","session":"s","attempt":1,"code":3}\n', b"")
+        return super().run(script, *args, stdin=stdin, **how)
+
+
+def watched(view: RunView, *answers: bytes) -> Watcher:
+    """A watcher that has looked once."""
+    watcher = Watcher(Source(Host(answers), view), HandClock(), Settings(60))
+    watcher._take(*watcher._answer())
+    return watcher
+
+
+def desk_of(view: RunView, answer: bytes, width: int = 160, height: int = 50) -> Desk:
+    watcher = watched(view, answer)
+    desk = Desk(watcher.look, Link(last_seen=0.4), width=width, height=height)
+    desk.renew(watcher.look)
+    return desk
+
+
+def text(desk: Desk) -> str:
+    return "\n".join(line.plain for line in picture(desk))
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("page", ["sessions", "grid", "host", "events", "runs", "help"])
+def test_a_picture_fills_the_screen_exactly_whatever_its_size(size: tuple[int, int], page: str) -> None:
+    desk = desk_of(*a_busy_run(), *size)
+    desk.page = page
+    for desk.full in (False, True):
+        for desk.pane in ("log", "explain", "episodes", "video"):
+            lines = picture(desk)
+            assert len(lines) == size[1]
+            assert max(line.cell_len for line in lines) <= size[0]
+
+
+@pytest.mark.parametrize("size", SIZES[:3])
+def test_every_cause_of_a_failure_is_on_the_first_screen_of_500_sessions(size: tuple[int, int]) -> None:
+    shown = text(desk_of(*many(), *size)).split("\n")
+    first = next(line for line in shown if "▸" in line)
+    assert "Module" in first
+    assert "58" in first
+    assert any("Runtime" in line and "2" in line for line in shown)
+
+
+def test_rows_are_in_the_order_of_their_urgency() -> None:
+    view, answer = a_busy_run()
+    words = [row.session.word for row in chosen(watched(view, answer).look.status, Choice())]
+    groups = ["failed", "orphaned", "running", "queued", "succeeded"]
+    assert sorted(words, key=lambda word: groups.index("failed" if word == "partial" else word)) == words
+
+
+def test_a_row_of_many_alike_is_folded_and_opens_and_an_order_to_it_means_all() -> None:
+    desk = desk_of(*many())
+    assert desk.row
+    assert desk.row.folded
+    assert len(desk.meant) == 58
+    before = len(desk.rows)
+    desk.choose(replace(desk.choice, unfolded=frozenset({desk.row.name})))
+    assert len(desk.rows) == before + 57
+    assert desk.meant == (desk.rows[0].name,)
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [
+        ("state:failed", 60),
+        ("st:fail why:physx", 2),
+        ("state:running policy:pi03", 19),
+        ("-state:queued -state:failed", 61),
+        ("task07", 25),
+        ("STATE:stalled,running", 61),
+        ("policy:nobody", 0),
+        ("", 500),
+    ],
+)
+def test_a_filter_shows_what_fits_all_its_words(words: str, count: int) -> None:
+    status = watched(*many()).look.status
+    fits = parsed(words)
+    assert sum(fits(row) for row in chosen(status, Choice(sort="policy"))) == count
+
+
+def test_the_interval_is_that_of_the_report() -> None:
+    for n in (1, 7, 200):
+        for k in {0, 1, n // 2, n}:
+            assert exact_interval(k, n) == pytest.approx(clopper_pearson(k, n), abs=1e-6)
+    assert exact_interval(0, 0) is None
+
+
+HOSTILE = [
+    "[bold red]x[/bold red] [/] [link=http://evil]",
+    "\x1b[2J\x1b[31m\x1b]0;title\x07gone\x9b2J",
+    "\u202eright to left\u2066\u200f",
+    "🤖👩‍👩‍👧‍👦🇩🇪 emoji",
+    "x" * 200,
+    "\r\x00\x08\x7f\n",
+]
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_hostile_text_in_a_log_or_a_name_never_breaks_the_screen(hostile: str) -> None:
+    plan = a_plan([a_session(f"p{hostile}", f"e{hostile}"), a_session("p2", "e2")])
+    name = plan.sessions[0].name
+    log = f"{hostile}\n{hostile}".encode()
+    seen = failed(name, hostile, log)
+    for size in SIZES[:4]:
+        desk = desk_of(a_view(plan), an_answer(seen, Seen("e2_p2", log=log)), *size)
+        for desk.page in ("sessions", "grid", "host"):
+            for desk.pane in ("log", "explain", "episodes"):
+                lines = picture(desk)
+                assert all(line.cell_len <= size[0] for line in lines)
+                plain = "".join(line.plain for line in lines)
+                assert not any(one in plain for one in "\x1b\x9b\x07\x00\x7f\r\n\u202e\u2066\u200f")
+                styles = [str(span.style) for line in lines for span in line.spans]
+                assert not any("link" in style or "evil" in style for style in styles)
+
+
+def test_a_lost_link_says_the_age_of_the_last_contact_and_a_late_answer_too() -> None:
+    desk = desk_of(*a_busy_run())
+    desk.link = Link(last_seen=7.0, silent=5.0)
+    assert "no answer for 5 s, last contact 7 s ago" in text(desk)
+    desk.link = Link(reachable=False, last_seen=75.0, failures=2, complaint="timed out")
+    assert "last contact 1 min ago" in text(desk)
+    assert "timed out" in text(desk)
+
+
+@pytest.mark.parametrize("width", [160, 80, 40])
+def test_a_hold_is_in_the_first_line_with_its_key(width: int) -> None:
+    view, answer = many(130)
+    held = answer.replace(
+        b'"dispatcher"', b'"hold":{"kind":"halted","since":%d,"why":"gpu_memory x3"},"dispatcher"' % NOW
+    )
+    assert held != answer
+    first = text(desk_of(view, held, width, 24)).split("\n")[0]
+    assert "HALTED" in first
+    assert "[R]esume" in first
+
+
+def test_every_key_of_the_table_has_its_action() -> None:
+    for key in KEYS:
+        assert callable(getattr(FullScreen, f"act_{key.action.partition(':')[0]}"))
+    names = [name for key in KEYS for name in key.names]
+    assert len(names) == len(set(names))
+
+
+# Keys, through textual
+
+
+@dataclass
+class Ordered:
+    """Orders that only note what was ordered."""
+
+    given: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def orders(self) -> Orders:
+        def note(verb: str) -> Callable[..., tuple[str, ...]]:
+            def take(*words: Any) -> tuple[str, ...]:
+                self.given.append((verb, *words))
+                return (f"{verb} done",)
+
+            return take
+
+        verbs = ("stop", "retry", "resume", "pause", "slots", "fleet", "words")
+        return Orders("combo", " --host gpu-box", *map(note, verbs))  # type: ignore[arg-type]
+
+
+def on_screen(
+    act: Callable[[FullScreen, Any], Awaitable[None]], answer: tuple[RunView, bytes] | None = None, *more: bytes
+) -> Ordered:
+    """Press keys on a screen of 100 x 30."""
+    view, first = answer or a_busy_run()
+    watcher, ordered = watched(view, first, *more), Ordered()
+    app = FullScreen(watcher, ordered.orders())
+
+    async def play() -> None:
+        async with app.run_test(size=(100, 30)) as pilot:
+            await pilot.pause()
+            await act(app, pilot)
+
+    asyncio.run(play())
+    return ordered
+
+
+def shown(app: FullScreen) -> str:
+    return "\n".join(line.plain for line in app.canvas.lines)
+
+
+def test_keys_move_and_the_cursor_stays_on_its_session() -> None:
+    async def act(app: FullScreen, pilot: Any) -> None:
+        await pilot.press("j", "down", "k")
+        assert app.desk.cursor == 1
+        name = app.desk.row.name
+        await pilot.press("s")
+        assert app.desk.choice.sort == "policy"
+        assert app.desk.row.name == name
+        await pilot.press("G")
+        assert app.desk.cursor == len(app.desk.rows) - 1
+        await pilot.press("g")
+        assert app.desk.cursor == 0
+
+    on_screen(act)
+
+
+def test_stop_and_retry_ask_and_only_y_does_it() -> None:
+    async def act(app: FullScreen, pilot: Any) -> None:
+        await pilot.press("r")
+        assert "Start boulder_pi0_5__flow_ again" in shown(app)
+        await pilot.press("n")
+        assert not app.desk.question
+        await pilot.press("r", "y")
+        app.desk.cursor = next(place for place, row in enumerate(app.desk.rows) if row.session.word == "running")
+        await pilot.press("x")
+        assert "Stop" in shown(app)
+        await pilot.press("enter")
+        await pilot.press("x", "y")
+        for _ in range(100):
+            await pilot.pause(0.02)
+            if "stop" in app.desk.message and "..." not in app.desk.message:
+                break
+
+    given = on_screen(act).given
+    assert given == [("retry", ("boulder_pi0_5__flow_",)), ("stop", ("stairs_pi0_5__flow_",))]
+
+
+def test_marked_rows_are_retried_together_and_all_that_failed_alike_with_a() -> None:
+    async def act(app: FullScreen, pilot: Any) -> None:
+        await pilot.press("right", "space", "space", "r", "y")
+        await pilot.pause(0.2)
+        await pilot.press("g", "r", "a")
+        await pilot.pause(0.2)
+
+    first, second = on_screen(act, many(130)).given
+    assert len(first[1]) == 2
+    assert len(second[1]) == 58
+
+
+def test_the_filter_is_typed_and_escape_ends_it() -> None:
+    async def act(app: FullScreen, pilot: Any) -> None:
+        await pilot.press("slash", *"state:failed", "enter")
+        assert {row.session.word for row in app.desk.rows} == {"failed"}
+        assert "filter: state:failed" in shown(app)
+        await pilot.press("escape")
+        assert len(app.desk.rows) == len(app.desk.look.status.every)
+        await pilot.press("f")
+        assert {row.session.word for row in app.desk.rows} == {"failed", "partial"}
+
+    on_screen(act)
+
+
+def test_pages_and_panes_follow_their_keys_and_escape_leads_back() -> None:
+    async def act(app: FullScreen, pilot: Any) -> None:
+        await pilot.press("2", "right", "down")
+        assert (app.desk.page, app.desk.cell) == ("grid", (1, 3))
+        name = app.desk.session.name
+        await pilot.press("escape")
+        assert (app.desk.page, app.desk.row.name) == ("sessions", name)
+        await pilot.press("e")
+        assert app.desk.full
+        assert "attempt 1" in shown(app)
+        await pilot.press("tab")
+        assert app.desk.pane == "episodes"
+        await pilot.press("escape", "4")
+        await pilot.pause(0.3)
+        assert "exit code 3" in shown(app)
+        await pilot.press("question_mark", "slash", *"retry", "enter")
+        assert "starts it again" in shown(app)
+        assert "one row up" not in shown(app)
+        await pilot.press("escape", "escape")
+        assert app.desk.page == "sessions"
+
+    on_screen(act)
+
+
+def test_the_mouse_chooses_rows_and_pages() -> None:
+    async def act(app: FullScreen, pilot: Any) -> None:
+        row = next(place for place, line in enumerate(app.canvas.lines) if "friction" in line.plain)
+        await pilot.click(offset=(20, row))
+        assert app.desk.row.session.environment == "friction"
+        tabs = next(place for place, line in enumerate(app.canvas.lines) if "2 grid" in line.plain)
+        await pilot.click(offset=(app.canvas.lines[tabs].plain.index("2 grid") + 2, tabs))
+        assert app.desk.page == "grid"
+
+    on_screen(act)
+
+
+def test_a_command_is_typed_and_slots_count_from_the_last_order() -> None:
+    async def act(app: FullScreen, pilot: Any) -> None:
+        await pilot.press("plus", "plus", "minus")
+        await pilot.press("colon", *"slots 7", "enter")
+        await pilot.press("colon", *"sort success", "enter")
+        assert app.desk.choice.sort == "success"
+        await pilot.pause(0.3)
+
+    assert [one for one in on_screen(act).given if one[0] == "slots"] == [("slots", number) for number in (4, 5, 4, 7)]
+
+
+def test_a_screen_that_shrinks_while_it_is_used_goes_on() -> None:
+    async def act(app: FullScreen, pilot: Any) -> None:
+        for width, height in ((20, 5), (3, 2), (160, 50)):
+            await pilot.resize_terminal(width, height)
+            await pilot.press("j", "l", "tab", "escape", "r", "n")
+            assert len(app.canvas.lines) == height
+            assert all(cell_len(line.plain) <= width for line in app.canvas.lines)
+
+    on_screen(act)
+
+
+def test_q_and_ctrl_c_leave_and_say_that_the_user_left() -> None:
+    for key in ("q", "ctrl+c"):
+
+        async def act(app: FullScreen, pilot: Any, key: str = key) -> None:
+            await pilot.press(key)
+            assert app.left
+
+        on_screen(act)
+
+
+def test_only_lines_that_have_changed_are_drawn_again() -> None:
+    async def act(app: FullScreen, pilot: Any) -> None:
+        await pilot.pause()
+        drawn: list[Any] = []
+        app.canvas.refresh = lambda *regions, **_: drawn.extend(regions)  # type: ignore[method-assign,assignment]
+        app._tick()
+        assert not drawn
+        app.watcher._clock.passed += 1  # type: ignore[attr-defined]
+        app._tick()
+        assert 0 < len(drawn) < 10
+
+    on_screen(act)
