@@ -92,7 +92,7 @@ def test_all_hosts_are_watched_and_an_end_is_told(desk: Desk, three: dict[str, S
 
     def stopped() -> bool:
         last = [json.loads(line) for line in watched.text.splitlines(keepends=True) if line.endswith("\n")][-1]
-        return any(one["host"] == "gamma" and one["stopped"] for one in last)
+        return any(one["host"] == "gamma" and one["stopped"] for one in last["runs"])
 
     until(stopped, "the stop is seen", 30)
     watched.interrupt()
