@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 _CACHED = 24
 """rendered pages of the newest look"""
-_AGAIN_S = 15.0
+_AGAIN_S = 60.0
 """seconds after the end of a run before it is looked at again: somebody may have resumed it"""
 _BODY_MOST = 4096
 _ORDER_S = 120.0
