@@ -220,7 +220,7 @@ def test_another_user_gets_no_answer_even_with_the_folder_open(own_sshd: Callabl
         "peer.connect(sys.argv[1])\n"
         "print('connected')\n"
         "try:\n"
-        "    socket.send_fds(peer, [b'{\"verb\": \"open\"}\\n'], [other[0].fileno()])\n"
+        '    socket.send_fds(peer, [b\'{"verb": "open"}\\n\'], [other[0].fileno()])\n'
         "    print(repr(peer.recv(100)))\n"
         "except OSError:\n"
         "    print(repr(b''))\n"
