@@ -72,7 +72,7 @@ def _page(desk: Desk, height: int) -> Page:
     if desk.page == "host":
         return _scrolled(desk, pages.host(status, tuple(desk.samples), desk.events or (), width), height)
     if desk.page == "events":
-        return _scrolled(desk, pages.events(desk.events, status.now, width), height)
+        return _scrolled(desk, pages.events(desk.events, heading.remarks(status, desk.link), status.now, width), height)
     if desk.page == "runs":
         return _scrolled(desk, pages.runs(desk.fleet, status.run, width, time.time()), height)
     if desk.page == "help":
