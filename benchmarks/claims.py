@@ -18,17 +18,19 @@ import numpy as np
 
 from comborun.model.attempt import EpisodeRecord, Verdict, packed
 from comborun.model.stopping import PlannedComparison, StopRule
+from comborun.reporter.comparing.absent import with_absent
 from comborun.reporter.comparing.comparison import ALPHA, Comparison
 from comborun.reporter.comparing.family import compare
 from comborun.reporter.comparing.graded import Graded, Scores, compare_graded, compare_kinds
 from comborun.reporter.comparing.orders import Trend, fit, steps_of, strengths, trend_of
-from comborun.reporter.comparing.pairing import Arm
+from comborun.reporter.comparing.pairing import Arm, Results
 from comborun.reporter.comparing.pairing import arm as side_of
 from comborun.reporter.comparing.stopping import EarlyStopping, standings
 from comborun.reporter.counting.measures import ends_of, time_field, time_to_success
 from comborun.reporter.evidence.starts import Starts, settle
 from comborun.reporter.merge import merge
 from comborun.reporter.statistics.difference import PairCounts
+from comborun.reporter.statistics.pooled import Stratum, heterogeneity
 from comborun.reporter.statistics.proportion import mean_interval, mean_of_rates, proportion
 from comborun.reporter.statistics.sequential import decide, interval_after_stopping
 
@@ -379,6 +381,119 @@ def mixed_axis(rng: np.random.Generator) -> bool:
     return sum(time_to_success(one, chosen) is not None for one in combos) > 1 and chosen != "steps"
 
 
+# -- what is not there, looks, margins --------------------------------------------------------------------------------
+
+
+def unrecorded(share: float, n: int, *, completed: bool = False) -> Draw:
+    """A folder without a plan: this share of one policy's failures leaves no record, at the end of its episodes."""
+
+    def hit(rng: np.random.Generator) -> bool:
+        went = [one for one in drawn(rng, 0.5, n) if one or rng.random() >= share]
+        sides = {("a", "stairs"): arm("a", went), ("b", "stairs"): arm("b", drawn(rng, 0.5, n))}
+        found, _ = with_absent(Results({}, {}, sides, {}))
+        one = compare({"stairs": [*found.sides.values()]}).all[0]
+        return one.only_completed if completed else one.decided
+
+    return hit
+
+
+def folder_looks(looks: int, *, paired: bool) -> Draw:
+    """A folder of 100 episodes that is reported while it grows: whether any report makes a claim."""
+
+    def hit(rng: np.random.Generator) -> bool:
+        a, b = drawn(rng, 0.5, 100), drawn(rng, 0.5, 100)
+        counts = [round(100 * (look + 1) / looks) for look in range(looks)]
+        seeds = [range(n) if paired else None for n in counts]
+        return any(
+            only(arm("a", a[:n], some), arm("b", b[:n], some)).decided for n, some in zip(counts, seeds, strict=True)
+        )
+
+    return hit
+
+
+def margin_claimed(rate: float, margin: float, n: int, how: str, environments: int = 1) -> Draw:
+    """A policy that is worse by the margin: whether it is said not to be."""
+
+    def hit(rng: np.random.Generator) -> bool:
+        sides = {}
+        for name in range(environments):
+            went = joined(rng, (rate - margin, rate), n, how)
+            seeds = None if how == "independent" else range(n)
+            sides[f"e{name}"] = [arm(policy, one, seeds) for policy, one in zip("ab", went, strict=True)]
+        return compare(sides, margin=margin).not_worse[0].decided
+
+    return hit
+
+
+def unequal_claimed(environments: int, n: int) -> Draw:
+    """Equal policies, unpaired: whether the difference is said to be not the same everywhere."""
+
+    def hit(rng: np.random.Generator) -> bool:
+        strata = [Stratum((sum(drawn(rng, 0.5, n)), n), (sum(drawn(rng, 0.5, n)), n)) for _ in range(environments)]
+        return heterogeneity(strata) < ALPHA
+
+    return hit
+
+
+def clustered_metric(starts: int, *, means: bool) -> Draw:
+    """100 values of each policy from few starts, with the same value whenever a start is repeated."""
+
+    def hit(rng: np.random.Generator) -> bool:
+        seeds = [at % starts for at in range(100)]
+        a, b = (rng.normal(size=starts) for _ in range(2))
+        sides = [valued(name, [one[seed] for seed in seeds], seeds) for name, one in (("a", a), ("b", b))]
+        found = compare({}, None, compare_graded("progress", {"stairs": sides}))
+        return any(one.decided for one in (found.mean_differences if means else found.graded))
+
+    return hit
+
+
+def more_cases() -> Iterator[Case]:
+    for share in (0.3, 1.0):
+        name = f"{100 * share:g} % of one's failures leave no record, n = 100"
+        yield Case(f"false claim, {name}", ALPHA, unrecorded(share, 100))
+        yield Case(f"told as `only among completed`, {name}", None, unrecorded(share, 100, completed=True))
+    for looks in (2, 10):
+        for paired in (True, False):
+            name = f"a folder of 100 is reported {looks} times, {'' if paired else 'un'}paired"
+            yield Case(f"any false claim, {name} (told, not prevented)", None, folder_looks(looks, paired=paired))
+    for how in ("independent", "half alike", "alike"):
+        for rate, margin, n in ((0.9, 0.05, 200), (0.5, 0.1, 50)):
+            name = f"worse by {100 * margin:g} points at {rate:g}, said not to be, n = {n}, {how}"
+            yield Case(name, ALPHA / 2, margin_claimed(rate, margin, n, how))
+        name = f"worse by 5 points at 0.8, said not to be, 10 x 20, {how}"
+        yield Case(name, ALPHA / 2, margin_claimed(0.8, 0.05, 20, how, 10))
+    yield Case("equal at 0.9 said not worse by 5 points, n = 500, half alike", None, equal_shown)
+    for environments, n in ((10, 5), (30, 5), (10, 20)):
+        name = f"equal policies said not to differ alike everywhere (Q), {environments} x {n}, unpaired"
+        yield Case(name, ALPHA, unequal_claimed(environments, n))
+    for starts in (5, 10, 20):
+        for means in (False, True):
+            name = f"false claim by {'a mean' if means else 'signs'}, 100 values of {starts} starts"
+            yield Case(name, ALPHA, clustered_metric(starts, means=means))
+    for n, kind in ((20, "plain"), (20, "unlike"), (20, "capped"), (50, "paired")):
+        yield Case(f"false claim by a mean, {kind}, n = {n}", ALPHA, mean_claimed(n, 0.0, kind))
+    yield Case(
+        "gap of half a standard deviation found by a mean, paired, n = 50", None, mean_claimed(50, 0.5, "paired")
+    )
+
+
+def equal_shown(rng: np.random.Generator) -> bool:
+    went = joined(rng, (0.9, 0.9), 500, "half alike")
+    sides = [arm(policy, one, range(500)) for policy, one in zip("ab", went, strict=True)]
+    return compare({"stairs": sides}, margin=0.05).not_worse[0].decided
+
+
+def mean_claimed(n: int, shift: float, kind: str) -> Draw:
+    def hit(rng: np.random.Generator) -> bool:
+        a, b = progress(rng, n, shift, kind)
+        seeds = range(n) if kind == "paired" else None
+        sides = [valued("a", a, seeds), valued("b", b, seeds)]
+        return compare({}, None, compare_graded("progress", {"stairs": sides})).mean_differences[0].decided
+
+    return hit
+
+
 def seed_cases() -> Iterator[Case]:
     for count in (5, 10):
         texts = [f"s{at % count}" for at in range(100)]
@@ -432,6 +547,7 @@ def cases() -> Iterator[Case]:
         yield Case(f"gap of 6 points found in any environment, {how}", None, within)
 
     yield from graded_cases()
+    yield from more_cases()
 
 
 def graded_cases() -> Iterator[Case]:
@@ -456,10 +572,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=2000)
     parser.add_argument("--only", default="", help="cases with this in their name")
+    parser.add_argument("--more", action="store_true", help="only absent records, looks, margins, Q and means")
     options = parser.parse_args()
     runs = options.runs
     print("| case | promised | found | two standard errors |\n|---|---|---|---|")
-    for case in (one for one in cases() if options.only in one.name):
+    for case in (one for one in (more_cases() if options.more else cases()) if options.only in one.name):
         found = simulate(case, runs)
         promise = "" if case.promise is None else f"{'at least' if case.at_least else 'at most'} {case.promise:g}"
         rate = f"{found.rate:.4f}{'' if found.holds else ' !'}"

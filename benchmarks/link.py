@@ -1,6 +1,7 @@
 """What deploying and watching costs over a slow link: comborun against what people write by hand, side by side.
 
     python benchmarks/link.py            about six minutes; needs root for its network namespaces
+    python benchmarks/link.py --status   one minute: `combo status` alone, with and without a kept connection
 
 A real sshd on a host of its own, in a network namespace behind a relay that delays packets and counts them: round trips
 of 0, 50 and 200 ms, in one run. Seconds are wall clock. Round trips are what added delay costs: the time at 200 ms less
@@ -15,6 +16,8 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +27,7 @@ from pathlib import Path
 
 from link_bed import EPISODES, LOG_BYTES, Bed, Cost, bed
 from link_tables import DELAYS, HEAD, Row, table, three
-from link_ways import ByHand, Comborun, Counting, Looking, packed, write_grid
+from link_ways import ALIAS, ByHand, Comborun, Counting, Looking, packed, write_grid
 from network import await_that
 
 from comborun.generate.bundle import bundle
@@ -54,6 +57,36 @@ def connects(the_bed: Bed, folder: Path) -> list[Row]:
         the_bed.delay(0)
         rows.append(row)
     return rows
+
+
+def statuses(the_bed: Bed, folder: Path) -> list[Row]:
+    """`combo status`, from the start of the program to its end: alone, and over a connection that is kept."""
+    rows = []
+    for kind in ("ssh", "openssh"):
+        comborun = Comborun(the_bed, kind, folder)
+        with comborun.connected() as transport:
+            directory = comborun.launch(transport, write_grid(folder, 8, parallel=8)).publication.directory
+        words = ["--host", ALIAS, "--transport", kind]
+        status = partial(combo, the_bed, folder, "status", Path(directory).name, *words)
+        for way, keep_s in (("alone", 0), ("first", 600), ("kept", 600)):
+            row = Row(f"`combo status`, {kind}, {way}", 8)
+            for delay in DELAYS:
+                combo(the_bed, folder, "disconnect")
+                the_bed.delay(delay)
+                if way == "kept":
+                    status(keep_s=keep_s)
+                row.costs[delay] = the_bed.measure(partial(status, keep_s=keep_s), 1 if way == "first" else 3)
+                the_bed.delay(0)
+            rows.append(row)
+        combo(the_bed, folder, "disconnect")
+        comborun.stop(directory)
+    return rows
+
+
+def combo(the_bed: Bed, folder: Path, *words: str, keep_s: int = 600) -> None:
+    own = {"COMBORUN_SSH_CONFIG": str(the_bed.site.host.config), "COMBORUN_KEEP_S": str(keep_s)}
+    environment = {**os.environ, **own, "XDG_RUNTIME_DIR": str(folder)}
+    subprocess.run([sys.executable, "-m", "comborun", *words], env=environment, check=False, capture_output=True)
 
 
 def deploys(the_bed: Bed, folder: Path) -> list[Row]:
@@ -269,7 +302,8 @@ def kept(promise: bool) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.parse_args()
+    parser.add_argument("--status", action="store_true")
+    only_status = parser.parse_args().status
     begun = time.monotonic()
     load = os.getloadavg()[0]
     with bed() as the_bed, tempfile.TemporaryDirectory() as name:
@@ -279,6 +313,11 @@ def main() -> None:
             the_bed.delay(delay)
             bare[delay] = the_bed.bare_round_trip()
         folder = Path(name)
+        if only_status:
+            print("round trips of the bare link: " + ", ".join(f"{value:.1f} ms" for value in bare.values()))
+            the_bed.delay(0)
+            table(HEAD, [tuple(row.cells()) for row in statuses(the_bed, folder)])
+            return
         most, _ = deploy(Comborun(the_bed, "ssh", folder), 800)
         deployed = [*connects(the_bed, folder), *deploys(the_bed, folder), most]
         polled = [poll(the_bed, folder, *size) for size in RUNS]

@@ -288,10 +288,11 @@ def each_once(found: Iterable[Listing]) -> list[tuple[Listing, Run]]:
 
 def answer(row: FleetRow) -> runs.ListedRun:
     from comborun.answers import runs  # slow to import, and only JSON needs it
+    from comborun.answers.status import Hold
 
     run, expected = row.run, row.expected
     kind, why = (run.held.get(key, "") for key in ("kind", "why"))
-    held = runs.Hold(kind, number(run.held.get("at")), why, Fact.of(run.held.get("reason")))
+    held = Hold(kind, number(run.held.get("at")), why, Fact.of(run.held.get("reason")))
     return runs.ListedRun(
         host=row.host,
         run=run.id,
@@ -299,8 +300,8 @@ def answer(row: FleetRow) -> runs.ListedRun:
         canary=run.canary,
         directory=run.directory,
         finished=run.finished,
-        counts=run.counts,
-        smoke=run.smoke,
+        counts={str(word): count for word, count in run.counts.items()},
+        smoke={str(word): count for word, count in run.smoke.items()},
         started=run.started,
         seconds=run.seconds,
         reachable=not row.complaint,

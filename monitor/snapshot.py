@@ -61,6 +61,21 @@ class Quarantine(NamedTuple):
     since: float | None = None
 
 
+class Order(NamedTuple):
+    """The last stop, pause or drain: who gave it, and from where. Times are of the host's clock."""
+
+    order: str
+    user: str
+    origin: str
+    """an address, or `local`"""
+    at: float | None = None
+
+    @property
+    def fact(self) -> Fact:
+        where = {} if self.origin == "local" else {"origin": visible(self.origin)}
+        return Fact("ordered_by", order=self.order, user=visible(self.user), at=self.at, **where)
+
+
 class ClosedEnvironment(NamedTuple):
     """An environment that gets no new sessions: the same failure came too often in a row, while others went on."""
 
@@ -229,6 +244,8 @@ class Attempt(NamedTuple):
     """in the host's words: starting, running, orphaned, lost or ended (comborun/host/record/run_directory.py)"""
     claimed: bool = False
     """a supervisor has claimed it, though it may not have written `begin` yet"""
+    closing: bool = False
+    """whether its command has ended, though its end is not on record yet"""
     stalled: float | None = None
     """since when it has shown no progress, if that is longer than allowed"""
     problems: tuple[Fact, ...] = ()
@@ -289,6 +306,8 @@ class RunFacts:
 
     stopped: bool = False
     hold: Hold | None = None
+    ordered: Order | None = None
+    """who has stopped or held it; never written into files that are handed on"""
     quarantine: tuple[Quarantine, ...] = ()
     closed: tuple[ClosedEnvironment, ...] = ()
     dispatcher: int | None = None

@@ -54,18 +54,25 @@ def report_run(
     forms: Sequence[str] = (),
     *,
     ranked: bool = False,
+    gates: Sequence[str] = (),
 ) -> Summary:
     """Report a run directory, finished or not, into the folder `output`.
 
     `unread` are result files that a copy of the run lacks, each with the reason. `forms` are kinds of files for
     figures, of FORMS. `ranked`: with Bradley-Terry strengths.
     """
-    return write_report(collect_run(directory, unread), output, forms, directory, ranked=ranked)
+    return write_report(collect_run(directory, unread), output, forms, directory, ranked=ranked, gates=gates)
 
 
 @without_garbage_collection()
 def report_folder(
-    directory: Path, output: Path, forms: Sequence[str] = (), plan: Plan | None = None, *, ranked: bool = False
+    directory: Path,
+    output: Path,
+    forms: Sequence[str] = (),
+    plan: Plan | None = None,
+    *,
+    ranked: bool = False,
+    gates: Sequence[str] = (),
 ) -> Summary:
     """Report any folder of results. Raises UserError if nothing in it counts."""
     collected = collect_by_plan(directory, plan) if plan else collect_folder(directory)
@@ -75,7 +82,7 @@ def report_folder(
         error = _nothing(directory, collected)
         error.exit_code = 1 if planned and collected.files else error.exit_code  # files were read, and none counts
         raise error
-    return write_report(collected, output, forms, directory, ranked=ranked)
+    return write_report(collected, output, forms, directory, ranked=ranked, gates=gates)
 
 
 def write_report(
@@ -85,9 +92,10 @@ def write_report(
     directory: Path | None = None,
     *,
     ranked: bool = False,
+    gates: Sequence[str] = (),
 ) -> Summary:
     """Write every file of the report, the page before the figures. Videos are looked for in `directory`."""
-    report = summarize(collected, ranked=ranked)
+    report = summarize(collected, ranked=ranked, gates=gates)
     if not collected.by_run:
         looks = _looks(output / "final_benchmark_report.json", report.summary)
         report = replace(report, summary=replace(report.summary, looks=looks))

@@ -14,12 +14,15 @@ from comborun.reporter.comparing.family import MOST, Comparisons, compare, how_m
 from comborun.reporter.comparing.graded import (
     Graded,
     KindComparison,
+    MeanDifference,
     Scores,
     compare_graded,
     compare_kinds,
     scores,
     unlike_kinds,
 )
+from comborun.reporter.comparing.margins import GateResult, check, parse_gate
+from comborun.reporter.comparing.nominal import Loss, losses
 from comborun.reporter.comparing.orders import Strength, Trend, steps_of, strengths, trend_of
 from comborun.reporter.comparing.pairing import Arm, Results, Side, results_of
 from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
@@ -99,6 +102,10 @@ class Summary:
     """checkpoints by their steps, and the best of them"""
     looks: tuple[int, ...] = ()
     """of a folder that has been reported before and has grown: completed episodes at each report, this one last"""
+    losses: tuple[Loss, ...] = ()
+    """what each policy loses from the grid's nominal environment to the others"""
+    gates: tuple[GateResult, ...] = ()
+    """the conditions of --gate"""
     strengths: tuple[Strength, ...] | None = None
     """with --ranking: log-strengths of Bradley-Terry"""
 
@@ -129,8 +136,9 @@ class Report:
     episodes: tuple[EpisodeRecord, ...]
 
 
-def summarize(collected: Collected, *, ranked: bool = False) -> Report:
-    """All numbers of the report from what was collected; `ranked`: with Bradley-Terry strengths."""
+def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str] = ()) -> Report:
+    """All numbers of the report from what was collected; `ranked`: with Bradley-Terry strengths. `gates`: conditions to
+    check."""
     spare = _spared(collected)
     results = results_of(collected, spare)
     results, fewer = (results, {}) if collected.plan else with_absent(results)
@@ -147,6 +155,9 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
         replace(combo, letters=comparisons.letters_of(*combo.key))
         for combo in _combos(collected, results, (ends, fields), spare, order)
     )
+    nominal = next((one.session.results.nominal for one in collected.sessions if one.session.results.nominal), "")
+    sides = {combo: results.sides[combo] for combo in order if combo in results.sides}
+    lost = () if not nominal or stopping_of(collected, results.sides) else losses(sides, nominal)
     means = macro_means(policies, environments, combos)
     # A program that only counts leaves no record that could be missing.
     counted = [
@@ -163,6 +174,11 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
         *(DataFinding(fact.text("environment"), say(fact)) for fact in unlike_kinds(ends)),
         *(DataFinding("metrics", evidence_words.say(fact)) for fact in fields.facts),
         *_untimed(combos),
+        *(
+            [DataFinding("nominal", f"there is no environment {nominal!r}")]
+            if nominal not in ("", *environments)
+            else ()
+        ),
     ]
     summary = Summary(
         run=collected.name,
@@ -174,7 +190,7 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
         environments=environments,
         combos=combos,
         comparisons=comparisons,
-        claims=claims(comparisons, causes, kinds, names_alike),
+        claims=claims(comparisons, causes, kinds, names_alike, lost),
         macro_means=tuple(replace(mean, rank=comparisons.rank(mean.policy)) for mean in means),
         quality=quality(
             collected,
@@ -192,6 +208,8 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
         differences=tuple(differences(collected, seeds)),
         kinds=kinds,
         trends=found_trends,
+        losses=lost,
+        gates=_checked(gates, collected, results, order),
         strengths=strengths({} if stopping_of(collected, results.sides) else results.sides) if ranked else None,
     )
     return Report(summary, tuple(chain.from_iterable(combo.accepted for combo in counted)))
@@ -237,10 +255,31 @@ def _compared(
     policies = tuple(dict.fromkeys(policy for policy, _ in order))
     series = steps_of(policies, dict(collected.plan.steps) if collected.plan else {})
     found = tuple(one for steps in series if (one := trend_of(steps, results.sides)))
-    return compare(by_environment, None, graded), compare_kinds(ends, sides), found
+    return compare(by_environment, None, graded, _margin(collected)), compare_kinds(ends, sides), found
 
 
-def _graded(collected: Collected, results: Results, fields: Fields, order: Sequence[Combo]) -> tuple[Graded, ...]:
+def _checked(
+    texts: Sequence[str], collected: Collected, results: Results, order: Sequence[Combo]
+) -> tuple[GateResult, ...]:
+    if not texts:
+        return ()
+    policies, environments = (tuple(dict.fromkeys(combo[axis] for combo in order)) for axis in (0, 1))
+    gates = [parse_gate(text, policies, environments) for text in texts]
+    sides = {
+        name: [results.sides[combo] for combo in order if combo[1] == name and combo in results.sides]
+        for name in environments
+    }
+    chosen = "the number of episodes depends on their results: the run is not over, or could stop early"
+    return check(gates, sides, chosen if stopping_of(collected, results.sides) else "")
+
+
+def _margin(collected: Collected) -> float:
+    return max((history.session.results.margin for history in collected.sessions), default=0.0)
+
+
+def _graded(
+    collected: Collected, results: Results, fields: Fields, order: Sequence[Combo]
+) -> tuple[Graded | MeanDifference, ...]:
     named = {
         (name, combo[1])
         for combo, histories in collected.by_combo.items()

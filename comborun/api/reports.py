@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +66,8 @@ class ReportRequest:
     """kinds of files for figures: pdf, png, svg"""
     ranked: bool = False
     """with Bradley-Terry strengths"""
+    gates: tuple[str, ...] = ()
+    """conditions that the report checks, such as `pi1 not worse than pi0 by 5 points`"""
 
 
 _AS_USUAL = ReportRequest()
@@ -79,7 +81,8 @@ def make_report(target: Target, copy: Copy, request: ReportRequest = _AS_USUAL) 
     tell_skipped(target.listener, skipped)
     folder = request.output or source / "report"
     with target.listener.working("making the report"):
-        return report_run(source, folder, dict(skipped), request.forms, ranked=request.ranked), folder
+        summary = report_run(source, folder, dict(skipped), request.forms, ranked=request.ranked, gates=request.gates)
+    return summary, folder
 
 
 def bring_videos(target: Target, copy: Copy, which: str) -> None:
@@ -156,7 +159,8 @@ def _collect(word: str, where: HostChoice, most: int | None) -> tuple[Collected,
 
 
 def report_answer(summary: Summary, folder: Path) -> runs.Report:
-    return runs.Report(summary.run, str(folder), tuple(_report_files(folder)))
+    gates = tuple(runs.Condition(**asdict(gate)) for gate in summary.gates)
+    return runs.Report(summary.run, str(folder), tuple(_report_files(folder)), gates)
 
 
 def _report_files(folder: Path) -> Iterator[str]:

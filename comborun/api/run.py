@@ -13,6 +13,7 @@ from comborun.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from comborun.answers.status import Status
     from comborun.api.episodes import Episodes
     from comborun.api.watching import Watching
 
@@ -52,7 +53,7 @@ class Run:
 
     @property
     def directory(self) -> str:
-        """its folder on the host"""
+        """Its folder on the host."""
         return self.target.directory
 
     def __repr__(self) -> str:
@@ -72,7 +73,7 @@ class Run:
 
     # Look
 
-    def status(self) -> runs.Status:
+    def status(self) -> Status:
         """The run now; if its host does not answer, as it was last seen, with `reachable` False."""
         from comborun.api.watching import status_of
         from comborun.monitor.document import answer
@@ -89,11 +90,9 @@ class Run:
 
         return Watching(self._there(), interval)
 
-    def wait(self, interval: float | None = None) -> runs.Status:
+    def wait(self, interval: float | None = None) -> Status:
         """Wait until the run has finished."""
-        for status in (watching := self.watch(interval)):
-            last = status
-        del watching
+        *_, last = self.watch(interval)
         return last
 
     def explain(self, *sessions: str) -> tuple[runs.Explanation, ...]:
@@ -230,6 +229,18 @@ def launch(
     started = start_run(GridChoice(Path(grid), given), HostChoice(host), LaunchRequest(**options))
     started = with_smoke_test(started) if options.get("smoke") else with_failures(started)
     return Run(started.target, started.answer)
+
+
+def all_runs(host: str | None = None) -> tuple[runs.ListedRun, ...]:
+    """The runs on all hosts that this machine has used, or on one; of a host that does not answer as last seen."""
+    from comborun.monitor.fleet import Fleet, answer
+
+    where = HostChoice(host)
+    fleet = Fleet(where.everywhere(), where.look)
+    while not fleet.answered:
+        fleet.wait(1.0)
+    fleet.close()
+    return tuple(map(answer, fleet.rows()))
 
 
 def _yaml(value: object) -> str:

@@ -131,6 +131,7 @@ def _show(started: Started) -> None:
     if publication.state != "finished":
         first = launched.plan.current[0].name
         rows["watch"] = started.target.command("monitor")
+        rows["page"] = started.target.command("view")
         rows["attach"] = started.target.command("attach", first)
         rows["stop"] = started.target.command("stop")
         if started.failed:

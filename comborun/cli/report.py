@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _CLAIM_LINES = 6
 """lines of claims, so that they and the files below fit on a screen"""
 _ROWS_MOST, _FINDINGS_MOST = 24, 6
+NOT_SHOWN = 4
+"""exit code if a condition of --gate is not shown; 0 if all are"""
 _METRICS = 2
 """metrics that are shown if there is no rate"""
 
@@ -48,6 +51,13 @@ _METRICS = 2
 @click.option("--videos", type=click.Choice(["failed", "all"]), help="Also copy the videos of these episodes here.")
 @click.option("--figures", metavar="FORMS", help="Also write figures as files: pdf, png or svg, separated by commas.")
 @click.option("--ranking", type=click.Choice(["bradley-terry"]), help="Also rank policies that did not all meet.")
+@click.option(
+    "--gate",
+    "gates",
+    multiple=True,
+    metavar="CONDITION",
+    help="Check a condition, such as 'pi1 not worse than pi0 by 5 points'; exit code 4 if it is not shown.",
+)
 @json_option
 def report(
     run: str | None, wanted: str | None, where: HostChoice, output: Path | None, as_json: bool, **how: Any
@@ -58,13 +68,15 @@ def report(
     combo report
     combo report ~/old_results
     combo report ~/old_results --grid grid.yaml
+    combo report --gate 'rough not worse than flat by 5 points'
     combo report --compare quadruped-20260509T073525Z quadruped-20260510T221502Z
     """
     run = one_run(run, wanted)
     if pair := how["pair"]:
         if run:
             raise UserError(f"`{run}` besides the two runs of --compare", "name two runs, or leave --compare out")
-        if other := next((name for name in ("grid", "videos", "figures", "ranking") if how[name]), None):
+        if other := next((name for name in ("grid", "videos", "figures", "ranking", "gates") if how[name]), None):
+            other = other.removesuffix("s") if other == "gates" else other
             raise UserError(f"--{other} with --compare", f"--{other} is for the report of one run: leave it out")
         between, folder = reports.compare(pair, where, output, _size(how["max_size"]))
         show_comparison(between, folder, as_json=as_json)
@@ -84,7 +96,7 @@ def report(
         folder = output or Path(run) / "report"
         plan = plan_anywhere(read_grid(grid), where.connect) if grid else None  # a session for each combo
         with working("making the report"):
-            summary = report_folder(Path(run), folder, forms, plan, ranked=ranked)
+            summary = report_folder(Path(run), folder, forms, plan, ranked=ranked, gates=how["gates"])
     elif grid:
         raise UserError("--grid without a folder", f"such as `{program()} report ~/old_results --grid {grid}`")
     else:
@@ -92,8 +104,11 @@ def report(
         copy = reports.brought(target, _size(how["max_size"]))
         if how["videos"]:
             reports.bring_videos(target, copy, how["videos"])
-        summary, folder = reports.make_report(target, copy, reports.ReportRequest(output, forms, ranked))
+        request = reports.ReportRequest(output, forms, ranked, how["gates"])
+        summary, folder = reports.make_report(target, copy, request)
     show_report(summary, folder, as_json=as_json)
+    if not all(gate.holds for gate in summary.gates):
+        sys.exit(NOT_SHOWN)
 
 
 def _forms(words: str) -> tuple[str, ...]:
@@ -129,7 +144,7 @@ def _show_claims(summary: Summary) -> None:
     from comborun.reporter.pages.words import sentences
 
     click.echo()
-    for sentence in sentences(summary)[:2]:
+    for sentence in sentences(summary)[: 2 + len(summary.gates)]:
         click.echo(wrapped(printable(sentence)))
     claims, lines = summary.claims.sentences, 0
     for number, sentence in enumerate(claims):

@@ -65,8 +65,7 @@ def guarded(command: click.Command) -> int:
         told.show()
         return _failed(error.exit_code, Error("usage", told.format_message(), ""))
     except UserError as error:
-        show_error(error)
-        return _failed(error.exit_code, Error.of(error))
+        return _show_failed(error)
     except (click.Abort, KeyboardInterrupt):
         return _failed(INTERRUPTED, Error("interrupted", "interrupted by the user", ""))
     except BrokenPipeError:  # as in `combo logs | head`
@@ -76,13 +75,19 @@ def guarded(command: click.Command) -> int:
         shown = _as_user_error(error)
         if shown is None:
             raise
-        with contextlib.suppress(OSError):
-            _failed(shown.exit_code, Error.of(shown))
-            sys.stdout.flush()
-        _discard_output()
-        show_error(shown)
-        return shown.exit_code
+        return _show_failed(shown)
     return code if isinstance(code, int) else 0
+
+
+def _show_failed(error: UserError) -> int:
+    show_error(error)
+    try:
+        code = _failed(error.exit_code, Error.of(error))
+        sys.stdout.flush()
+    except OSError:  # it is what can't be written
+        _discard_output()
+        return error.exit_code
+    return code
 
 
 def _failed(code: int, error: Error) -> int:

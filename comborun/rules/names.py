@@ -95,6 +95,7 @@ class AttemptLayout:
         self.progressed = f"{directory}/progressed"
         self.wrong_gpu = f"{directory}/wrong_gpu"
         self.counts = f"{directory}/.counts"
+        self.follows = f"{directory}/.follows"  # the command has ended, and what it started goes on
         self.failure = f"{directory}/.failure"
         self.verdict = f"{directory}/.verdict"
         self.heartbeat = f"{directory}/heartbeat"  # only on Slurm, as the frozen output is

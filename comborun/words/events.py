@@ -31,6 +31,7 @@ WORDS: Words = {
     "event_retry": "another attempt comes[ after {wait_s:brief}][: {class}][, as a person asked{asked:if}]",
     "event_halted": "halted: nothing new starts[: {reason}]",
     "event_quarantine": "GPU {gpu} gets no new sessions: [{reason}|{class}, {times} times]",
+    "event_closed": "{environment} gets no new sessions: {failure}, {times} times",
     "event_gpu_cap": "at most {most:session} at once on GPU {gpu}: one ran out of its memory",
     "event_no_room": "the machine starts no more processes[: {reason}]",
     "event_warming": "the first session of a program starts alone",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import queue
 import shlex
+import signal
 import subprocess
 import sys
 import threading
@@ -51,7 +53,7 @@ _ATTENTIVE_S, _USED_S = 5.0, 60.0
 """for so long after a key, the host is looked at every so many seconds"""
 _AGAIN_S = 10.0
 """seconds until something that failed is asked again"""
-_LOG_LINES = 400
+_LOG_LINES, _LOGS_KEPT = 400, 20
 _EVENTS_KEPT = 1 << 17
 _EVENTS = 'tail -c "$2" -- "$1"'
 _VIDEOS = 'cd -- "$1" && for at in attempt-*/; do sed "s|^|${at%/}\t|" -- "${at}videos.tsv" 2>/dev/null; done; true'
@@ -138,6 +140,7 @@ class FullScreen(App[None]):
 
     def on_mount(self) -> None:
         self._unsubscribe = self.watcher.subscribe(lambda: self.call_later(self._news))
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.act_leave)
         self.errands.start()
         self.set_interval(_TICK_S, self._tick)
         self.canvas.focus()
@@ -163,7 +166,7 @@ class FullScreen(App[None]):
             return
         if look is not self.desk.look:
             self.desk.renew(look)
-            if self.desk.page == "events":
+            if self.desk.page in ("events", "host"):
                 self._fetch_events()
         self._ticks = -1
         self._tick()
@@ -245,7 +248,10 @@ class FullScreen(App[None]):
             same = piece.log.attempt == log.attempt
             data = ((log.data if same else b"") + piece.data)[-LOG_KEPT:]
             log = Log(data, piece.log.attempt, piece.log.offset, over=piece.log.ended and not alive)
+        self.desk.logs.pop(name, None)
         self.desk.logs[name] = log
+        if len(self.desk.logs) > _LOGS_KEPT:
+            del self.desk.logs[next(iter(self.desk.logs))]
 
     def _fetch_events(self) -> None:
         source = self.watcher.source
@@ -438,7 +444,7 @@ class FullScreen(App[None]):
             place = next((place for place, row in enumerate(desk.rows) if chosen in {row.name, *row.meant}), None)
             desk.cursor = desk.cursor if place is None else place
         desk.page, desk.full, desk.scrolled = name, False, 0
-        if name == "events":
+        if name in ("events", "host"):
             self._fetch_events()
         elif name == "runs":
             self.fleet = self.fleet or self.orders.fleet()

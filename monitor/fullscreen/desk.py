@@ -26,7 +26,7 @@ from comborun.rules.events import Event
 
 LOG_KEPT = 1 << 18
 """bytes of a log that are kept"""
-_SAMPLES = 2000
+_SAMPLES, _LINES = 2000, 5000
 
 
 class Question(NamedTuple):
@@ -202,7 +202,7 @@ def _page(desk: Desk, height: int) -> Page:
     if desk.page == "grid":
         return _grid(desk, height)
     if desk.page == "host":
-        return _scrolled(desk, pages.host(status, tuple(desk.samples), width), height)
+        return _scrolled(desk, pages.host(status, tuple(desk.samples), desk.events or (), width), height)
     if desk.page == "events":
         return _scrolled(desk, pages.events(desk.events, status.now, width), height)
     if desk.page == "runs":
@@ -264,7 +264,8 @@ def _pane_lines(desk: Desk, session: SessionStatus, width: int) -> list[Text]:
     if desk.pane == "video":
         return pane.video_lines(desk.videos.get(session.name), session)
     log = desk.logs.get(session.name)
-    return pane.log_lines(log.data if log and log.attempt == session.attempt else session.latest.tail)
+    most = _LINES if desk.full else desk.pane_height
+    return pane.log_lines(log.data if log and log.attempt == session.attempt else session.latest.tail, most)
 
 
 def _whole_pane(desk: Desk, session: SessionStatus, height: int) -> list[Text]:

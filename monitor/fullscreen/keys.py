@@ -26,7 +26,7 @@ KEYS = (
     Key(("pagedown", "ctrl+d"), "PgDn", "page:1", "a page down"),
     Key(("g", "home"), "g Home", "end:-1", "the first row"),
     Key(("G", "end"), "G End", "end:1", "the last row"),
-    Key(("enter",), "⏎", "open", "opens the session below the list, then in full", "⏎ open"),
+    Key(("enter",), "⏎", "open", "shows the pane of the session on the whole screen", "⏎ open"),
     Key(("escape",), "Esc", "back", "back: out of a pane, a filter, marks, a page"),
     Key(("tab",), "Tab", "pane:1", "the next pane: log, explain, episodes, video"),
     Key(("shift+tab",), "Shift-Tab", "pane:-1", "the pane before"),
@@ -65,3 +65,9 @@ def line(width: int) -> str:
     while len(parts) > 2 and len("  ".join(parts)) > width - 2:
         parts.pop(-3)
     return f" {'  '.join(parts)}"
+
+
+def document_lines() -> list[str]:
+    """The keys in docs/watching.md."""
+    shown = ((" ".join(f"`{word}`" for word in key.shown.split()), key) for key in KEYS)
+    return [f"| {names} | {key.does} |" for names, key in shown]

@@ -45,7 +45,7 @@ class Redaction:
         self._names = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, words))})(?![\w-])") if words else None
 
     def __call__(self, html: str) -> str:
-        found = _HOMES.sub("~", html.replace(self._directory, "RUN"))
+        found = _HOMES.sub("~", html.replace(self._directory, "RUN").replace(str(Path.home()), "~"))
         found = _ADDRESSES.sub("…", found)
         return self._names.sub("…", found) if self._names else found
 

@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 
     from comborun.monitor.watch import Source
 
-_CACHED = 48
-"""rendered pages"""
+_CACHED = 24
+"""rendered pages of the newest look"""
 _AGAIN_S = 15.0
 """seconds after the end of a run before it is looked at again: somebody may have resumed it"""
 _BODY_MOST = 4096
@@ -145,6 +145,7 @@ class Server:
         self._logs = Logs()
         self._kept: OrderedDict[tuple[object, ...], tuple[str, bytes]] = OrderedDict()
         self._rendering = Lock()
+        self._life: object = None
         local = feed.watcher.source.transport.host == LOCAL
         self._episodes: Renewed[tuple[Rollout, ...]] = Renewed((), 4.0 if local else 20.0)
         self._report = Renewed(ReportSoFar(), 30.0)
@@ -202,6 +203,9 @@ class Server:
         number = renewed(look) if renewed else 0
         key = (life, number, path, request.url.query, part, round(looked), len(self._transfers))
         with self._rendering:  # ten pages that ask at once share one
+            if life != self._life:
+                self._life = life
+                self._kept.clear()
             if key not in self._kept:
                 values = self._values(screen, request, look, looked)
                 if values is None:

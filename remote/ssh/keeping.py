@@ -79,7 +79,7 @@ class Kept:
 
     @property
     def by_openssh(self) -> bool:
-        return self.socket.name.startswith("m")
+        return self.socket.name.startswith("m-")
 
     @property
     def host(self) -> str:
@@ -138,7 +138,7 @@ def kept(kind: str, target: SshTarget) -> Kept:
 
 def all_kept() -> list[Kept]:
     try:
-        found = [path for path in folder().iterdir() if stat.S_ISSOCK(path.lstat().st_mode)]
+        found = [path for path in folder().glob("[km]-*") if stat.S_ISSOCK(path.lstat().st_mode)]
     except (OSError, HostError):
         return []
     return [Kept(path) for path in sorted(found)]

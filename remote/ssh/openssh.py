@@ -71,8 +71,8 @@ class OpensshTransport(ShellTransport):
         return self._folder
 
     def _over_master(self) -> PipeShell:
-        # without its master, ssh would log in by itself
-        options = [*self._control_options(), "-o", "ControlMaster=no", "-o", "ProxyCommand=false"]
+        # ssh logs in by itself if the master opens no further session
+        options = [*self._control_options(), *self._login_options(), "-o", "ControlMaster=no"]
         self._held = PipeShell(["ssh", "-T", "-q", *options, *self._arguments, COMMAND])
         return self._held
 

@@ -10,7 +10,8 @@ from typing import TypeVar
 from comborun.model.work import Combo
 from comborun.reporter.comparing.comparison import Comparison, Overall, Tested
 from comborun.reporter.comparing.family import MOST, Comparisons, EnvironmentComparisons
-from comborun.reporter.comparing.graded import Graded, KindComparison
+from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDifference
+from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.counting.quality import DataFinding
 from comborun.reporter.evidence.words import limits, say
 from comborun.reporter.statistics.proportion import Proportion
@@ -22,6 +23,7 @@ Causes = Mapping[Combo, str]
 
 One = TypeVar("One", bound="Tested")
 
+AMONG = "Only among episodes with a value: "
 NOTHING_DECIDED = "No comparison is decided."
 PAIRS_TOLD = 6
 """undecided pairs of an environment that are named with numbers; of more only the names are given"""
@@ -59,6 +61,7 @@ def claims(
     causes: Causes | None = None,
     kinds: Sequence[KindComparison] = (),
     alike: Sequence[Fact] = (),
+    losses: Sequence[Loss] = (),
 ) -> Claims:
     groups, graded = comparisons.environments, comparisons.graded
     causes = causes or {}
@@ -73,8 +76,11 @@ def claims(
                 for one in _ordered(group.comparisons)
                 if one.decided
             ),
+            *_margins(comparisons),
             *(_graded(one) for one in graded if one.decided),
+            *(_mean(one) for one in comparisons.mean_differences if one.decided),
             *(_kind(one) for one in kinds if one.found.decided),
+            *(_loss(one) for one in losses if one.decided),
         ),
         undecided=(
             *(
@@ -95,8 +101,10 @@ def claims(
                 for group in groups
                 if (found := [one for one in group.comparisons if not one.decided])
             ),
-            *(f"Only among episodes with a value: {_graded(one)}" for one in graded if one.only_completed),
-            *_undecided_graded([one for one in graded if not one.decided]),
+            *(f"{AMONG}{_graded(one)}" for one in graded if one.only_completed),
+            *_not_shown(comparisons),
+            *(f"{AMONG}{_mean(one)}" for one in comparisons.mean_differences if one.only_completed),
+            *_undecided_graded(comparisons),
         ),
         left_out=(
             *(
@@ -258,6 +266,41 @@ def _spread(overall: Overall, alpha: float) -> str:
     return f"{words} {points(low)} to {points(high)} (Cochran's Q, p {p_value(overall.heterogeneity)})"
 
 
+# -- not worse by a margin --------------------------------------------------------------------------------------------
+
+
+def _margins(comparisons: Comparisons) -> Iterator[str]:
+    """Who is equivalent to whom, or not worse; what follows from being better is not told again."""
+    shown = {(one.a, one.b, one.environments): one for one in comparisons.not_worse if one.decided}
+    better = {(one.ahead, one.behind) for one in (*comparisons.overall, *comparisons.all) if one.decided}
+    for (a, b, environments), one in shown.items():
+        both = (b, a, environments) in shown
+        if (a, b) in better or (both and a > b and (b, a) not in better):
+            continue
+        where = f"over {len(environments)} environments" if environments[1:] else f"in {environments[0]}"
+        within = f"{fraction(one.margin).removesuffix('.0')} points"
+        said = f"{a} and {b} are equivalent within {within}" if both else f"{a} is not worse than {b} by {within}"
+        size = f"{points(one.difference)} points {points_interval(one.interval)}"
+        which = f"{a} minus {b} is " if both else ""
+        p = max(one.p_holm, shown[b, a, environments].p_holm) if both else one.p_holm
+        yield f"{said} {where}: {which}{size}, Holm p {p_value(p)}.{limits(one.facts)}"
+
+
+def _not_shown(comparisons: Comparisons) -> Iterator[str]:
+    known = {(one.a, one.b) for one in comparisons.not_worse if one.decided}
+    better = {(one.ahead, one.behind) for one in (*comparisons.overall, *comparisons.all) if one.decided}
+    pairs = [
+        one
+        for one in comparisons.not_worse
+        if one.a < one.b and not {(one.a, one.b), (one.b, one.a)} & (known | better)
+    ]
+    if pairs:
+        named = "; ".join(f"{one.a} and {one.b}" for one in pairs[:PAIRS_NAMED])
+        more = f"; and {len(pairs) - PAIRS_NAMED} more" if len(pairs) > PAIRS_NAMED else ""
+        margin = fraction(pairs[0].margin).removesuffix(".0")
+        yield f"Neither is shown to be not worse by {margin} points: {named}{more}."
+
+
 # -- by metrics and by failure kinds ----------------------------------------------------------------------------------
 
 
@@ -285,7 +328,26 @@ def _where(graded: Graded) -> str:
     return f"Over {len(graded.environments)} environments" if others else f"In {first}"
 
 
-def _undecided_graded(found: Sequence[Graded]) -> Iterator[str]:
+def _mean(one: MeanDifference) -> str:
+    first, second = one.means if one.difference > 0 else one.means[::-1]
+    low, high = one.interval if one.difference > 0 else (-one.interval[1], -one.interval[0])
+    n = "n = " + " and ".join(dict.fromkeys(map(str, one.n)))
+    where = f"Over {len(one.environments)} environments" if one.environments[1:] else f"In {one.environments[0]}"
+    return (
+        f"{where} {one.ahead} has a higher mean {one.metric} than {one.behind}: {number(first)} against"
+        f" {number(second)}, +{number(abs(one.difference))} [{number(low)}, {number(high)}], {one.test}, {n},"
+        f" Holm p {p_value(one.p_holm)}.{limits(one.facts)}"
+    )
+
+
+def _undecided_graded(comparisons: Comparisons) -> Iterator[str]:
+    """Pairs that neither way of comparing decides."""
+    decided = {(one.metric, one.a, one.b, one.environments) for one in comparisons.mean_differences if one.decided}
+    found = [
+        one
+        for one in comparisons.graded
+        if not one.decided and (one.metric, one.a, one.b, one.environments) not in decided
+    ]
     for metric in dict.fromkeys(one.metric for one in found):
         some = [one for one in found if one.metric == metric]
         pairs = "; ".join(f"{one.a} and {one.b} {_where(one)[0].lower()}{_where(one)[1:]}" for one in some[:PAIRS_TOLD])
@@ -302,6 +364,16 @@ def _kind(kind: KindComparison) -> str:
         f"{found.ahead} ends as {kind.kind!r} more often than {found.behind} {where}: {fraction(high)} % of episodes"
         f" against {fraction(low)} %, {_size(found)}, p {p_value(found.p_holm)} (Holm over all failure kinds)."
         f"{limits(found.facts)}"
+    )
+
+
+def _loss(one: Loss) -> str:
+    where = f"the mean of {len(one.environments)} others" if one.environments[1:] else one.environments[0]
+    verb = "loses" if one.difference > 0 else "gains"
+    return (
+        f"{one.policy} {verb} {fraction(abs(one.difference))} points {points_interval(one.interval)} from {one.nominal}"
+        f" to {where}: {fraction(one.rate_nominal)} % against {fraction(one.rate)} %, Holm p {p_value(one.p_holm)}"
+        " (over all losses)."
     )
 
 

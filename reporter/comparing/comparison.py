@@ -220,20 +220,36 @@ def _independent(rate: Proportion) -> tuple[float, int]:
 
 def _with_runs(meetings: Sequence[Meeting], interval: Interval, p: float) -> tuple[Interval, float]:
     """The wider interval and the larger p of episodes and of runs, where both policies have several runs."""
-    sides = [[one.a for one in meetings], [one.b for one in meetings]]
-    rates = []
-    for side in sides:
-        found = [one.run_rates for one in side if isinstance(one, Arm)]
-        if len(found) < len(meetings) or len(found[0]) < 2:
-            return interval, p
-        rates.append([fmean(one[run] for one in found) for run in found[0] if all(run in one for one in found)])
-    told = all(one.runs_told for side in sides for one in side if isinstance(one, Arm))
-    of_runs = between_runs(*rates, told=told)
+    rates, told = _run_rates(meetings)
+    of_runs = between_runs(*rates, told=told) if rates else None
     if of_runs is None:
         return interval, p
-    difference, half, p_of_runs = of_runs
+    difference, half, p_of_both = of_runs
     low, high = max(-1.0, difference - half), min(1.0, difference + half)
-    return (min(interval[0], low), max(interval[1], high)), max(p, p_of_runs)
+    return (min(interval[0], low), max(interval[1], high)), max(p, p_of_both)
+
+
+def p_of_runs(meetings: Sequence[Meeting], shift: float, sign: int) -> float:
+    """p, with the run as the unit, of a's rate plus `shift` minus b's having this sign; 0 without several runs."""
+    rates, told = _run_rates(meetings)
+    of_runs = between_runs([rate + shift for rate in rates[0]], rates[1], told=told) if rates else None
+    if of_runs is None:
+        return 0.0
+    return of_runs[2] if of_runs[0] * sign > 0 else 1.0
+
+
+def _run_rates(meetings: Sequence[Meeting]) -> tuple[tuple[list[float], list[float]] | None, bool]:
+    """The mean rates of the runs of a and of b, and whether files tell that they are runs."""
+    rates: list[list[float]] = []
+    told = True
+    for side in ([one.a for one in meetings], [one.b for one in meetings]):
+        arms = [one for one in side if isinstance(one, Arm)]
+        found = [one.run_rates for one in arms]
+        if len(found) < len(meetings) or len(found[0]) < 2:
+            return None, told
+        told = told and all(one.runs_told for one in arms)
+        rates.append([fmean(one[run] for one in found) for run in found[0] if all(run in one for one in found)])
+    return (rates[0], rates[1]), told
 
 
 def _worst(meetings: Sequence[Meeting], difference: float, p: float, test: Callable[[list[Stratum]], float]) -> float:

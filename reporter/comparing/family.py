@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
-from math import comb
+from math import ceil, comb
 from operator import attrgetter
 
 from comborun.model.work import grouped
@@ -19,7 +19,8 @@ from comborun.reporter.comparing.comparison import (
     overall_of,
     with_findable,
 )
-from comborun.reporter.comparing.graded import Graded
+from comborun.reporter.comparing.graded import Graded, MeanDifference
+from comborun.reporter.comparing.margins import NotWorse, not_worse
 from comborun.reporter.comparing.pairing import Meeting, Side, meet
 from comborun.reporter.comparing.stopping import EarlyStopping
 from comborun.reporter.json_types import FourDecimals
@@ -63,6 +64,10 @@ class Comparisons:
     """over environments that both policies have; empty for only one, or if the data chose the number of episodes"""
     graded: tuple[Graded, ...] = ()
     """two policies by the metrics that the grid names; first those over environments"""
+    mean_differences: tuple[MeanDifference, ...] = ()
+    """the same by the means of these metrics"""
+    not_worse: tuple[NotWorse, ...] = ()
+    """with a margin in the grid, who is not worse than whom; over environments, or in the only one"""
     too_many: int = 0
     """number of comparisons, if they are more than MOST; then none is made"""
 
@@ -87,7 +92,10 @@ class Comparisons:
 
 
 def compare(
-    environments: Mapping[str, Sequence[Side]], stopping: EarlyStopping | None = None, graded: Sequence[Graded] = ()
+    environments: Mapping[str, Sequence[Side]],
+    stopping: EarlyStopping | None = None,
+    graded: Sequence[Graded | MeanDifference] = (),
+    margin: float = 0.0,
 ) -> Comparisons:
     """Every pair of policies, overall and in each environment. If comparisons may stop early, only the planned ones:
     the number of episodes then depends on the results.
@@ -101,8 +109,14 @@ def compare(
     across += [one for one in graded if len(one.environments) > 1]
     within: list[Tested] = [*_within(environments, met, stopping)]
     within += [one for one in graded if len(one.environments) == 1]
-    size = max(len(within), stopping.rule.family if stopping else 0)
-    family = corrected([*across, *within], [*(1 / len(across) for _ in across), *(1 / size for _ in range(size))])
+    margins = [*_margins(met, margin)] if margin and not stopping else []
+    across += [one for one in margins if len(one.environments) > 1]
+    within += [one for one in margins if len(one.environments) == 1]
+    size = max(ceil(sum(map(_weight, within))), stopping.rule.family if stopping else 0)
+    total = sum(map(_weight, across))
+    weights = [*(_weight(one) / total for one in across), *(_weight(one) / size for one in within)]
+    weights += [1 / size for _ in range(size - ceil(sum(map(_weight, within))))]
+    family = corrected([*across, *within], weights)
     found = grouped((one for one in family if isinstance(one, Comparison)), attrgetter("environment"))
     level = ALPHA / (size or 1) / (2 if across else 1)
     return Comparisons(
@@ -117,6 +131,8 @@ def compare(
         ),
         overall=tuple(one for one in family if isinstance(one, Overall)),
         graded=tuple(one for one in family if isinstance(one, Graded)),
+        mean_differences=tuple(one for one in family if isinstance(one, MeanDifference)),
+        not_worse=tuple(one for one in family if isinstance(one, NotWorse)),
     )
 
 
@@ -124,6 +140,17 @@ def _across(met: Mapping[str, Sequence[Meeting]]) -> Iterator[Overall]:
     """Each pair of policies that meets in several environments."""
     of_pairs = grouped(chain(*met.values()), lambda one: (one.a.policy, one.b.policy))
     return (overall_of(meetings) for meetings in of_pairs.values() if len(meetings) > 1)
+
+
+def _weight(one: Tested) -> float:
+    """By a metric, who has more and the difference of means share the error of one comparison."""
+    return 0.5 if isinstance(one, Graded | MeanDifference) else 1.0
+
+
+def _margins(met: Mapping[str, Sequence[Meeting]], margin: float) -> Iterator[NotWorse]:
+    """Each pair of policies over the environments in which they meet; in the only one."""
+    for meetings in grouped(chain(*met.values()), lambda one: (one.a.policy, one.b.policy)).values():
+        yield from not_worse(meetings, margin)
 
 
 def _within(

@@ -29,7 +29,7 @@ from comborun.reporter.counting.measures import ERRORED, KINDS, NO_FIELDS, Episo
 from comborun.reporter.evidence.fields import Fields
 from comborun.reporter.evidence.runs import between_runs
 from comborun.reporter.evidence.starts import Settled, starts_of
-from comborun.reporter.json_types import Range, Rounded
+from comborun.reporter.json_types import Range, Rounded, TenDecimals
 from comborun.reporter.merge import MergedCombo
 from comborun.reporter.statistics.difference import (
     FEWEST_UNPAIRED,
@@ -40,6 +40,7 @@ from comborun.reporter.statistics.difference import (
     mcnemar,
     paired_interval,
 )
+from comborun.reporter.statistics.means import Sample, mean_difference
 from comborun.reporter.statistics.pooled import Stratum, pooled_p
 from comborun.reporter.statistics.proportion import Interval, t_probability, t_quantile
 from comborun.rules.facts import Fact
@@ -103,6 +104,35 @@ class Graded(Tested):
         return (1 + self.interval[0]) / 2, (1 + self.interval[1]) / 2
 
 
+@dataclass(frozen=True)
+class MeanDifference(Tested):
+    """`gap`: a's mean of the metric minus b's."""
+
+    metric: str
+    environments: tuple[str, ...]
+    """several mean: over all of them, each with the same weight"""
+    n: tuple[int, int]
+    """number of values of a and of b"""
+    means: Range
+    """of a and of b"""
+    paired: bool
+    unknown: tuple[int, int]
+
+    @property
+    def test(self) -> str:
+        return "paired permutation" if self.paired else "studentized permutation"
+
+    @property
+    def gap(self) -> TenDecimals:
+        """a's mean minus b's"""
+        return self.difference
+
+    @property
+    def limits(self) -> Range:
+        """its 95 % interval (t)"""
+        return self.interval
+
+
 def scores(combo: MergedCombo, metric: str, settled: Settled | None = None, fields: Fields = NO_FIELDS) -> Scores:
     ran = [record for record in combo.accepted if record.verdict is not Verdict.ERRORED]
     found = [(record, value) for record in ran if (value := fields.value(record, metric)) is not None]
@@ -118,22 +148,69 @@ def scores(combo: MergedCombo, metric: str, settled: Settled | None = None, fiel
     return Scores(scored, values, only_successes)
 
 
-def compare_graded(metric: str, environments: Mapping[str, Sequence[Scores]]) -> tuple[Graded, ...]:
-    """Every pair of policies: first over all environments that both have, then in each."""
+def compare_graded(metric: str, environments: Mapping[str, Sequence[Scores]]) -> tuple[Graded | MeanDifference, ...]:
+    """Every pair of policies, by who has more and by the means: first over all environments that both have, then in
+    each."""
     meetings: defaultdict[tuple[str, str], list[tuple[str, Scores, Scores]]] = defaultdict(list)
     for environment, sides in environments.items():
         for a, b in combinations(sides, 2):
             if meet("", a.arm, b.arm).paired or min(len(a.by_start), len(b.by_start)) >= FEWEST_UNPAIRED:
                 meetings[a.arm.policy, b.arm.policy].append((environment, a, b))
-    pooled = [_graded(metric, found) for found in meetings.values() if len(found) > 1]
-    within = [
-        _graded(metric, [one])
-        for name in environments
-        for found in meetings.values()
-        for one in found
-        if one[0] == name
-    ]
-    return (*pooled, *within)
+    pooled = [found for found in meetings.values() if len(found) > 1]
+    within = [[one] for name in environments for found in meetings.values() for one in found if one[0] == name]
+    means = (_mean_difference(metric, found) for found in (*pooled, *within))
+    return (*(_graded(metric, found) for found in (*pooled, *within)), *filter(None, means))
+
+
+def _mean_difference(metric: str, meetings: Sequence[tuple[str, Scores, Scores]]) -> MeanDifference | None:
+    """None if a mean has no interval: it is of a single value."""
+    sides = [(a, b) for _, a, b in meetings]
+    seen = [_sample(a, b) for a, b in sides]
+    if min(len(values) for one in seen for values in ([one.differences] if one.differences else [one.a, one.b])) < 2:
+        return None
+    difference, interval, p = mean_difference(seen)
+    p = max(p, _p_of_runs(sides))
+    sign = 1 if difference > 0 else -1
+    worst = p
+    if any(a.arm.unknown or b.arm.unknown for a, b in sides):
+        against = [_sample(a, b, lost_by=sign) for a, b in sides]
+        found = mean_difference(against)
+        worst = max(p, found[2]) if found[0] * sign > 0 else 1.0
+    counts = [(len(one.differences),) * 2 if one.differences else (len(one.a), len(one.b)) for one in seen]
+    met = [meet(environment, a.arm, b.arm) for environment, a, b in meetings]
+    return MeanDifference(
+        a=sides[0][0].arm.policy,
+        b=sides[0][1].arm.policy,
+        difference=difference,
+        interval=interval,
+        p=p,
+        worst_p=worst,
+        metric=metric,
+        environments=tuple(name for name, _, _ in meetings),
+        n=(sum(one for one, _ in counts), sum(one for _, one in counts)),
+        means=(fmean(fmean(a.by_start) for a, _ in sides), fmean(fmean(b.by_start) for _, b in sides)),
+        paired=all(one.differences for one in seen),
+        unknown=(sum(len(a.arm.unknown) for a, _ in sides), sum(len(b.arm.unknown) for _, b in sides)),
+        facts=met[0].facts if len(met) == 1 else of_all(met),
+    )
+
+
+def _sample(a: Scores, b: Scores, lost_by: int = 0) -> Sample:
+    """`lost_by`: 1 or -1 where the episodes without a value count as the worst or the best one that there is."""
+    values = [*a.values.values(), *b.values.values()]
+    worst = (min(values), max(values)) if lost_by > 0 else (max(values), min(values))
+    if not meet("", a.arm, b.arm).paired:
+        first, second = a.by_start, b.by_start
+        if lost_by:
+            first = first + [worst[0]] * len(a.arm.unknown)
+            second = second + [worst[1]] * len(b.arm.unknown)
+        return Sample(a=first, b=second)
+    used = a.values.keys() & b.values.keys()
+    if lost_by:
+        used |= a.arm.unknown | b.arm.unknown
+    found = {one: a.values.get(one, worst[0]) - b.values.get(one, worst[1]) for one in sorted(used)}
+    groups = a.arm.starts.groups(frozenset(used)) or [frozenset({one}) for one in found]
+    return Sample([fmean(found[one] for one in group) for group in groups])
 
 
 def _graded(metric: str, meetings: Sequence[tuple[str, Scores, Scores]]) -> Graded:

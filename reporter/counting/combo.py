@@ -12,6 +12,7 @@ from statistics import fmean
 from comborun.model.attempt import Aggregate, EpisodeRecord, Verdict
 from comborun.model.plan import Unit
 from comborun.model.work import Combo, Spans, describe, grouped, size
+from comborun.reporter.counting.consistency import Consistency, consistency
 from comborun.reporter.counting.ending import ComboEnding, ending
 from comborun.reporter.counting.measures import (
     LIMIT,
@@ -191,6 +192,8 @@ class ComboSummary:
     """over all completed episodes"""
     balanced: Balanced | None
     """over as many first episodes of each copy of the environment"""
+    consistency: Consistency | None = None
+    """how alike the episodes of a start went, if starts repeat"""
     not_needed: int = 0
     """episodes that were left out after a decision; `planned` is without them"""
     letters: TextOrNull = ""
@@ -247,6 +250,10 @@ class ComboData:
     @property
     def records(self) -> Sequence[EpisodeRecord]:
         return self.merged.accepted if self.merged else ()
+
+    @property
+    def successes(self) -> frozenset[int]:
+        return frozenset(record.episode for record in self.records if record.verdict is Verdict.SUCCESS)
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -306,6 +313,7 @@ def summarize_combo(combo: Combo, data: ComboData, *, timed: str | None, run_ove
         failures=failure_kinds(data.ends) if counts and data.ends and not counts.measured else None,
         time_to_success=time_to_success(data.records, timed),
         balanced=balanced_rate(data.records),
+        consistency=consistency(data.groups, data.successes) if data.groups else None,
         not_needed=data.not_needed,
     )
 

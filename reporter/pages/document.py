@@ -15,7 +15,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from comborun.model.codec import field_docs
 from comborun.reporter.comparing.comparison import Comparison, Overall
 from comborun.reporter.comparing.family import EnvironmentComparisons
-from comborun.reporter.comparing.graded import Graded, KindComparison
+from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDifference
+from comborun.reporter.comparing.margins import NotWorse
+from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.comparing.orders import Trend
 from comborun.reporter.counting.combo import ComboSummary, MacroMean
 from comborun.reporter.counting.ending import TimedAttempt
@@ -38,17 +40,19 @@ KEYS: Mapping[type, str] = {
         run grid started=timing.started finished=timing.finished makespan_seconds=timing.makespan
         sequential_seconds=timing.sequential bound_seconds=timing.bound policies environments combos totals
         family=comparisons.size claims=claims.decided undecided=claims.left_open
-        comparisons=comparisons.all overall=comparisons.overall graded?=comparisons.graded failure_kinds?=kinds
+        comparisons=comparisons.all overall=comparisons.overall graded?=comparisons.graded
+        mean_differences?=comparisons.mean_differences not_worse?=comparisons.not_worse
+        losses? gates? failure_kinds?=kinds
         trends? detectable=comparisons.environments means=macro_means strengths? looks? attempts=timing.spans
         quality canary? provenance""",
     ComboSummary: """
         policy environment unit planned completed=counts.completed successes=counts.successes
         errored=counts.errored missing=counts.missing measured?=counts.measured missing_episodes=counts.which_missing
-        success_rate=rate.rate interval=rate.interval
+        success_rate=rate.rate interval=rate.interval at_least=rate.at_least
         success_rate_of_planned=rate_of_planned.rate interval_of_planned=rate_of_planned.interval
         bounds balanced letters leans retried outcome=ending.outcome cause=ending.cause warnings=ending.warnings
         attempts=ending.attempts seconds=ending.seconds peak_memory_kib=ending.peak_memory
-        metrics=metrics_by_name failures time_to_success not_needed?""",
+        metrics=metrics_by_name failures time_to_success consistency? not_needed?""",
     Totals: "combos planned completed successes errored missing measured? attempts",
     Proportion: "successes n",
     Balanced: "success_rate=rate.rate interval=rate.interval successes=rate.successes n=rate.n copies each",
@@ -65,6 +69,11 @@ KEYS: Mapping[type, str] = {
     Graded: f"""
         metric environments a b n paired test interquartile_means=middle chance interval=chance_interval
         {_P} {_LEFT_OPEN} only_successes? more=better facts?""",
+    Loss: f"""
+        policy nominal environments rate_nominal rate difference interval {_P} decided only_completed""",
+    MeanDifference: f"metric environments a b n paired test means difference=gap interval=limits {_P} {_LEFT_OPEN}"
+    " more=better facts?",
+    NotWorse: f"a b margin environments difference interval {_P} shown=decided {_LEFT_OPEN} facts?",
     KindComparison: f"""
         kind environments?=found.environments environment?=found.environment
         {_FOUND} more=found.better""",

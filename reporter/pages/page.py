@@ -59,15 +59,29 @@ def page(summary: Summary) -> dict[str, Any]:
         ],
         "comparisons": tables.comparisons(found.all, "Comparisons", DIFFERENCES) if found.all else None,
         "graded": tables.graded(found.graded),
+        "losses": tables.losses(summary.losses),
+        "mean_differences": tables.mean_differences(found.mean_differences),
         "kinds": tables.kinds_compared(summary.kinds),
         "failures": tables.failures(tabled),
         "metrics": tables.metrics(tabled),
+        "consistency": tables.consistency(tabled),
         "logs": [combo for combo in combos if combo.ending.log],
         "tallies": [(COUNTED[key], count) for key, count in summary.quality.counts.items() if count or key in ALWAYS],
         "provenance": tuple(_provenance(summary)),
         "method": methods(summary),
     }
-    order = ("combos", "comparisons", "means", "strengths", "graded", "failures", "kinds", "metrics")
+    order = (
+        "combos",
+        "comparisons",
+        "means",
+        "strengths",
+        "graded",
+        "mean_differences",
+        "consistency",
+        "failures",
+        "kinds",
+        "metrics",
+    )
     return {**sections, "tables": [sections[name] for name in order if sections[name]]}
 
 

@@ -9,7 +9,8 @@ from operator import attrgetter
 from typing import Self, TypeVar
 
 from comborun.reporter.comparing.comparison import Comparison, Tested
-from comborun.reporter.comparing.graded import Graded, KindComparison
+from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDifference
+from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.counting.combo import ComboSummary, MacroMean
 from comborun.reporter.counting.measures import MetricMean
 from comborun.reporter.figures.figure import zoomed
@@ -287,6 +288,44 @@ def graded(found: Sequence[Graded]) -> TextTable | None:
     return TextTable("Compared by metrics", heads, rows, note, len(found)) if rows else None
 
 
+def mean_differences(found: Sequence[MeanDifference]) -> TextTable | None:
+    rows = [
+        [
+            *(one.metric, f"all {len(one.environments)}" if one.environments[1:] else one.environments[0]),
+            *(one.a, one.b, strong(number(one.difference), one)),
+            f"[{number(one.interval[0])}, {number(one.interval[1])}]",
+            *map(number, one.means),
+            *(holm_p(one), _both(*one.n), one.test, _better(one)),
+        ]
+        for one in _smallest(found)
+    ]
+    note = (
+        "The difference of means with its 95 % t interval, each environment with the same weight; p by permutation,"
+        " adjusted by Holm in the family of the success rates."
+    )
+    heads = columns("metric|environment|a|b", "a − b|95 % interval|mean a|mean b|p (Holm)|n", "test|more")
+    return TextTable("Means of metrics compared", heads, rows, note, len(found)) if rows else None
+
+
+def losses(found: Sequence[Loss]) -> TextTable | None:
+    rows = [
+        [
+            *(one.policy, f"all {len(one.environments)} others" if one.environments[1:] else one.environments[0]),
+            *(fraction(one.rate_nominal), fraction(one.rate), strong(points(one.difference), one)),
+            *(points_interval(one.interval), holm_p(one)),
+        ]
+        for one in _smallest(found)
+    ]
+    note = (
+        "How much lower each policy's rate is than in the nominal environment, in percentage points, of independent"
+        " episodes (Barnard, Newcombe; over several environments t); p adjusted by Holm over all losses, with 5 % of"
+        " error of their own."
+    )
+    title = f"Losses from {found[0].nominal}" if found else ""
+    heads = columns("policy|environment", "nominal|here|loss|95 % interval|p (Holm)")
+    return TextTable(title, heads, rows, note, len(found)) if rows else None
+
+
 def kinds_compared(found: Sequence[KindComparison]) -> TextTable | None:
     rows = [
         [
@@ -364,6 +403,27 @@ def _metric(found: MetricMean | None) -> str:
     return f"{words}; {number(spread[0])} to {number(spread[1])}" if spread else words
 
 
+def consistency(combos: Iterable[ComboSummary]) -> TextTable | None:
+    found = [(combo, combo.consistency) for combo in combos if combo.consistency]
+    if not found:
+        return None
+    rows = [
+        [
+            *(combo.policy, combo.environment, str(one.starts), str(one.each), fraction(one.passes[0])),
+            *(fraction(one.passes[1]), fraction(one.passes[-1]), fraction(one.agreement), per_cent(one.interval)),
+            f"{one.always}/{one.starts - one.always - one.never}/{one.never}",
+        ]
+        for combo, one in found
+    ]
+    heads = columns("policy|environment", "starts|episodes each|pass^1|pass^2|pass^n|alike|95 % interval|a/s/n")
+    note = (
+        "Starts that were run several times. pass^k: the chance in per cent that k episodes of one start all succeed, n"
+        " being the fewest episodes of any start; alike: that two of them end alike; a/s/n: starts that always,"
+        " sometimes and never succeeded."
+    )
+    return TextTable("Consistency per start", heads, rows, note)
+
+
 # -- combos -----------------------------------------------------------------------------------------------------------
 
 
@@ -372,7 +432,10 @@ def combos(summary: Summary, shown: Sequence[ComboSummary]) -> TextTable | None:
     below = ["; ".join(filter(None, _below(combo, summary))) for combo in shown]
     rated = any(combo.counts for combo in shown)
     notes = (
-        "Rate = successes / completed episodes, with 95 % Clopper-Pearson intervals." if rated else "",
+        "Rate = successes / completed episodes, with 95 % Clopper-Pearson intervals. At least: what it exceeds with"
+        " 95 % confidence, one-sided."
+        if rated
+        else "",
         "Where episodes are errored or missing, the rate over all planned ones stands below, as if these had failed."
         if any(combo.counts.completed != combo.counts.planned for combo in shown if combo.counts)
         else "",
@@ -385,7 +448,7 @@ def combos(summary: Summary, shown: Sequence[ComboSummary]) -> TextTable | None:
     )
     heads = columns(
         "policy|environment",
-        "k/n|rate|95 % interval|letters|planned|completed|errored|missing|attempts|duration",
+        "k/n|rate|95 % interval|at least|letters|planned|completed|errored|missing|attempts|duration",
         "outcome",
     )
     rows = [[combo.policy, combo.environment, *_counted(combo), *_ended(combo, summary)] for combo in shown]
@@ -395,13 +458,12 @@ def combos(summary: Summary, shown: Sequence[ComboSummary]) -> TextTable | None:
 def _counted(combo: ComboSummary) -> list[str]:
     counts = combo.counts
     if counts is None:
-        return ["", "", "", "", _planned(combo), "", "", ""]
+        return ["", "", "", "", "", _planned(combo), "", "", ""]
     lost = [Strong(count) if count else "0" for count in (counts.errored, counts.missing)]
+    least = NOTHING if combo.rate is None or combo.rate.at_least is None else fraction(combo.rate.at_least)
     rates = [
-        Strong(of(combo.rate)),
-        Strong(f"{rate(combo.rate)}{'†' * combo.leans}"),
-        interval(combo.rate),
-        combo.letters,
+        *(Strong(of(combo.rate)), Strong(f"{rate(combo.rate)}{'†' * combo.leans}")),
+        *(interval(combo.rate), least, combo.letters),
     ]
     return [*rates, _planned(combo), str(counts.completed), *lost]
 

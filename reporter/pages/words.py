@@ -10,7 +10,7 @@ from comborun.reporter.comparing.orders import Trend
 from comborun.reporter.counting.quality import NAMED
 from comborun.reporter.pages.answer import answer
 from comborun.reporter.summary import Summary
-from comborun.reporter.text import duration, fraction
+from comborun.reporter.text import duration, fraction, p_value, points
 from comborun.rules.vocabulary import Completeness, Outcome
 from comborun.text import several
 
@@ -24,6 +24,7 @@ def sentences(summary: Summary) -> tuple[str, ...]:
     """The answer, then the state of the whole run, the most serious first."""
     return (
         *filter(None, (answer(summary),)),
+        *_gates(summary),
         *_looks(summary),
         *_canary(summary),
         *(
@@ -38,6 +39,20 @@ def sentences(summary: Summary) -> tuple[str, ...]:
         *summary.differences,
         *_times(summary),
     )
+
+
+def _gates(summary: Summary) -> Iterator[str]:
+    for gate in summary.gates:
+        p = (
+            f", p {p_value(gate.p)} (Holm over {several(len(summary.gates), 'condition')})"
+            if gate.p is not None
+            else ""
+        )
+        size = ""
+        if gate.value is not None:
+            size = f": {points(gate.value)} points" if gate.against else f": {fraction(gate.value)} %"
+        word = "shown" if gate.holds else "NOT shown"
+        yield f"Condition {word}: {gate.condition}{size}{p}{gate.why and f' ({gate.why})'}."
 
 
 def _looks(summary: Summary) -> Iterator[str]:
@@ -200,6 +215,12 @@ def _comparisons(summary: Summary) -> Iterator[str]:
             " randomization test stratified by environment and a t interval (Agresti-Coull variances). One half of the"
             " error belongs here, the other to comparisons within environments (weighted Holm). Ranks are those that"
             " this leaves open for all policies at once."
+        )
+    if margins := summary.comparisons.not_worse:
+        yield (
+            f"That a policy is not worse than another by {100 * margins[0].margin:g} points is tested in the same"
+            " family, in both directions: by the limits of Clopper-Pearson in one environment (Zou-Donner), by a t test"
+            " over several; equivalent means both directions."
         )
     if any(combo.rate and combo.rate.starts for combo in summary.combos):
         yield "Where episodes started from the same seed or state, each start counts once, at its mean."

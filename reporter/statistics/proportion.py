@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from math import sqrt
 from statistics import NormalDist
@@ -43,6 +43,11 @@ class Proportion:
         """successes / n"""
         return self.successes / self.n if self.n else None
 
+    @cached_property
+    def at_least(self) -> Share | None:
+        """the rate that is exceeded with 95 % confidence, one-sided and exact"""
+        return at_least((self.rate or 0.0) * (self.starts or self.n), self.starts or self.n) if self.n else None
+
 
 def proportion(successes: int, n: int, starts: int | None = None) -> Proportion:
     """k of n with its Clopper-Pearson interval, of as many different starts."""
@@ -72,6 +77,30 @@ def clopper_pearson_each(successes: Sequence[float], n: int, confidence: float =
     low = np.where(k <= 0, 0.0, betaincinv(np.where(k <= 0, 1, k), n - k + 1, tail))
     high = np.where(k >= n, 1.0, betaincinv(k + 1, np.where(k >= n, 1, n - k), 1 - tail))
     return tuple(zip(low.tolist(), high.tolist(), strict=True))
+
+
+def at_least(successes: float, n: int, confidence: float = CONFIDENCE) -> float:
+    """The rate that is exceeded with this confidence, one-sided, by Clopper and Pearson. 0 without episodes."""
+    if not n or successes <= 0:
+        return 0.0
+    from scipy.special import betaincinv
+
+    return float(betaincinv(successes, n - successes + 1, 1 - confidence))
+
+
+def at_least_p(counts: Sequence[tuple[float, int]], share: float) -> float:
+    """Two-sided p (twice the one-sided one) of "the mean rate is at most `share`": exact binomial for one environment,
+    a t test for several. 1 if the mean is not above it."""
+    mean = sum(k / n for k, n in counts) / len(counts)
+    if mean <= share:
+        return 1.0
+    if len(counts) == 1:
+        from scipy.special import betainc
+
+        (k, n), *_ = counts
+        return min(1.0, 2 * float(betainc(k, n - k + 1, share)))
+    error = sqrt(sum(rate_variance(k, n) for k, n in counts)) / len(counts)
+    return t_probability(max(1, sum(n - 1 for _, n in counts)), (mean - share) / error)
 
 
 def wilson(successes: float, n: int, confidence: float = CONFIDENCE) -> Interval:

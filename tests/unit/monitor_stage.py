@@ -94,6 +94,7 @@ class Seen:
     started: float | None = NOW - 100
     life: str = "running"
     claimed: bool = True
+    closing: bool = False
     stalled: float | None = None
     problems: tuple[Fact, ...] = ()
     wrong_gpu: str = ""
@@ -127,7 +128,7 @@ class Seen:
             counts |= {"why": self.why} if self.countable else {"why": self.why, "countable": 0}
             told |= {"claimed": self.claimed, "live": _filled(counts), "problems": data_of(self.problems)}
             told |= {"stalled": self.stalled, "ending": self.ending, "wrong_gpu": self.wrong_gpu}
-            told |= {"verdict": data_of(self.verdict), "written": self.written}
+            told |= {"verdict": data_of(self.verdict), "written": self.written, "closing": self.closing}
         if self.log is not None:
             size = len(self.log) if self.size is None else self.size
             told |= {"log_size": size, "log_changed": self.changed, "tail": len(self.log[-TAIL:])}

@@ -144,6 +144,17 @@ def _record_pattern(tree: object) -> str:
     return text
 
 
+def _margin(tree: object) -> float:
+    text = scalar_of(tree).text
+    found = _POINTS.fullmatch(text)
+    share = float(found[1]) / 100 if found else 0.0
+    if not 0 < share < 1:
+        raise UserError(f"`{text}` is no margin", "percentage points above 0 and below 100, such as `5 points`")
+    return share
+
+
+_POINTS = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(?:points?|%)")
+Margin = Annotated[float, Reads(_margin, {"type": "string", "pattern": f"^{_POINTS.pattern}$"})]
 ProgressPattern = Annotated[str, Reads(lambda tree: compile_pattern(line_of(tree)).pattern, TEXT)]
 Globs = Annotated[tuple[Glob, ...], ONE_OR_MANY]
 
@@ -173,6 +184,10 @@ class ResultKeys(Keys):
     compare: Annotated[tuple[Line, ...], ONE_OR_MANY] = key(
         "metrics by which policies are compared, too, in one family with their success rates", ()
     )
+    margin: Margin = key(
+        "a difference of success rates that does not matter, such as `5 points`: claims of `not worse by more`", 0.0
+    )
+    nominal: Line = key("the environment that the others are compared with, for each policy", "")
     errors: Annotated[tuple[LogPattern, ...], ONE_OR_MANY] = key(
         "regular expressions of log lines that tell of a caught error: the episode's verdict does not count", ()
     )

@@ -373,7 +373,7 @@ def write_end(at: AttemptLayout, ending: Ending, judged: Judged, reserved: bool 
     _to_disk([*_evidence(at, Rules.of(claim)), at.claim, draft])  # no end without its evidence after a power loss
     if not _publish(at, draft, claim.get("nonce", "")):
         return False
-    files.remove(at.counts)
+    files.remove(at.counts, at.follows)
     return True
 
 

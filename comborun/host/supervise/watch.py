@@ -149,6 +149,15 @@ class PollingWatch:
         self.close()
         return reached
 
+    # After the end of the command, while processes that it started go on
+
+    def lacks_evidence(self) -> bool:
+        return False
+
+    def wrote(self) -> bool:
+        """Whether results or the log have changed since the last look."""
+        return False
+
     def close(self) -> None:
         """Stop watching: the command has ended, or will."""
         self.over = True
@@ -183,6 +192,13 @@ class Watch(PollingWatch):
             return None
         self._look()
         return self.end(self._judge())
+
+    def lacks_evidence(self) -> bool:
+        return self._judging is not None and not self._judging.complete()
+
+    def wrote(self) -> bool:
+        results = self._changes.of_results(now=True)
+        return self._changes.of_log(self._course.repetition) is not None or results
 
     def _look(self) -> None:
         course, elapsed = self._course, self.elapse()

@@ -20,9 +20,9 @@ from comborun.rules.results.fields import (
     integer,
     verdict_of,
 )
-from comborun.rules.results.logs import statistics
-from comborun.rules.results.rates import agrees, count
+from comborun.rules.results.rates import agrees
 from comborun.rules.results.readers import NOTHING, indexed
+from comborun.rules.results.stated_counts import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,11 +67,6 @@ def list_last(file: Whole) -> Iterator[Entry]:
         yield 0, NOTHING, Fact("fault_behind_step", fault=fault, steps=len(steps)), None
     if len(steps) < len(values):
         yield 0, NOTHING, Fact("entries_no_steps", entries=len(values) - len(steps)), None
-
-
-def rollouts(file: Whole) -> Iterator[Entry]:
-    """The statistics of Robomimic and RoboCasa: a rate and a number of episodes."""
-    yield 0, *statistics(_object(file))
 
 
 def evaluation(file: Whole) -> Iterator[Entry]:
@@ -205,12 +200,8 @@ def _compared(file: Whole, rows: list[Row], group: str, total: Mapping[str, Any]
 
 
 def _counted(file: Whole, total: Mapping[str, Any], group: str) -> Iterator[Entry]:
-    try:
-        counted = count(str(total.get("pc_success")), integer(total.get("n_episodes")) or 0, scale=100)
-    except RefusedError as refused:
-        yield 0, refused, None, None
-    else:
-        yield 0, counted.of(next(iter(_named(file, group).values()), None), {}), counted.complaint, None
+    found = counted(total)
+    yield 0, found.of(next(iter(_named(file, group).values()), None), {}), found.complaint, None
 
 
 def _object(file: Whole) -> Row:

@@ -175,7 +175,7 @@ class ResultRules:
 
     __slots__ = (
         *("base", "compare", "environment", "episode", "files", "format", "metrics", "pattern", "policy", "seed"),
-        *("source", "success", "videos", "errors", "named"),
+        *("source", "success", "videos", "errors", "margin", "named", "nominal"),
     )
 
     def __init__(self, files: Iterable[str] = ("**/*.jsonl",), **given: Any) -> None:
@@ -196,6 +196,10 @@ class ResultRules:
         """regular expression: a log line that matches is a record, and the groups are its fields"""
         self.errors: tuple[str, ...] = tuple(given.pop("errors", ()))
         """regular expressions of log lines that tell of a caught error: the verdict that follows is errored"""
+        self.margin: float = given.pop("margin", 0.0)
+        """a difference of success rates that does not matter: claims of "not worse by more"; 0: there are none"""
+        self.nominal: str = given.pop("nominal", "")
+        """the environment that the others are compared with, for each policy"""
         self.base: int = given.pop("base", 0)
         """the episode that is 0 in rows and in the command: each of `seeds` has its own range of the combo"""
         self.named: tuple[str, ...] = tuple(given.pop("named", ()))
@@ -228,7 +232,11 @@ class ResultRules:
         for key in ("files", "metrics", "compare", "videos", "errors", "named"):
             if isinstance(given.get(key), list):
                 known[key] = [one for one in given[key] if isinstance(one, str)]
-        known.update((key, given[key]) for key in ("format", "source", "pattern") if isinstance(given.get(key), str))
+        texts = ("format", "source", "pattern", "nominal")
+        known.update((key, given[key]) for key in texts if isinstance(given.get(key), str))
+        margin = number(given.get("margin"))
+        if margin is not None and 0 < margin < 1:
+            known["margin"] = margin
         return cls(**known, base=integer(given.get("base")) or 0)
 
     def __eq__(self, other: object) -> bool:

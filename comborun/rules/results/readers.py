@@ -12,7 +12,6 @@ import re
 from comborun.rules.counting import escape
 from comborun.rules.facts import Fact
 from comborun.rules.patterns import LONGEST_RECORD
-from comborun.rules.results.candidates import aggregate, are_counts, stated
 from comborun.rules.results.caught import OVERWRITTEN, Caught
 from comborun.rules.results.codings import verdict_word
 from comborun.rules.results.counts import UNCLEAR_COMMA
@@ -40,6 +39,7 @@ from comborun.rules.results.fields import (
 )
 from comborun.rules.results.proposals import is_verdict
 from comborun.rules.results.rates import Count, total
+from comborun.rules.results.stated_counts import aggregate, are_counts, stated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ ROOMS = {
 }
 """of each package, from the ground up: a room imports of the others only those before it"""
 
-HEAVY = {"paramiko", "scipy", "matplotlib", "numpy", "jinja2", "libtmux"}
+HEAVY = {"paramiko", "scipy", "matplotlib", "numpy", "jinja2", "libtmux", "textual", "starlette", "uvicorn"}
 OF_GRIDS = {"pydantic", "ruamel.yaml", "comborun.grid.keys.grid_file"}
 """slow to load, too, and only commands that read a grid file need them"""
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from comborun.reporter.collect import collect_folder
-from comborun.reporter.comparing.graded import compare_graded, scores
+from comborun.reporter.comparing.graded import Graded, compare_graded, scores
 from comborun.reporter.merge import merge
 from comborun.reporter.pages.document import report_json
 from comborun.reporter.summary import Summary, summarize
@@ -115,7 +115,8 @@ def test_a_policy_without_the_time_of_the_others_is_named(tmp_path: Path) -> Non
 def test_a_claim_by_a_metric_of_successes_says_of_how_many(tmp_path: Path) -> None:
     summary_of(tmp_path, lambda who, at, success: {"reach_s": at + 30.0 * (who == "A")} if success else {}, 120)
     merged = merge(collect_folder(tmp_path).records, {})
-    (found,) = compare_graded("reach_s", {"s": [scores(one, "reach_s") for one in merged]})
+    found, _ = compare_graded("reach_s", {"s": [scores(one, "reach_s") for one in merged]})
+    assert isinstance(found, Graded)
     assert found.only_successes
     assert found.n == (20, 20)  # those that both completed with success
 
