@@ -312,6 +312,8 @@ class RunFacts:
     closed: tuple[ClosedEnvironment, ...] = ()
     dispatcher: int | None = None
     """its pid; None if it is gone"""
+    dispatcher_held: bool = False
+    """whether a signal holds it, so that nothing new starts"""
     slots: int | None = None
     use: HostUse = UNKNOWN_USE
     multiplexer: str = ""

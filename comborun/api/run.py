@@ -92,8 +92,13 @@ class Run:
 
     def wait(self, interval: float | None = None) -> Status:
         """Wait until the run has finished."""
-        *_, last = self.watch(interval)
-        return last
+        return self.watch(interval).wait()
+
+    def causes(self) -> runs.Causes:
+        """What went wrong so far: sessions that failed alike together, each cause with the next step."""
+        from comborun.api.looking import causes_of
+
+        return causes_of(self._there()).answer
 
     def explain(self, *sessions: str) -> tuple[runs.Explanation, ...]:
         """Why sessions wait, what they do, or how they ended, and how to continue; of all that did not succeed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 import io
@@ -50,11 +51,24 @@ SOME_DID_NOT = 1
 INTERRUPTED = 130
 
 
+_LETTERS = "comborun-letters"
+"""what a terminal without UTF-8 shows for our symbols: letters that differ, and ? for any other character"""
+_LETTER_OF = dict(zip("✗✓●○◌◍◇◐■□·–—━─╾█▸→…", "x+*@o!&%#..--=--#>>~", strict=True))
+codecs.register_error(
+    _LETTERS,
+    lambda error: (
+        ("".join(_LETTER_OF.get(one, "?") for one in error.object[error.start : error.end]), error.end)
+        if isinstance(error, UnicodeEncodeError)
+        else codecs.replace_errors(error)
+    ),
+)
+
+
 def guarded(command: click.Command) -> int:
     """Run a command. Shows errors that a user can fix without a traceback. Returns the exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows ? for our symbols
+            stream.reconfigure(errors=_LETTERS)
     try:
         code = command.main(standalone_mode=False, color=colour())
         sys.stdout.flush()

@@ -362,6 +362,7 @@ WORDS: Words = {
     "slurm_has_no_job": f"Slurm has none of its jobs any more, and nothing new starts: {_RESUME}",
     "dispatcher_gone_at_end": ("the dispatcher is gone, so the run does not end: run `combo resume {run}` to end it"),
     "dispatcher_gone": f"the dispatcher is gone, nothing new starts: {_RESUME}",
+    "dispatcher_is_held": f"a signal holds the dispatcher (process {{pid}}), and nothing new starts: {_RESUME}",
     "nothing_has_started": (
         "nothing has started yet; if the launch was interrupted, the same `combo launch` again does the rest"
     ),

@@ -98,6 +98,16 @@ def test_a_command_that_has_ended_before_its_end_is_on_record_is_told(box: Box) 
         assert probe(box).attempts[0].closing
 
 
+def test_a_dispatcher_that_a_signal_holds_is_told_and_a_start_lets_it_go_on(box: Box) -> None:
+    box.plan({"env_one": bash(HOLD)})
+    box.start()
+    box.begun("env_one")
+    os.kill(box.dispatcher, signal.SIGSTOP)
+    until(lambda: probe(box).dispatcher_held, "it is held")
+    assert str(box.dispatcher) in box.start().stdout
+    until(lambda: not probe(box).dispatcher_held, "it goes on")
+
+
 def test_who_has_stopped_a_run_is_told_and_the_list_of_people_is_bounded(box: Box) -> None:
     box.plan({"env_one": bash(HOLD)})
     box.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import shlex
 import signal
 import subprocess
@@ -41,6 +42,19 @@ def test_ctrl_c_in_an_attached_window_is_a_keyboard_interrupt_for_a_python_progr
     end = any_box.ended("stairs_flat")
     assert any_box.log("stairs_flat") == "ready\nKeyboardInterrupt\n"
     assert (end.cause, end.note) == (Cause.STOPPED, "interrupted in its window")
+
+
+def test_a_crash_leaves_no_core_file_unless_its_setup_asks_for_one(box: Box) -> None:
+    limits = "echo $(ulimit -S -c) $(ulimit -H -c)"
+    hard = subprocess.run(["bash", "-c", "ulimit -H -c"], capture_output=True, text=True, check=True).stdout.strip()
+    before = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (before[1], before[1]))
+    try:
+        box.run({"env_one": bash(limits), "env_asks": bash(limits, setup=f"ulimit -c {hard}")})
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, before)
+    assert box.log("env_one") == f"0 {hard}\n"
+    assert box.log("env_asks") == f"{hard} {hard}\n"
 
 
 def test_a_launcher_that_returns_ends_when_what_it_started_has_ended(box: Box) -> None:

@@ -293,7 +293,8 @@ class _Changes:
 
     def of_output(self) -> bool:
         """Whether anything at all has changed in its folder."""
-        below = (f"{at}/{name}" for at, folders, names in os.walk(self._at.output) for name in (*folders, *names))
+        folders = () if globs.leads_up(self._at.output) else os.walk(self._at.output)
+        below = (f"{at}/{name}" for at, inside, names in folders for name in (*inside, *names))
         before, self._output = self._output, _fingerprint(below)
         return before != self._output
 

@@ -176,7 +176,8 @@ class Probe:
             "environment": difference(layout),
             "again": [(name, number) for name in self.names if (number := self.attempts.retried_after(name))],
         }
-        return {**document, **self.attempts.backend.document(self.attempts.latest)}
+        document.update(self.attempts.backend.document(self.attempts.latest))
+        return {**document, "dispatcher_held": process.is_held(document.get("dispatcher"))}
 
     def _notice(self) -> tuple[int, float] | None:
         """The code of the grid's notify command, and when, if its last run failed."""

@@ -29,7 +29,7 @@ ALLOWED = {
 }
 _BELOW = {"comborun", "comborun.rules", "comborun.words", "comborun.remote", "comborun.monitor", "comborun.reporter"}
 ALLOWED["comborun.api"] = {*_BELOW, "comborun.api"}
-ALLOWED["comborun.cli"] = {*_BELOW, "comborun.api", "comborun.cli"}
+ALLOWED["comborun.cli"] = {*_BELOW, "comborun.api", "comborun.monitor.view", "comborun.cli"}
 
 ROOMS = {
     "comborun.rules": ("results", "endings", "room"),
