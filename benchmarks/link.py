@@ -1,6 +1,7 @@
 """What deploying and watching costs over a slow link: comborun against what people write by hand, side by side.
 
     python benchmarks/link.py            about six minutes; needs root for its network namespaces
+    python benchmarks/link.py --status   one minute: `combo status` alone, with and without a kept connection
 
 A real sshd on a host of its own, in a network namespace behind a relay that delays packets and counts them: round trips
 of 0, 50 and 200 ms, in one run. Seconds are wall clock. Round trips are what added delay costs: the time at 200 ms less
@@ -15,6 +16,8 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +27,7 @@ from pathlib import Path
 
 from link_bed import EPISODES, LOG_BYTES, Bed, Cost, bed
 from link_tables import DELAYS, HEAD, Row, table, three
-from link_ways import ByHand, Comborun, Counting, Looking, packed, write_grid
+from link_ways import ALIAS, ByHand, Comborun, Counting, Looking, packed, write_grid
 from network import await_that
 
 from comborun.generate.bundle import bundle
@@ -33,6 +36,11 @@ from comborun.model.plan import Plan
 from comborun.planner.laying import lay_out
 from comborun.remote.host import host_facts
 from comborun.remote.library import library_files
+from comborun.remote.ssh.config import Options
+from comborun.remote.ssh.keeping import all_kept
+from comborun.remote.ssh.kept import KeptTransport
+from comborun.remote.ssh.openssh import OpensshTransport
+from comborun.remote.ssh.transport import SshTransport
 
 SIZES = (8, 64, 500)
 STEPS = {0: 12, 50: 8, 200: 3}
@@ -54,6 +62,64 @@ def connects(the_bed: Bed, folder: Path) -> list[Row]:
         the_bed.delay(0)
         rows.append(row)
     return rows
+
+
+def statuses(the_bed: Bed, folder: Path) -> list[Row]:
+    """`combo status`, from the start of the program to its end: alone, and over a connection that is kept."""
+    rows = []
+    for kind in ("ssh", "openssh"):
+        comborun = Comborun(the_bed, kind, folder)
+        with comborun.connected() as transport:
+            directory = comborun.launch(transport, write_grid(folder, 8, parallel=8)).publication.directory
+        words = ["--host", ALIAS, "--transport", kind]
+        status = partial(combo, the_bed, folder, "status", Path(directory).name, *words)
+        for way, keep_s in (("alone", 0), ("first", 600), ("kept", 600)):
+            row = Row(f"`combo status`, {kind}, {way}", 8)
+            for delay in DELAYS:
+                combo(the_bed, folder, "disconnect")
+                the_bed.delay(delay)
+                if way == "kept":
+                    status(keep_s=keep_s)
+                row.costs[delay] = the_bed.measure(partial(status, keep_s=keep_s), 1 if way == "first" else 3)
+                the_bed.delay(0)
+            rows.append(row)
+        combo(the_bed, folder, "disconnect")
+        comborun.stop(directory)
+    return rows
+
+
+def kept_connects(the_bed: Bed, folder: Path) -> list[Row]:
+    """A connection and one script on it, as at the start of a command: alone, and over a kept connection."""
+    os.environ["XDG_RUNTIME_DIR"] = str(folder)
+    rows = []
+    for kind, kept in (("ssh", KeptTransport), ("openssh", OpensshTransport)):
+        alone = SshTransport if kind == "ssh" else OpensshTransport
+        for way, transport, keep_s in (("alone", alone, 0.0), ("kept", kept, 600.0)):
+            options = replace(the_bed.options, keep_s=keep_s)
+            row = Row(f"connecting, {kind}, {way}", 0)
+            greet = partial(_greet, transport, options)
+            greet()
+            for delay in DELAYS:
+                the_bed.delay(delay)
+                greet()
+                costs = [the_bed.measure(greet) for _ in range(7)]
+                row.costs[delay] = min(costs, key=lambda cost: cost.seconds)  # others use this machine, too
+            the_bed.delay(0)
+            rows.append(row)
+    for one in all_kept():
+        one.end()
+    return rows
+
+
+def _greet(transport: type[SshTransport | KeptTransport | OpensshTransport], options: Options) -> None:
+    with transport(ALIAS, options) as opened:
+        opened.run("true")
+
+
+def combo(the_bed: Bed, folder: Path, *words: str, keep_s: int = 600) -> None:
+    own = {"COMBORUN_SSH_CONFIG": str(the_bed.site.host.config), "COMBORUN_KEEP_S": str(keep_s)}
+    environment = {**os.environ, **own, "XDG_RUNTIME_DIR": str(folder)}
+    subprocess.run([sys.executable, "-m", "comborun", *words], env=environment, check=False, capture_output=True)
 
 
 def deploys(the_bed: Bed, folder: Path) -> list[Row]:
@@ -269,7 +335,8 @@ def kept(promise: bool) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.parse_args()
+    parser.add_argument("--status", action="store_true")
+    only_status = parser.parse_args().status
     begun = time.monotonic()
     load = os.getloadavg()[0]
     with bed() as the_bed, tempfile.TemporaryDirectory() as name:
@@ -279,6 +346,12 @@ def main() -> None:
             the_bed.delay(delay)
             bare[delay] = the_bed.bare_round_trip()
         folder = Path(name)
+        if only_status:
+            print("round trips of the bare link: " + ", ".join(f"{value:.1f} ms" for value in bare.values()))
+            the_bed.delay(0)
+            for rows in (kept_connects, statuses):
+                table(HEAD, [tuple(row.cells()) for row in rows(the_bed, folder)])
+            return
         most, _ = deploy(Comborun(the_bed, "ssh", folder), 800)
         deployed = [*connects(the_bed, folder), *deploys(the_bed, folder), most]
         polled = [poll(the_bed, folder, *size) for size in RUNS]

@@ -10,24 +10,17 @@ run.episodes().to_pandas()
 
 from importlib import import_module
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from comborun.api.episodes import Episode, Episodes
-    from comborun.api.run import Run, launch
-    from comborun.api.run import open_run as open  # noqa: A004  comborun.open
-    from comborun.errors import GridError, HostError, RunGoneError, UserError
-
 __version__ = "0.1.0"
-__all__ = ["Episode", "Episodes", "GridError", "HostError", "Run", "RunGoneError", "UserError", "launch", "open"]
-
 _PLACES = {
     "Episode": ("api.episodes", "Episode"),
     "Episodes": ("api.episodes", "Episodes"),
     "Run": ("api.run", "Run"),
     "launch": ("api.run", "launch"),
     "open": ("api.run", "open_run"),
+    "runs": ("api.run", "all_runs"),
     **{name: ("errors", name) for name in ("GridError", "HostError", "RunGoneError", "UserError")},
 }
+__all__ = [*_PLACES]  # noqa: PLE0604  they are names
 
 
 def __getattr__(name: str) -> object:
@@ -36,4 +29,5 @@ def __getattr__(name: str) -> object:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
     module, attribute = _PLACES[name]
-    return getattr(import_module(f"{__name__}.{module}"), attribute)
+    found: object = getattr(import_module(f"{__name__}.{module}"), attribute)
+    return found

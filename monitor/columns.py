@@ -16,6 +16,7 @@ from comborun.words.times import brief, duration, span
 
 PADDING = 2
 _SHORTEST_NAME = 8
+_ENDLESS = 100_000
 
 
 class _Level(NamedTuple):
@@ -191,6 +192,14 @@ def columns(status: RunStatus, width: int) -> tuple[Column, ...]:
         if not level.dropped and free - PADDING >= level.last_line:
             return (*chosen, LAST_LINE.resized(free - PADDING))
     return tuple(one.resized(max(_SHORTEST_NAME, one.width + free)) if one.cell is _name else one for one in chosen)
+
+
+def whole_width(status: RunStatus) -> int:
+    """Cells of a table in which nothing is cut."""
+    setting = Setting(width=_ENDLESS)
+    last = max((LAST_LINE.cell(session, setting).cell_len for session in status.sessions), default=0)
+    chosen = _of_level(status, _LEVELS[0]._replace(names=_ENDLESS))
+    return sum(one.width + PADDING for one in chosen) + max(last, _LEVELS[0].last_line)
 
 
 def _of_level(status: RunStatus, level: _Level) -> tuple[Column, ...]:

@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comborun import answers
-from comborun.answers import runs
+from comborun.answers.status import (
+    ClosedEnvironment,
+    ClosedGpu,
+    Hold,
+    HostEvent,
+    Server,
+    Session,
+    Slurm,
+    Status,
+    Task,
+    Waiting,
+)
+from comborun.answers.status import Space as SpaceAnswer
 from comborun.words import say
 from comborun.words.endings import in_words
 
@@ -17,10 +29,10 @@ SCHEMA = 1
 """version of the document"""
 
 
-def answer(status: RunStatus) -> runs.Status:
+def answer(status: RunStatus) -> Status:
     link, use, hold, end = status.link, status.use, status.hold, status.expected
     scheduler, outage = status.scheduler, status.outage
-    return runs.Status(
+    return Status(
         schema=SCHEMA,
         run=status.run,
         grid=status.grid,
@@ -30,15 +42,15 @@ def answer(status: RunStatus) -> runs.Status:
         unreachable_since=None if link.reachable else link.since,
         complaint=link.complaint or None,
         last_seen_seconds=link.last_seen,
-        hold=runs.Hold(hold.kind, hold.since, hold.words, hold.reason) if hold else None,
+        hold=Hold(hold.kind, hold.since, hold.words, hold.reason) if hold else None,
         finished=status.finished,
         stopped=status.stopped,
-        quarantine=tuple(runs.ClosedGpu(*one) for one in status.quarantine),
-        closed=tuple(runs.ClosedEnvironment(*one) for one in status.closed),
+        quarantine=tuple(ClosedGpu(*one) for one in status.quarantine),
+        closed=tuple(ClosedEnvironment(*one) for one in status.closed),
         dispatcher=status.dispatcher,
         slots=status.slots,
         servers=tuple(_server(status, one) for one in status.servers),
-        slurm=runs.Slurm(scheduler.answered, scheduler.at, scheduler.why or None) if scheduler else None,
+        slurm=Slurm(scheduler.answered, scheduler.at, scheduler.complaint or None) if scheduler else None,
         load=use.load,
         cpus=use.cpus,
         memory=_space(use.memory),
@@ -48,7 +60,7 @@ def answer(status: RunStatus) -> runs.Status:
         started=status.started,
         seconds=status.seconds,
         successes=status.successes,
-        host_event=outage and runs.HostEvent(*outage),
+        host_event=outage and HostEvent(*outage),
         estimated_end=end and end.likeliest,
         estimated_end_range=end and (end.earliest, end.latest),
         episodes_done=status.done,
@@ -66,13 +78,13 @@ def answer(status: RunStatus) -> runs.Status:
     )
 
 
-def _space(found: Space | None) -> runs.Space | None:
-    return runs.Space(found.total, found.free) if found else None
+def _space(found: Space | None) -> SpaceAnswer | None:
+    return SpaceAnswer(found.total, found.free) if found else None
 
 
-def _session(one: SessionStatus) -> runs.Session:
+def _session(one: SessionStatus) -> Session:
     waits, end, task = one.waiting, one.latest.end, one.task
-    return runs.Session(
+    return Session(
         policy=one.policy,
         environment=one.environment,
         extra=one.extra,
@@ -102,16 +114,16 @@ def _session(one: SessionStatus) -> runs.Session:
         note=one.note,
         progressed=one.latest.progressed,
         peak_memory=end and end.peak_memory,
-        task=task and runs.Task(task.job, task.attempt, task.state, task.reason or None, task.node or None, task.start),
+        task=task and Task(task.job, task.attempt, task.state, task.reason or None, task.node or None, task.start),
         facts=(*one.reasons, *one.facts),
-        waiting=waits and runs.Waiting(waits.until, waits.fact, waits.waits_for, waits.words),
+        waiting=waits and Waiting(waits.until, waits.fact, waits.waits_for, waits.words),
         ending=end.facts if end else (),
     )
 
 
-def _server(status: RunStatus, one: ServerStatus) -> runs.Server:
+def _server(status: RunStatus, one: ServerStatus) -> Server:
     waits = status.server_waits.get(one.name)
-    return runs.Server(
+    return Server(
         name=one.name,
         state=one.state,
         attempt=one.attempt,

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from comborun.errors import shape
 from comborun.monitor.status import UP, RunStatus, SessionStatus
-from comborun.monitor.table import host_facts, render
+from comborun.monitor.table import USUAL, Rows, host_facts, render, render_whole
 from comborun.monitor.wording import MARKS, clock_words, listed, visible
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.vocabulary import Life, Outcome
@@ -52,8 +52,11 @@ class JsonScreen(StatusScreen):
         self._write(to_json(status, indent=None) + "\n")
 
 
-def show_once(console: Console, status: RunStatus) -> None:
-    console.print(render(status, console.width))
+def show_once(console: Console, status: RunStatus, rows: Rows = USUAL) -> None:
+    if console.is_terminal:
+        console.print(render(status, console.width, rows_of=rows))
+    else:
+        console.print(render_whole(status, rows), soft_wrap=True)
 
 
 # Lines for a log: changes between two looks

@@ -61,6 +61,21 @@ class Quarantine(NamedTuple):
     since: float | None = None
 
 
+class Order(NamedTuple):
+    """The last stop, pause or drain: who gave it, and from where. Times are of the host's clock."""
+
+    order: str
+    user: str
+    origin: str
+    """an address, or `local`"""
+    at: float | None = None
+
+    @property
+    def fact(self) -> Fact:
+        where = {} if self.origin == "local" else {"origin": visible(self.origin)}
+        return Fact("ordered_by", order=self.order, user=visible(self.user), at=self.at, **where)
+
+
 class ClosedEnvironment(NamedTuple):
     """An environment that gets no new sessions: the same failure came too often in a row, while others went on."""
 
@@ -181,13 +196,19 @@ class Scheduler(NamedTuple):
     at: float | None = None
     """time of the last answer; None: never"""
     answered: bool = True
+    reason: Fact | None = None
+    """why there is no answer"""
     why: str = ""
-    """its message instead of an answer"""
+    """the same in words, of the former version"""
+
+    @property
+    def complaint(self) -> str:
+        return harmless(say(self.reason)) if self.reason else self.why
 
     def silence(self, now: float) -> Fact:
-        """Slurm does not answer: since when, and its words."""
+        """Slurm does not answer: since when, and why."""
         since = {} if self.at is None else {"ago_s": now - self.at}
-        return Fact("slurm_is_silent", **since, said=visible(self.why))
+        return Fact("slurm_is_silent", **since, said=self.reason.as_data() if self.reason else visible(self.why))
 
 
 @dataclass(frozen=True)
@@ -229,6 +250,8 @@ class Attempt(NamedTuple):
     """in the host's words: starting, running, orphaned, lost or ended (comborun/host/record/run_directory.py)"""
     claimed: bool = False
     """a supervisor has claimed it, though it may not have written `begin` yet"""
+    closing: bool = False
+    """whether its command has ended, though its end is not on record yet"""
     stalled: float | None = None
     """since when it has shown no progress, if that is longer than allowed"""
     problems: tuple[Fact, ...] = ()
@@ -289,10 +312,14 @@ class RunFacts:
 
     stopped: bool = False
     hold: Hold | None = None
+    ordered: Order | None = None
+    """who has stopped or held it; never written into files that are handed on"""
     quarantine: tuple[Quarantine, ...] = ()
     closed: tuple[ClosedEnvironment, ...] = ()
     dispatcher: int | None = None
     """its pid; None if it is gone"""
+    dispatcher_held: bool = False
+    """whether a signal holds it, so that nothing new starts"""
     slots: int | None = None
     use: HostUse = UNKNOWN_USE
     multiplexer: str = ""

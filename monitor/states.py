@@ -15,11 +15,18 @@ from comborun.rules.endings.evidence import Evidence
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact, data_of
 from comborun.rules.names import AFTER
-from comborun.rules.results.counts import FORMER, NO_EPISODE, WROTE_NOTHING, Counts, RequiredEvidence, completeness, joined
+from comborun.rules.results.counts import (
+    FORMER,
+    NO_EPISODE,
+    WROTE_NOTHING,
+    Counts,
+    RequiredEvidence,
+    completeness,
+    joined,
+)
 from comborun.rules.room.waits import ROOM, WaitFor
 from comborun.rules.vocabulary import Completeness, Life, Outcome, session_outcome
 from comborun.words import say
-
 
 _FOUND_NOTHING = (WROTE_NOTHING, NO_EPISODE)
 """reasons that say no more than the error which ended a program"""
@@ -267,6 +274,7 @@ RULES = (
     Rule("is gone without an end", lambda case: not case.living, Life.ENDED, _lost, session_outcome(None)),
     Rule("starts", lambda case: case.latest.life == Life.STARTING, Life.STARTING, _problems),
     Rule("runs without a supervisor", lambda case: case.latest.life == Life.ORPHANED, Life.ORPHANED, _problems),
+    Rule("has ended, and is judged", lambda case: case.latest.closing, Life.ENDING),
     Rule("makes no progress", lambda case: case.latest.stalled is not None, Life.STALLED, _problems),
     Rule("runs", lambda _: True, Life.RUNNING, _problems),
 )  # fmt: skip

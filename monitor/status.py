@@ -230,7 +230,8 @@ class RunStatus(RunFacts):
 
     @property
     def busy(self) -> tuple[SessionStatus, ...]:
-        return tuple(session for session in self.sessions if session.alive)
+        """The sessions that take a slot."""
+        return tuple(session for session in self.sessions if session.alive and session.life is not Life.ENDING)
 
     @property
     def done(self) -> int:

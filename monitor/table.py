@@ -1,17 +1,19 @@
-"""The table: (RunStatus, width, height) -> a rich renderable, pure.
+"""The table: (RunStatus, width) -> a rich renderable, pure.
 
 Colour never carries information alone: every state has its own word or symbol, every bar has numbers.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from comborun.monitor.columns import LAST_LINE, PADDING, Column, bar, columns, cut, note_style
+from comborun.monitor.columns import LAST_LINE, PADDING, Column, bar, columns, cut, note_style, whole_width
 from comborun.monitor.snapshot import HostUse, ServerStatus, Space, Waiting
 from comborun.monitor.status import SMOKE, RunStatus, SessionStatus
 from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED, clock_words, listed, sizes, visible
@@ -24,39 +26,87 @@ from comborun.words.times import brief, clock, duration
 
 GAP = "   "
 _SCARCE = "yellow"
-_WIDE, _HIGH, _LOW = 80, 20, 12
-"""columns and lines of a terminal. From _WIDE and _HIGH on there are two lines about the host, below _LOW none"""
+_WIDE = 80
+"""columns from which on there are two lines about the host"""
 MOST_ROWS = 100
-_FEWEST_ROWS = 3
 _MOST_UNCOUNTED = 2
 _MOST_PROBLEMS = 5
 _MOST_SERVERS = 8
+_PAGE, _ENDLESS = 120, 100_000
+"""columns of the title in a file, and of lines that are never cut"""
 
 
-def render(status: RunStatus, width: int, height: int | None = None) -> RenderableType:
-    """The whole table: title, progress, a row per combo, problems; at most `height` lines."""
-    ordered = sorted(status.sessions, key=_urgency)
+class Rows(NamedTuple):
+    """Which sessions a table has, and in which order."""
+
+    failed: bool = False
+    """only those that went wrong"""
+    sort: str = "state"
+    """one of SORTS"""
+    every: bool = False
+    """without a limit"""
+
+    def of(self, status: RunStatus) -> list[SessionStatus]:
+        found = [one for one in status.sessions if went_wrong(one) or not self.failed]
+        return sorted(found, key=SORTS[self.sort])
+
+
+USUAL = Rows()
+
+
+def went_wrong(session: SessionStatus) -> bool:
+    """Whether it stalls, or its latest attempt ended without success."""
+    if session.alive:
+        return session.life is Life.STALLED
+    return session.attempt > 0 and not session.done_with and (session.life is Life.ENDED or session.failure is not None)
+
+
+def render_whole(status: RunStatus, rows: Rows = USUAL) -> RenderableType:
+    """The table for a file or a pipe: all rows, and no text is cut."""
+    ordered = rows.of(status)
+    chosen = columns(status, whole_width(status))
+    lines = [*_title(status, min(sum(one.width + PADDING for one in chosen), _PAGE))]
+    for line in (*_table(chosen, ordered, ""), *_footer(status, _ENDLESS, problems=())):
+        line.rstrip()
+        line.overflow = "ignore"
+        lines.append(line)
+    return Group(*lines)
+
+
+def render(status: RunStatus, width: int, rows_of: Rows = USUAL) -> RenderableType:
+    """The whole table: title, progress, a row per combo, problems."""
+    ordered = rows_of.of(status)
     chosen = columns(status, width)
-    above = _title(status, width, height)
     has_logs = any(one.title == LAST_LINE.title for one in chosen)
-    below = _footer(status, width, problems=() if has_logs else ordered)
     faded = "" if status.link.reachable else "dim"
-    rows = _room(width, height, len(ordered), [*above, *below])
-    if rows < min(_FEWEST_ROWS, len(ordered)):
-        above, below = ([part for part in parts if part.plain] for parts in (above, _footer(status, width, ())))
-        rows = _room(width, height, len(ordered), [*above, *below])
-    if ordered and not rows:
-        return Group(*above, *below)
-    lines = [*above, *_table(chosen, ordered[:rows], faded)]
+    rows = len(ordered) if rows_of.every else MOST_ROWS
+    lines = [*_title(status, width), *_table(chosen, ordered[:rows], faded)]
     if left := ordered[rows:]:
         lines.append(cut(Text(f"and {len(left)} more: {listed(Counter(one.word for one in left))}", "dim"), width))
-    return Group(*lines, *below)
+    return Group(*lines, *_footer(status, width, problems=() if has_logs else ordered))
 
 
 def _urgency(session: SessionStatus) -> tuple[bool, int]:
     """Sort key: by state, an unfinished smoke test first."""
     ahead = session.part == SMOKE and session.outcome is not Outcome.SUCCEEDED
     return not ahead, MARKS[session.word].place
+
+
+def _largest(value: float | None) -> float:
+    """Sort key: the largest first, what is unknown last."""
+    return math.inf if value is None else -value
+
+
+SORTS: Mapping[str, Callable[[SessionStatus], Any]] = {
+    "state": _urgency,
+    "name": lambda one: one.name,
+    "policy": lambda one: (one.policy, one.environment),
+    "environment": lambda one: (one.environment, one.policy),
+    "success": lambda one: one.successes / one.recorded if one.recorded and one.successes is not None else math.inf,
+    "quiet": lambda one: _largest(one.idle),
+    "left": lambda one: _largest(one.likely_end),
+}
+"""the orders of `combo status --sort`; success: the lowest rate first"""
 
 
 def _table(chosen: Sequence[Column], sessions: Sequence[SessionStatus], style: str) -> Iterator[Text]:
@@ -73,15 +123,7 @@ def _row(chosen: Sequence[Column], cells: Sequence[Text], style: str) -> Text:
     return line
 
 
-def _room(width: int, height: int | None, rows: int, others: Sequence[Text]) -> int:
-    """The number of rows. One line is for the header, and one for a note about rows that are left out."""
-    if height is None:
-        return min(rows, MOST_ROWS)
-    free = height - sum(max(1, -(-part.cell_len // width)) for part in others) - 1
-    return min(rows, MOST_ROWS) if rows <= min(free, MOST_ROWS) else max(0, min(free - 1, MOST_ROWS))
-
-
-def _title(status: RunStatus, width: int, height: int | None) -> list[Text]:
+def _title(status: RunStatus, width: int) -> list[Text]:
     counts = sorted(status.counts().items(), key=lambda item: MARKS[item[0]].place)
     facts = [Text(f"{MARKS[word].symbol} {count} {outcome_words(word)}", MARKS[word].style) for word, count in counts]
     facts += [Text(f"smoke test: {listed(status.smoke())}", "dim")] if status.smoke() else []
@@ -98,13 +140,15 @@ def _title(status: RunStatus, width: int, height: int | None) -> list[Text]:
         silent = status.scheduler and not status.scheduler.answered
         lines.append(cut(Text(f"! {say(status.slurm)}", "yellow") if silent else Text(say(status.slurm)), width))
     if not status.finished:
-        lines += host_lines(status.use, width, height)
+        lines += host_lines(status.use, width)
     if not status.link.reachable:
         for line in lines:
             line.stylize("dim")
         lines += _unreachable(status)
     if status.outage:
         lines.append(Text(f"! {say(status.outage.fact(status.host))}", "bold yellow"))
+    if status.ordered:
+        lines.append(cut(Text(say(status.ordered.fact), "dim"), width))
     clocks = clock_words(status.ahead, status.host)
     advice = map(say, filter(None, (status.advice, status.notify_problem)))
     said = [clocks, *advice, status.undecided, *status.uncounted[:_MOST_UNCOUNTED]]
@@ -186,11 +230,9 @@ def packed(facts: Sequence[Text], width: int) -> list[Text]:
     return lines
 
 
-def host_lines(use: HostUse, width: int, height: int | None) -> list[Text]:
+def host_lines(use: HostUse, width: int) -> list[Text]:
     """One or two lines. If space is short, GPUs become a sum; then the last facts go, but scarce resources stay."""
-    if height is not None and height < _LOW:
-        return []
-    most = 2 if width >= _WIDE and (height is None or height >= _HIGH) else 1
+    most = 2 if width >= _WIDE else 1
     facts = host_facts(use)
     if len(packed(facts, width)) > most:
         facts = sorted(host_facts(use, summed=True), key=lambda fact: fact.style != _SCARCE)

@@ -75,6 +75,8 @@ def advice(status: RunStatus) -> Fact | None:
         return Fact("run_is_being_stopped", **run)
     if status.dispatcher is None:
         return Fact(_gone(status), **run)
+    if status.dispatcher_held:
+        return Fact("dispatcher_is_held", **run, pid=status.dispatcher)
     if held_back := [task for task in status.tasks if task.held]:
         arrays = sorted({task.array for task in held_back} - {""})  # one release is enough for an array
         host = "" if status.host == "local" else status.host

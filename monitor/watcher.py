@@ -36,6 +36,8 @@ SILENT_S = 3.0
 MOST_CHANGES = 5000
 _END_LOOK_S = 0.1
 """seconds between two looks at a file of this machine"""
+_LINK_LOOK_S = 1.0
+"""seconds between two checks of a connection, which ask the host nothing"""
 T = TypeVar("T")
 
 
@@ -284,10 +286,14 @@ class Watcher:
             tell()
 
     def _sleep(self, seconds: float) -> None:
-        """Wait, at most until somebody wants a look, or until the file exists that a run on this machine ends with."""
+        """Wait, at most until somebody wants a look, until the connection is gone, or until the file exists that a run
+        on this machine ends with.
+        """
+        transport = self._source.transport
         end, deadline = self._source.end(), self._clock.elapsed() + seconds
         while (left := deadline - self._clock.elapsed()) > 0 and not (end and end.exists()):
-            if self._clock.wait(self._wanted, min(_END_LOOK_S, left) if end else left):
+            step = _END_LOOK_S if end else _LINK_LOOK_S if hasattr(transport, "lost") else left
+            if self._clock.wait(self._wanted, min(step, left)) or getattr(transport, "lost", False):
                 return
 
 

@@ -29,6 +29,7 @@ class Mark(NamedTuple):
 MARKS: Mapping[str, Mark] = {
     Life.STARTING: Mark("◌", "cyan", 0),
     Life.RUNNING: Mark("●", "cyan", 0),
+    Life.ENDING: Mark("○", "cyan", 0),
     Life.STALLED: Mark("◍", "yellow", 0),
     Life.ORPHANED: Mark("◇", "magenta", 0),
     Outcome.PARTIAL: Mark("◐", "yellow", 1),

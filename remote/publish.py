@@ -19,6 +19,7 @@ from comborun.generate.bundle import bundle
 from comborun.model.plan import Plan, Session
 from comborun.remote import program
 from comborun.remote.library import library_files
+from comborun.remote.shipping import ALWAYS_EXCLUDED
 from comborun.rules.facts import Fact
 from comborun.words import say
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from comborun.remote.shipping import Shipment
     from comborun.remote.transport import Transport
 
+_NOT_SHIPPED = tuple(f":(top,exclude,glob)**/{name}{below}" for name in ALWAYS_EXCLUDED for below in ("", "/**"))
+"""paths that git leaves out"""
 State = Literal["new", "resumed", "finished", "changed"]
 
 _DEADLINE_S = 120.0
@@ -208,7 +211,8 @@ def _shipped(shipment: Shipment) -> dict[str, Any]:
         "sha256": shipment.digest,
         "converted": sum(getattr(item, "converted", False) for item in shipment.items),
         "commit": _git(shipment.home, "rev-parse", "HEAD"),
-        "uncommitted": _changed(shipment.home, "--", str(shipment.source)),  # untracked files count: they were shipped
+        # untracked files count, unless they are never shipped
+        "uncommitted": _changed(shipment.home, "--", str(shipment.source), *_NOT_SHIPPED),
     }
 
 

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from comborun.grid.keys.launch import SyncKeys
     from comborun.remote.transport import Transport
 
-ALWAYS_EXCLUDED = (".git", "__pycache__", ".venv", "node_modules", "*.pyc", ".comborun-sync-*")
+_OF_DESKTOPS = (".DS_Store", "._*", ".idea", ".ipynb_checkpoints", "*.swp")
+ALWAYS_EXCLUDED = (".git", "__pycache__", ".venv", "node_modules", "*.pyc", ".comborun-sync-*", *_OF_DESKTOPS)
+"""not what programs read, and some of it changes whenever somebody looks at a folder"""
 _KEPT_MODE = 0o755
 """only the owner may write shipped files"""
 _SLOWEST = 50_000

@@ -1,14 +1,11 @@
-"""A status as HTML, for notebooks. Pure."""
+"""A `Status` of `answers.status` as HTML, for notebooks. Pure."""
 
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
+from typing import Any
 
 from comborun.words.times import brief
-
-if TYPE_CHECKING:
-    from comborun.answers.runs import Session, Status
 
 _COLOURS = {"failed": "#b00020", "lost": "#b00020", "partial": "#a05a00", "stalled": "#a05a00", "succeeded": "#1b7f3b"}
 _ORDER = ("failed", "lost", "partial", "stalled", "orphaned", "cancelled", "running", "starting", "queued")
@@ -16,7 +13,7 @@ _MOST = 100
 """rows that are shown; those that need somebody come first"""
 
 
-def page_of(status: Status) -> str:
+def page_of(status: Any) -> str:
     done, planned = status.episodes_done, status.episodes_planned
     rows = sorted(status.sessions, key=_urgency)
     more = f"<p>and {len(rows) - _MOST} more sessions</p>" if len(rows) > _MOST else ""
@@ -32,20 +29,20 @@ def page_of(status: Status) -> str:
     )
 
 
-def _word(session: Session) -> str:
+def _word(session: Any) -> str:
     return str(session.outcome or session.state)
 
 
-def _urgency(session: Session) -> int:
+def _urgency(session: Any) -> int:
     word = _word(session)
     return _ORDER.index(word) if word in _ORDER else len(_ORDER)
 
 
-def _counts(status: Status) -> str:
+def _counts(status: Any) -> str:
     return ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in status.counts.items())
 
 
-def _end(status: Status) -> str:
+def _end(status: Any) -> str:
     if status.finished:
         return "; finished" + (f" after {brief(status.seconds)}" if status.seconds is not None else "")
     if status.estimated_end is None or status.now is None:
@@ -53,14 +50,14 @@ def _end(status: Status) -> str:
     return f"; ends in about {brief(max(0.0, status.estimated_end - status.now))}"
 
 
-def _alerts(status: Status) -> list[str]:
+def _alerts(status: Any) -> list[str]:
     seen = "" if status.last_seen_seconds is None else f", last seen {brief(status.last_seen_seconds)} ago"
     away = [] if status.reachable else [f"the host does not answer{seen}"]
     held = [f"{status.hold.kind}: {status.hold.why}"] if status.hold else []
     return [*away, *held, *([status.hint] if status.hint else [])]
 
 
-def _row(session: Session) -> str:
+def _row(session: Any) -> str:
     word = _word(session)
     done = "-" if session.episodes_done is None else str(session.episodes_done)
     success = "-" if not session.episodes_recorded else f"{session.successes} of {session.episodes_recorded}"

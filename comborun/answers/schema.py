@@ -11,6 +11,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
 
 from comborun.answers import Done, grids, is_marked, runs, untrusted_in
+from comborun.answers.status import Status
 from comborun.model.codec import field_docs
 from comborun.rules.facts import Fact
 from comborun.rules.results.fields import Field, ResultRules
@@ -26,12 +27,12 @@ ANSWERS: Mapping[str, tuple[Any, ...]] = {
     "doctor": (grids.Examined,),
     "plan": (grids.Planned, grids.Text),
     "calibrate": (grids.Calibrated,),
-    "run": (runs.Launch, runs.Status, runs.Report, Done),
+    "run": (runs.Launch, Status, runs.Report, Done),
     "launch": (runs.Launch, Done),
     "resume": (runs.Resumed,),
     "recheck": (runs.Rechecked,),
-    "monitor": (runs.Status, runs.AllRuns, runs.Report, Done),
-    "status": (runs.Status,),
+    "monitor": (Status, runs.AllRuns, runs.Report, Done),
+    "status": (Status,),
     "runs": (tuple[runs.ListedRun, ...],),
     "disconnect": (grids.Disconnected,),
     "view": (grids.Page, grids.Bundle, Done),
@@ -42,6 +43,7 @@ ANSWERS: Mapping[str, tuple[Any, ...]] = {
     "stop": (runs.Stopped, runs.PlannedStop),
     "retry": (runs.Steered,),
     "slots": (runs.Steered,),
+    "set": (runs.Steered,),
     "pause": (runs.Steered,),
     "drain": (runs.Steered,),
     "notify": (runs.Steered,),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +67,7 @@ class ReportRequest:
     ranked: bool = False
     """with Bradley-Terry strengths"""
     gates: tuple[str, ...] = ()
-    """conditions to check, as `--gate` takes them"""
+    """conditions that the report checks, such as `pi1 not worse than pi0 by 5 points`"""
 
 
 _AS_USUAL = ReportRequest()
@@ -81,8 +81,8 @@ def make_report(target: Target, copy: Copy, request: ReportRequest = _AS_USUAL) 
     tell_skipped(target.listener, skipped)
     folder = request.output or source / "report"
     with target.listener.working("making the report"):
-        unread, ranked, gates = dict(skipped), request.ranked, request.gates
-        return report_run(source, folder, unread, request.forms, ranked=ranked, gates=gates), folder
+        summary = report_run(source, folder, dict(skipped), request.forms, ranked=request.ranked, gates=request.gates)
+    return summary, folder
 
 
 def bring_videos(target: Target, copy: Copy, which: str) -> None:
@@ -159,7 +159,7 @@ def _collect(word: str, where: HostChoice, most: int | None) -> tuple[Collected,
 
 
 def report_answer(summary: Summary, folder: Path) -> runs.Report:
-    gates = tuple(runs.Condition(one.condition, one.holds, one.value, one.p, one.why) for one in summary.gates)
+    gates = tuple(runs.Condition(**asdict(gate)) for gate in summary.gates)
     return runs.Report(summary.run, str(folder), tuple(_report_files(folder)), gates)
 
 

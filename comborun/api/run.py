@@ -13,6 +13,7 @@ from comborun.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from comborun.answers.status import Status
     from comborun.api.episodes import Episodes
     from comborun.api.watching import Watching
 
@@ -52,7 +53,7 @@ class Run:
 
     @property
     def directory(self) -> str:
-        """its folder on the host"""
+        """Its folder on the host."""
         return self.target.directory
 
     def __repr__(self) -> str:
@@ -72,7 +73,7 @@ class Run:
 
     # Look
 
-    def status(self) -> runs.Status:
+    def status(self) -> Status:
         """The run now; if its host does not answer, as it was last seen, with `reachable` False."""
         from comborun.api.watching import status_of
         from comborun.monitor.document import answer
@@ -89,12 +90,15 @@ class Run:
 
         return Watching(self._there(), interval)
 
-    def wait(self, interval: float | None = None) -> runs.Status:
+    def wait(self, interval: float | None = None) -> Status:
         """Wait until the run has finished."""
-        for status in (watching := self.watch(interval)):
-            last = status
-        del watching
-        return last
+        return self.watch(interval).wait()
+
+    def causes(self) -> runs.Causes:
+        """What went wrong so far: sessions that failed alike together, each cause with the next step."""
+        from comborun.api.looking import causes_of
+
+        return causes_of(self._there()).answer
 
     def explain(self, *sessions: str) -> tuple[runs.Explanation, ...]:
         """Why sessions wait, what they do, or how they ended, and how to continue; of all that did not succeed."""
@@ -183,6 +187,15 @@ class Run:
 
         return steering.slots(self._there(), count)
 
+    def change(self, values: Mapping[str, object], because: str = "") -> runs.Steered:
+        """Change settings of the run while it goes on, as `combo set` does: {"use_gpus": [0, 1], "parallel": 6}."""
+        from comborun.api import steering
+
+        given = {
+            key: ",".join(map(str, one)) if isinstance(one, list | tuple) else str(one) for key, one in values.items()
+        }
+        return steering.retune(self._there(), given, because)
+
     def pause(self, why: str = "") -> runs.Steered:
         """Start nothing new until `resume`; running sessions go on."""
         from comborun.api import steering
@@ -230,6 +243,18 @@ def launch(
     started = start_run(GridChoice(Path(grid), given), HostChoice(host), LaunchRequest(**options))
     started = with_smoke_test(started) if options.get("smoke") else with_failures(started)
     return Run(started.target, started.answer)
+
+
+def all_runs(host: str | None = None) -> tuple[runs.ListedRun, ...]:
+    """The runs on all hosts that this machine has used, or on one; of a host that does not answer as last seen."""
+    from comborun.monitor.fleet import Fleet, answer
+
+    where = HostChoice(host)
+    fleet = Fleet(where.everywhere(), where.look)
+    while not fleet.answered:
+        fleet.wait(1.0)
+    fleet.close()
+    return tuple(map(answer, fleet.rows()))
 
 
 def _yaml(value: object) -> str:

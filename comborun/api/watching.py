@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
-from threading import Thread
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from comborun.errors import HostError, UserError
@@ -20,7 +20,7 @@ from comborun.text import several
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from comborun.answers import runs
+    from comborun.answers.status import Status
     from comborun.api.named import Target
     from comborun.monitor.status import RunStatus
     from comborun.reporter.comparing.stopping import ComparisonProgress, EarlyStopping
@@ -46,41 +46,60 @@ def status_of(target: Target) -> RunStatus:
 
 
 class Watching:
-    """The looks at a run, the newest one each time, until it has finished. All of its users share one watcher.
+    """The looks at a run until it has finished. All who iterate over it share one watcher, which ends with the last.
 
     A program iterates over it. In a notebook it shows a table that updates while other cells run.
     """
 
     def __init__(self, target: Target, interval: float | None = None) -> None:
-        source = target.source()
-        react = StopEarly(target) if source.view.plan.stop_early else None
-        self._watcher = Watcher(source, Clock(), Settings(interval or source.view.plan.poll), react)
-        self._begun = False
+        self._source = target.source()
+        plan = self._source.view.plan
+        self._settings = Settings(interval or plan.poll)
+        self._react = StopEarly(target) if plan.stop_early else None
+        self._lock, self._users = Lock(), 0
+        self._watcher: Watcher | None = None
+        self._shown: Thread | None = None
+        """what updates the table in a notebook"""
 
-    def __iter__(self) -> Iterator[runs.Status]:
+    def __iter__(self) -> Iterator[Status]:
         """If the host does not answer, the last look comes again with `reachable` False."""
         from comborun.monitor.document import answer  # slow to import
 
-        self._begin()
-        number = 0
-        while True:
-            look = self._watcher.wait(number, _PATIENCE_S)
-            if self._watcher.failure:
-                raise self._watcher.failure
-            if look.number > number:
-                number = look.number
-                yield answer(look.status)
-            if look.over:
-                return
+        watcher, number = self._join(), 0
+        try:
+            while True:
+                look = watcher.wait(number, _PATIENCE_S)
+                if watcher.failure:
+                    raise watcher.failure
+                if look.number > number:
+                    number = look.number
+                    yield answer(look.status)
+                if look.over:
+                    return
+        finally:
+            self._leave()
 
-    def close(self) -> None:
-        """Look no more. The run goes on."""
-        self._watcher.close()
+    def wait(self) -> Status:
+        """The run when it has finished; a table in a notebook then shows it."""
+        *_, last = self
+        if self._shown:
+            self._shown.join()
+        return last
 
-    def _begin(self) -> None:
-        if not self._begun:
-            self._begun = True
-            self._watcher.start()
+    def _join(self) -> Watcher:
+        with self._lock:
+            if self._watcher is None:
+                self._watcher = Watcher(self._source, Clock(), self._settings, self._react)
+                self._watcher.start()
+            self._users += 1
+            return self._watcher
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._watcher and not self._users:
+                self._watcher.close()
+                self._watcher = None
 
     def _ipython_display_(self) -> None:
         """Show the run in a notebook, and go on in a thread of its own."""
@@ -92,7 +111,8 @@ class Watching:
             for status in looks:
                 shown.update(status)
 
-        Thread(target=follow, name="notebook", daemon=True).start()
+        self._shown = Thread(target=follow, name="notebook", daemon=True)
+        self._shown.start()
 
 
 class Mirroring:

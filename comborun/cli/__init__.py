@@ -10,6 +10,7 @@ import click
 
 from comborun import __version__
 from comborun.cli.terminal import guarded
+from comborun.text import close_to
 
 _COMMANDS = {
     "Write a grid": {
@@ -33,7 +34,7 @@ _COMMANDS = {
         "recheck": ("trials", "Run the first episodes once more, alone, and compare."),
     },
     "Watch": {
-        "monitor": ("status", "Watch a run in a live table, and report at its end."),
+        "monitor": ("status", "Watch a run on the whole screen, and report at its end."),
         "status": ("status", "Show the table of a run once."),
         "view": ("view", "Show a run on a live page in a browser."),
         "runs": ("runs", "List the runs on all hosts."),
@@ -46,6 +47,7 @@ _COMMANDS = {
     "Steer": {
         "stop": ("control", "End a run, or sessions of it."),
         "retry": ("control", "Start failed sessions again."),
+        "set": ("control", "Change GPUs, reserves and sessions at once of a run that goes on."),
         "slots": ("control", "Let N sessions run at once from now on."),
         "pause": ("control", "Start nothing new until `combo resume`."),
         "drain": ("control", "Start nothing new, and let running sessions end."),
@@ -72,6 +74,17 @@ class Commands(click.Group):
         del ctx
         name = _FORMER.get(cmd_name, cmd_name)
         return command_named(name) if name in _modules() else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            meant = close_to(args[0], _modules())
+            if not meant:
+                raise
+            raise click.UsageError(f"{error.format_message()} Did you mean '{meant}'?", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
@@ -102,7 +115,7 @@ def combo() -> None:
 def command_named(name: str) -> click.Command:
     """A command by its name, loaded now."""
     module = import_module(f"comborun.cli.{_modules()[name]}")
-    command: click.Command = getattr(module, f"{name}_" if iskeyword(name) else name)
+    command: click.Command = getattr(module, f"{name}_" if iskeyword(name) or name == "set" else name)
     import_module("comborun.cli.options").order_options(command)
     gc.freeze()
     gc.enable()

@@ -32,6 +32,12 @@ if TYPE_CHECKING:
     from comborun.rules.results.fields import ResultRules
 
 
+_SKILL = (
+    "Run, watch, mend and report policy x environment evaluation grids of robot policies with the program combo. Use it"
+    " for grid.yaml files of comborun, their runs on GPU hosts, and their reports."
+)
+
+
 @click.command()
 @click.option("--name", default="my_grid", show_default=True, metavar="NAME", help="The grid's name.")
 @click.option(
@@ -41,15 +47,25 @@ if TYPE_CHECKING:
     help="The evaluation program; `combo presets` lists them.",
 )
 @click.option("--example", type=click.Path(path_type=Path), metavar="DIR", help="Copy the example into a new folder.")
+@click.option(
+    "--skill",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write the page for agents into a folder, as a skill.",
+)
 @json_option
-def init(name: str, preset: str | None, example: Path | None, as_json: bool) -> None:
+def init(name: str, preset: str | None, example: Path | None, skill: Path | None, as_json: bool) -> None:
     """Write a commented starter grid to standard output.
 
     \b
     combo init --name push_cube > grid.yaml
     combo init --preset openpi > grid.yaml
     combo init --example walker     a walking robot in MuJoCo
+    combo init --skill skills       skills/comborun/SKILL.md
     """
+    if skill:
+        show_text(_skill(skill), as_json=as_json)
+        return
     if example:
         if example.exists():
             raise UserError(f"{example} exists already", "name a new folder")
@@ -63,6 +79,16 @@ def init(name: str, preset: str | None, example: Path | None, as_json: bool) -> 
         return
     starter = preset_starter(find_preset(preset), preset, name) if preset else starter_grid(name)
     show_text(grids.Text(f"{name}.yaml", starter), as_json=as_json)
+
+
+def _skill(folder: Path) -> grids.Text:
+    """Write the page for agents with the heading that a skill has."""
+    path = folder / "comborun" / "SKILL.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        f"---\nname: comborun\ndescription: {_SKILL}\n---\n\n{pages()['agents'].read_text('utf-8')}", "utf-8"
+    )
+    return grids.Text(str(path), f"{path}: a skill for agents\n")
 
 
 @click.command()

@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import stat
 import sys
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -59,6 +56,11 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 8
 """sessions of a cause that are named"""
+
+_KNOWN_TERMINAL = 'infocmp >/dev/null 2>&1 || TERM=xterm-256color; export TERM; exec "$@"'
+"""a host rarely knows the terminals Ghostty and kitty, and tmux opens nothing on one that it does not know"""
+_PANE = 'TMUX= "$@"; if [ $? = 255 ]; then printf "%s" "ssh failed; Enter closes this pane"; read -r _; fi'
+"""255 is the code of ssh itself: its message stays on the screen"""
 
 
 @click.command()
@@ -256,7 +258,8 @@ def _on_host(host: str, command: list[str], *options: str) -> list[str]:
 
     if not shutil.which("ssh"):
         raise UserError("a window on another host needs the program ssh", "install openssh-client")
-    return ["ssh", "-t", *options, *ssh_arguments(Address.parse(host), Options().config), shlex.join(command)]
+    there = shlex.join(["sh", "-c", _KNOWN_TERMINAL, "sh", *command])
+    return ["ssh", "-t", *options, *ssh_arguments(Address.parse(host), Options().config), there]
 
 
 def _attach_all(target: Target, source: Source, *, show: bool, as_json: bool) -> None:
@@ -265,11 +268,12 @@ def _attach_all(target: Target, source: Source, *, show: bool, as_json: bool) ->
     status = once(source)
     refuse_elsewhere(status.elsewhere, source.view.id)
     running = [session.name for session in status.sessions if session.alive]
-    shared = ("-o", "ControlMaster=auto", "-o", f"ControlPath={_control_folder()}/%C", "-o", "ControlPersist=10")
+    shared = ("-o", "ControlMaster=auto", "-o", f"ControlPath={_control_path(host)}", "-o", "ControlPersist=10")
     panes: dict[str, list[str]] = {}
     for name, seen in latest(target.transport, layout, running).items():
         if seen.begin and seen.begin.multiplexer != "none":
-            panes[name] = _on_host(host, _view(host, seen, write=False), *shared)
+            shown = _on_host(host, _view(host, seen, write=False), *shared)
+            panes[name] = ["sh", "-c", _PANE, "sh", *shown]
     if not panes:
         raise UserError("no running session has a window", "combo status shows them all")
     if as_json:
@@ -284,13 +288,14 @@ def _attach_all(target: Target, source: Source, *, show: bool, as_json: bool) ->
     _become(tile(f"combo-{target.run[-4:]}", commands))
 
 
-def _control_folder() -> Path:
-    folder = Path(tempfile.gettempdir()) / f"comborun-attach-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) != 0o700 or not stat.S_ISDIR(found.st_mode):
-        raise UserError(f"others may use the folder {folder}", "set TMPDIR to a folder of your own")
-    return folder
+def _control_path(host: str) -> str:
+    """Where the panes of a host share a connection. Raises HostError if there is no safe place."""
+    if host == LOCAL:
+        return "none"
+    from comborun.remote.ssh.config import Options, resolve
+    from comborun.remote.ssh.keeping import kept
+
+    return str(kept("a", resolve(host, Options().config)).socket)
 
 
 @click.command()

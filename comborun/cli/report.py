@@ -104,7 +104,8 @@ def report(
         copy = reports.brought(target, _size(how["max_size"]))
         if how["videos"]:
             reports.bring_videos(target, copy, how["videos"])
-        summary, folder = reports.make_report(target, copy, reports.ReportRequest(output, forms, ranked, how["gates"]))
+        request = reports.ReportRequest(output, forms, ranked, how["gates"])
+        summary, folder = reports.make_report(target, copy, request)
     show_report(summary, folder, as_json=as_json)
     if not all(gate.holds for gate in summary.gates):
         sys.exit(NOT_SHOWN)

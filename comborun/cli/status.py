@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from comborun.api.named import HostChoice
 from comborun.api.watching import Mirroring, StopEarly, status_of
 from comborun.cli.options import json_lines_option, json_option, of_run
-from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_json, show_record, show_rows, unasked
+from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_error, show_json, show_record, show_rows, unasked
 from comborun.monitor.screen import JsonScreen, PlainScreen, StatusScreen, show_once
+from comborun.monitor.table import SORTS, USUAL, Rows
 from comborun.monitor.watch import Clock, Settings, until_answered
 from comborun.monitor.watcher import Watcher, watch
 from comborun.remote.transport import LocalTransport
@@ -23,7 +28,7 @@ from comborun.text import harmless
 from comborun.words.times import clock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from comborun.api.named import Target
     from comborun.monitor.status import Link, RunStatus, SessionStatus
@@ -34,6 +39,10 @@ interval_option = click.option(
     "--interval", type=click.FloatRange(min=0.2), metavar="S", help="Seconds between two looks; by default `poll`."
 )
 plain_option = click.option("--plain", is_flag=True, help="Print lines instead of using the whole screen.")
+_FIRST_S = 0.3
+"""seconds that the first picture waits for the first look; without an answer it shows the plan"""
+_SETTLED_S = 3.0
+_OTHER_SCREEN, _BACK = "\x1b[?1049h\x1b[H", "\x1b[?1049l"
 
 
 class Shown(NamedTuple):
@@ -63,9 +72,10 @@ class Shown(NamedTuple):
 @plain_option
 @json_lines_option
 def monitor(target: Target | HostChoice, just_once: bool, **shown: Any) -> int:
-    """Watch a run in a live table; make the report when all sessions have exited.
+    """Watch a run on the whole screen; make the report when all sessions have exited.
 
-    Watching changes nothing: Ctrl-C leaves the sessions alone.
+    `?` shows the keys. Watching changes nothing: q and Ctrl-C leave the sessions alone. Without a terminal, or with
+    --plain, it prints a line for each change.
 
     \b
     combo monitor                        the newest run
@@ -89,14 +99,19 @@ def monitor(target: Target | HostChoice, just_once: bool, **shown: Any) -> int:
 
 @click.command()
 @partial(of_run, kept=True)
+@click.option("--failed", is_flag=True, help="Only sessions that stall, or ended without success.")
+@click.option("--sort", type=click.Choice(list(SORTS)), default="state", show_default=True, help="Order of the rows.")
+@click.option("--all", "every", is_flag=True, help="All rows, however many.")
 @json_option
-def status(target: Target, as_json: bool) -> int:
-    """Show the table of a run once.
+def status(target: Target, as_json: bool, **rows: Any) -> int:
+    """Show the table of a run once; in a file or a pipe all rows, and whole lines.
 
     \b
     combo status
+    combo status --failed
+    combo status --sort quiet | less
     """
-    return show_status(target, as_json=as_json)
+    return show_status(target, as_json=as_json, rows=Rows(**rows))
 
 
 def watch_until_the_end(target: Target, shown: Shown) -> int:
@@ -147,11 +162,25 @@ def watched(
         return watch(source, shown.screen(), Clock(), settings, react)
     if isinstance(target.transport, LocalTransport):
         target.transport.forks = False  # from here on there are threads
+    begun = time.monotonic()
+
+    def later(seen: RunStatus) -> str:
+        """Copying and deciding load large libraries, so the screen comes first."""
+        return react(seen) if react and (seen.finished or time.monotonic() > begun + _SETTLED_S) else ""
+
     with unasked():
-        watcher = Watcher(source, Clock(), settings, react)
+        watcher = Watcher(source, Clock(), settings, later)
         watcher.start()
-        from comborun.cli.orders import orders  # both are slow to import, and the host is asked meanwhile
-        from comborun.monitor.fullscreen.app import show_full_screen
+        if watcher.wait(0, _FIRST_S).status.finished:
+            while not watcher.look.over:
+                watcher.wait(watcher.look.number, 60.0)
+            if watcher.failure:
+                raise watcher.failure
+            show_once(Console(highlight=False), watcher.look.status)
+            return watcher.look.status
+        with _first_picture(watcher):
+            from comborun.cli.orders import orders
+            from comborun.monitor.fullscreen.app import show_full_screen
 
         left, lines = show_full_screen(watcher, orders(target))
     console = Console(highlight=False)
@@ -160,6 +189,27 @@ def watched(
     if left:
         raise KeyboardInterrupt
     return watcher.look.status
+
+
+@contextmanager
+def _first_picture(watcher: Watcher) -> Iterator[None]:
+    """The picture on the other screen of the terminal, while the rest is loaded: that takes longer than a look."""
+    from comborun.monitor.fullscreen.desk import Desk
+    from comborun.monitor.fullscreen.picture import picture
+
+    desk = Desk(watcher.look, watcher.link())
+    console = Console(highlight=False)
+    with suppress(OSError):
+        desk.width, desk.height = os.get_terminal_size(sys.stdout.fileno())
+    lines = Text("\n").join(picture(desk)) if desk.width and desk.height else Text()
+    sys.stdout.write(_OTHER_SCREEN)
+    console.print(lines, end="", soft_wrap=True, no_wrap=True, crop=False)
+    sys.stdout.flush()
+    try:
+        yield
+    except BaseException:
+        sys.stdout.write(_BACK)
+        raise
 
 
 def _unread(session: SessionStatus) -> bool:
@@ -184,14 +234,16 @@ def _show_way_back(target: Target, ended: RunStatus | None) -> None:
     show_rows({label: target.command(verb) for label, verb in rows.items()}, err=True)
 
 
-def show_status(target: Target, *, as_json: bool) -> int:
+def show_status(target: Target, *, as_json: bool, rows: Rows = USUAL) -> int:
     seen = status_of(target)
     if as_json:
         from comborun.monitor.document import answer  # slow to import
 
         show_json(answer(seen))
     else:
-        show_once(Console(highlight=False), seen)
+        show_once(Console(highlight=False), seen, rows)
+        if target.away and (target.away.hint or target.away.message != target.away.headline):
+            show_error(target.away)  # of a changed host key both fingerprints, and what to do
     return target.away.exit_code if target.away else exit_code(seen)
 
 

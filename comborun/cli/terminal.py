@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 import io
@@ -50,11 +51,24 @@ SOME_DID_NOT = 1
 INTERRUPTED = 130
 
 
+_LETTERS = "comborun-letters"
+"""what a terminal without UTF-8 shows for our symbols: letters that differ, and ? for any other character"""
+_LETTER_OF = dict(zip("✗✓●○◌◍◇◐■□·–—━─╾█▸→…", "x+*@o!&%#..--=--#>>~", strict=True))
+codecs.register_error(
+    _LETTERS,
+    lambda error: (
+        ("".join(_LETTER_OF.get(one, "?") for one in error.object[error.start : error.end]), error.end)
+        if isinstance(error, UnicodeEncodeError)
+        else codecs.replace_errors(error)
+    ),
+)
+
+
 def guarded(command: click.Command) -> int:
     """Run a command. Shows errors that a user can fix without a traceback. Returns the exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows ? for our symbols
+            stream.reconfigure(errors=_LETTERS)
     try:
         code = command.main(standalone_mode=False, color=colour())
         sys.stdout.flush()
@@ -65,8 +79,7 @@ def guarded(command: click.Command) -> int:
         told.show()
         return _failed(error.exit_code, Error("usage", told.format_message(), ""))
     except UserError as error:
-        show_error(error)
-        return _failed(error.exit_code, Error.of(error))
+        return _show_failed(error)
     except (click.Abort, KeyboardInterrupt):
         return _failed(INTERRUPTED, Error("interrupted", "interrupted by the user", ""))
     except BrokenPipeError:  # as in `combo logs | head`
@@ -76,13 +89,19 @@ def guarded(command: click.Command) -> int:
         shown = _as_user_error(error)
         if shown is None:
             raise
-        with contextlib.suppress(OSError):
-            _failed(shown.exit_code, Error.of(shown))
-            sys.stdout.flush()
-        _discard_output()
-        show_error(shown)
-        return shown.exit_code
+        return _show_failed(shown)
     return code if isinstance(code, int) else 0
+
+
+def _show_failed(error: UserError) -> int:
+    show_error(error)
+    try:
+        code = _failed(error.exit_code, Error.of(error))
+        sys.stdout.flush()
+    except OSError:  # it is what can't be written
+        _discard_output()
+        return error.exit_code
+    return code
 
 
 def _failed(code: int, error: Error) -> int:

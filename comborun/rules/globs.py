@@ -34,8 +34,18 @@ def matching(directory: str, pattern: str) -> Iterator[str]:
         return
     if parts[-1] == "**":
         parts.append("*")
+    if leads_up(directory):
+        return
     parts = [part if part == "**" else re.sub(r"\*\*+", "*", part.replace("[^", "[!")) for part in parts]
     yield from _Search(directory, deep="**" in parts).below("", parts)
+
+
+def leads_up(directory: str) -> bool:
+    """Whether a folder is a link to one that it is in, such as to `/`: a search would go through all of that."""
+    if not os.path.islink(directory):
+        return False
+    target, parent = os.path.realpath(directory), os.path.realpath(os.path.dirname(directory) or ".")
+    return os.path.commonpath([target, parent]) == target
 
 
 def is_file(path: str) -> bool:

@@ -27,11 +27,24 @@ class FolderFlaw(Word):
     OPEN = "folder_open_to_others"  # path, mode: in octal digits
 
 
+class Silence(Word):
+    """Why Slurm does not answer."""
+
+    NO_ANSWER = "slurm_gives_no_answer"  # seconds
+    ANSWERED_WITH = "slurm_answered_with"  # said
+    FAILED = "slurm_command_failed"  # program, exit
+
+
 class Denial(Word):
     """Why a verb of the host program says no."""
 
     USAGE = "wrong_usage"  # usage; given: what is wrong, or absent
     NOT_A_NUMBER = "slots_not_a_number"
+    NOT_SETTABLE = "not_settable"  # given: KEY=VALUE, keys
+    NO_SUCH_GPU = "no_such_gpu"  # gpu, has
+    NEVER_STARTS = "never_starts"  # session, reason
+    SERVER_ON_EACH_GPU = "server_on_each_gpu"  # server
+    SLURM_DECIDES = "slurm_decides"  # key
     NO_NAMES = "retry_without_names"
     NO_RUN = "no_run_directory"  # path
     NO_SESSION = "no_such_session"  # session

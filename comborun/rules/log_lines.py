@@ -9,7 +9,7 @@ _IGNORED = re.compile(
 )
 _ASIDE = re.compile(
     r"Exception in (?:thread|callback)|Process \S+:\s*$|Task exception was never retrieved|exception calling callback"
-    r"|Future exception was never retrieved"
+    r"|Future exception was never retrieved|^Available platform plugins are: "
 )
 _FOREIGN = re.compile(
     r"(?i)^\W*(?:wandb|tensorboard|mlflow|comet(?:_ml)?|neptune|clearml|swanlab|sentry(?:_sdk)?|opentelemetry|statsd"

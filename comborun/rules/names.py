@@ -95,6 +95,7 @@ class AttemptLayout:
         self.progressed = f"{directory}/progressed"
         self.wrong_gpu = f"{directory}/wrong_gpu"
         self.counts = f"{directory}/.counts"
+        self.follows = f"{directory}/.follows"  # the command has ended, and what it started goes on
         self.failure = f"{directory}/.failure"
         self.verdict = f"{directory}/.verdict"
         self.heartbeat = f"{directory}/heartbeat"  # only on Slurm, as the frozen output is
@@ -139,6 +140,7 @@ class RunLayout:
         self.notified = f"{dispatch}/notified"
         self.multiplexer = f"{dispatch}/multiplexer"
         self.slots = f"{dispatch}/slots"
+        self.settings = f"{dispatch}/settings"
         self.lock = f"{dispatch}/lock"
         self.start_lock = f"{dispatch}/.start"
         self.leaving = f"{dispatch}/leaving"

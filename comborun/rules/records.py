@@ -1,6 +1,7 @@
 """The records of a run: one JSON object each, each file complete or absent. The one reader and writer of both halves.
 
-Fields are read as text and as lists of text, whatever their JSON type; `integer` and `seconds` say what is a number.
+Fields are read as text, and those of LISTS as lists of text, whatever their JSON type; `integer` and `seconds` say what
+is a number.
 Three fields hold facts: `facts` and `ending` a list of them, `reason` one; `judging` holds the rules by which a session
 is judged. So a record that another program has written never holds a value of an unexpected type.
 """
@@ -25,6 +26,9 @@ FACTS, ENDING, REASON = "facts", "ending", "reason"
 """the fields that hold facts; ENDING: how an attempt ended"""
 JUDGING = "judging"
 """of a claim: a JSON object, which `host/record/judging.py` reads"""
+
+LISTS = frozenset(("together", "dropped", "servers", "tokens", "only", "held"))
+"""the fields that are lists of text"""
 
 NOTE_MOST = 300
 """characters of a note"""
@@ -51,7 +55,9 @@ def _value(key: str, value: object) -> object:
         return Fact.of(value)
     if key == JUDGING:
         return value if isinstance(value, dict) else {}
-    return [_text(one) for one in value] if isinstance(value, list) else _text(value)
+    if key in LISTS:
+        return [_text(one) for one in value] if isinstance(value, list) else []
+    return _text(value)
 
 
 def _text(value: object) -> str:

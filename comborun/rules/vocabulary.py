@@ -27,6 +27,8 @@ class Life(Word):
     RUNNING = "running"
     STALLED = "stalled"
     """running, without progress for longer than allowed"""
+    ENDING = "ending"
+    """its command has ended, which freed its slot, and it is judged"""
     ORPHANED = "orphaned"
     """its supervisor is gone, its processes live"""
     LOST = "lost"

@@ -16,6 +16,20 @@ if TYPE_CHECKING:
     from comborun.rules.facts import Fact
     from comborun.words import Words
 
+SIGNALS: Mapping[int, str] = dict(
+    enumerate(
+        (
+            *("hangup", "interrupt", "quit", "illegal instruction", "trace/breakpoint trap", "aborted", "bus error"),
+            *("floating point exception", "killed", "user defined signal 1", "segmentation fault"),
+            *("user defined signal 2", "broken pipe", "alarm clock", "terminated", "stack fault", "child exited"),
+            *("continued", "stopped (signal)", "stopped", "stopped (tty input)", "stopped (tty output)"),
+            *("urgent i/o condition", "cpu time limit exceeded", "file size limit exceeded", "virtual timer expired"),
+            *("profiling timer expired", "window changed", "i/o possible", "power failure", "bad system call"),
+        ),
+        1,
+    )
+)
+"""signals by their numbers on Linux, where sessions run: those of the laptop may be others"""
 CAUSES: Mapping[Cause, str] = {
     Cause.STOPPED: "stopped",
     Cause.NOT_NEEDED: "not needed",
@@ -153,7 +167,9 @@ WORDS: Words = {
     Evidence.SLURM_TIME_LIMIT.value: "Slurm's time limit",
     Evidence.HELD_MEMORY.value: "its processes held {mib} MiB of main memory, and its limit is {limit_mib}",
     Evidence.HUNG_AFTER_WORK.value: "it did not end within {limit_s} s after its work was done",
-    Evidence.NOT_READY.value: "it was not ready within {limit_s} s; still missing: {check}",
+    Evidence.NOT_READY.value: (
+        "it was not ready within {limit_s} s; still missing: {check}[; it listens on {at}, not on 127.0.0.1]"
+    ),
     Evidence.WARM_UP_UNANSWERED.value: "it did not answer the warm-up request within {limit_s} s",
     Evidence.NO_ANSWER.value: ("it did not answer [{path}|on its port]: {misses} looks in a row, {every_s:g} s apart"),
     Evidence.INTERRUPTED.value: lambda fact: _INTERRUPTED.get(fact.text("by"), "it was interrupted"),
@@ -182,6 +198,8 @@ WORDS: Words = {
         "limits here: `ulimit -n` is [{files}|unlimited], `ulimit -u` is [{processes}|unlimited]"
     ),
     Evidence.SURVIVORS.value: lambda fact: f"processes survive: {' '.join(fact.texts('pids'))}",
-    Evidence.LEFT_BEHIND.value: "processes that it left behind were ended after {grace_s} s: {count}",
+    Evidence.LEFT_BEHIND.value: (
+        "processes that it left behind were ended after {grace_s} s: {count}; a launcher must wait for what it starts"
+    ),
     Evidence.WRONG_GPU.value: _wrong_gpu,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from comborun.rules.environment import DIFFERS
 from comborun.rules.facts import Fact
-from comborun.rules.host import PYTHON_REPLACED, Denial, FolderFlaw, Lack, Limit
+from comborun.rules.host import PYTHON_REPLACED, Denial, FolderFlaw, Lack, Limit, Silence
 from comborun.rules.machines import Elsewhere
 from comborun.rules.slurm_variables import Variable
 from comborun.rules.vocabulary import several
@@ -71,6 +71,11 @@ WORDS: Words = {
     PYTHON_REPLACED: "{before}, the Python of this run, is gone on {host}; it goes on with {python}",
     Denial.USAGE: "[not understood: {given}; ]usage: {usage}",
     Denial.NOT_A_NUMBER: "slots needs a number from 1; to start no new sessions, use pause",
+    Denial.NOT_SETTABLE: "{given} can't be set while a run goes on; known are {keys}",
+    Denial.NO_SUCH_GPU: "there is no GPU {gpu}: nvidia-smi lists {has}",
+    Denial.NEVER_STARTS: "{session} could never start then: {reason}",
+    Denial.SERVER_ON_EACH_GPU: "the server {server} runs on each GPU of the plan; add GPUs by a changed grid",
+    Denial.SLURM_DECIDES: "{key}: Slurm picks the GPUs and knows what is taken",
     Denial.NO_NAMES: "retry needs names of sessions, --failed or --stalled",
     Denial.NO_RUN: "{path} is not a run directory",
     Denial.NO_SESSION: "there is no session {session}",
@@ -97,6 +102,9 @@ WORDS: Words = {
     Denial.DATA_CUT: "what was sent did not arrive whole: nothing was changed",
     Denial.SLURM_HOLDS: "Slurm still holds tasks of the run: {said}",
     Denial.SLURM_REFUSES: "Slurm refuses: {said}",
+    Silence.NO_ANSWER: "no answer within {seconds:g} s",
+    Silence.ANSWERED_WITH: "{said}",
+    Silence.FAILED: "{program} ended with code {exit}",
     Denial.SLURM_SILENT: "Slurm does not answer: {said}",
     Denial.DISPATCHER_STAYS: "the dispatcher on {host} lives, and does not leave",
     Denial.NO_MEMORY: "there is not enough memory here",

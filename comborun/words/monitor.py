@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-
 from comborun.rules.endings.failures import mend, words_of
 from comborun.rules.facts import Fact, facts_of
 from comborun.rules.room.waits import WaitFor
 from comborun.rules.vocabulary import Cause, amount, first_of, several
 from comborun.words import part
-from comborun.words.endings import CAUSES, behind, beside_records, how_ended
+from comborun.words.endings import CAUSES, SIGNALS, behind, beside_records, how_ended
 from comborun.words.rows import why_not_counted
 from comborun.words.times import brief, clock, duration, span
 from comborun.words.waits import RESOURCES
@@ -26,6 +24,7 @@ _SERVER_STATES = {
     "silent": "does not answer",
     "ended": "has ended",
 }
+_ORDERED = {"stop": "stopped", "pause": "paused", "drain": "drained"}
 _RESUME = "run `combo resume {run}` to continue"
 _MOST_NAMED, _MOST_ENDED = 4, 8
 
@@ -226,8 +225,7 @@ def _ended_by(fact: Fact) -> str:
         return str(known)
     seen = "ended for an unknown reason"
     if number:
-        word = signal.strsignal(number) if 0 < number < signal.NSIG else ""
-        seen = (word or f"signal {number}").lower()
+        seen = SIGNALS.get(number) or f"signal {number}"
     elif cause == Cause.EXITED and code is not None:
         seen = f"exit code {int(code)}"
     found = behind(cause, fact.text("failure"))
@@ -364,6 +362,7 @@ WORDS: Words = {
     "slurm_has_no_job": f"Slurm has none of its jobs any more, and nothing new starts: {_RESUME}",
     "dispatcher_gone_at_end": ("the dispatcher is gone, so the run does not end: run `combo resume {run}` to end it"),
     "dispatcher_gone": f"the dispatcher is gone, nothing new starts: {_RESUME}",
+    "dispatcher_is_held": f"a signal holds the dispatcher (process {{pid}}), and nothing new starts: {_RESUME}",
     "nothing_has_started": (
         "nothing has started yet; if the launch was interrupted, the same `combo launch` again does the rest"
     ),
@@ -453,6 +452,11 @@ WORDS: Words = {
     "after_ended": "it ended[ after {seconds:duration}][: {how}]",
     "after_runs": "it has been running for {seconds:duration}",
     # causes that sessions share
+    "ordered_by": lambda fact: (
+        f"{_ORDERED.get(fact.text('order'), fact.text('order'))} by {fact.text('user')}"
+        + (f" from {fact.text('origin')}" if fact.text("origin") else "")
+        + (f" at {clock(fact.number('at') or 0.0)}" if fact.number("at") else "")
+    ),
     "shared_causes": "{causes:cause}, {sessions:session}",
     "look_at_stalled": "see in its window whether it still works; `limits: {{stall_after: ...}}` would end it",
     "retry_will_come": "nothing: another attempt comes by itself",

@@ -313,16 +313,15 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "printed_statistics_cut_off": "the printed statistics are cut off",
     "no_list_of_successes": "no environment with a list of successes",
     "results_of_no_episodes": "results of no episodes",
-    "evaluation_without_number": "an evaluation without a number of episodes",
-    "evaluation_without_rate": "an evaluation without a success rate",
     "ranks_missing": "no metrics of rank {missing} of {ranks}: nothing is counted",
-    "metrics_without": lambda fact: f"metrics without {' and '.join(fact.texts('fields'))}",
-    "statistics_without": lambda fact: f"statistics without {' and '.join(fact.texts('fields'))}",
+    "no_count": lambda fact: (
+        f"no rate of a number of episodes, where it has {', '.join(fact.texts('has')) or 'no numbers'}"
+    ),
+    "no_number_of_episodes": "{said} is not a number of episodes",
     "not_a_printed_value": "not a printed value",
     "rate_of_no_episodes": "a rate of {rate} over {episodes} episodes is not a rate",
     "rate_no_number": "{rate!r} is not a number",
     "rate_out_of_range": "{rate} is not a rate between 0 and {most}",
-    "no_number_of_episodes": "{said} is not a number of episodes",
     # Remarks about rows that count
     "first_to_end": (
         "the first {episodes} episodes that ended in {copies} copies of the environment:"

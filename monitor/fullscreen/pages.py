@@ -11,18 +11,22 @@ from comborun.monitor.columns import bar
 from comborun.monitor.fleet import FleetRow
 from comborun.monitor.fleet_table import Layout
 from comborun.monitor.fullscreen.keys import KEYS, PAGES
+from comborun.monitor.fullscreen.pane import wrapped
 from comborun.monitor.fullscreen.table import clipped, symbol
 from comborun.monitor.snapshot import HostUse
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.table import server_line
 from comborun.monitor.wording import sizes, visible
 from comborun.rules.events import Event, Kind
+from comborun.rules.facts import Fact
 from comborun.rules.room.capacity import Card
-from comborun.rules.vocabulary import Life, Outcome
+from comborun.rules.vocabulary import Life, Outcome, amount
 from comborun.text import MIB, printable
 from comborun.words.events import say_event
 from comborun.words.times import brief, clock
 
+_GPU_USE = "gpu_use"
+"""kind of the events that say who uses the GPUs"""
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _STYLES: Mapping[str, str] = {
     Kind.ENDED: "", Kind.HALTED: "bold red", Kind.LOST: "magenta", Kind.QUARANTINE: "yellow", Kind.GPU_CAP: "yellow",
@@ -45,18 +49,51 @@ class Sample(NamedTuple):
 # The host
 
 
-def host(status: RunStatus, samples: Sequence[Sample], width: int) -> Page:
-    """Each GPU with its sessions and its past, the use of the machine, and what ends and starts next."""
-    lines = [line for card in status.use.gpus for line in _gpu(card, status, samples, width)]
+class GpuUse(NamedTuple):
+    """A GPU at one time, as the dispatcher saw it; all sizes in MiB."""
+
+    at: float
+    used: float
+    total: float
+    sessions: tuple[tuple[str, float], ...] = ()
+    others: tuple[tuple[str, str, float], ...] = ()
+    """user, program, size"""
+
+
+def uses_of(found: Sequence[Event], gpu: int) -> list[GpuUse]:
+    """What the events say of one GPU, the oldest first. An event may hold anything."""
+    uses = []
+    for event in found:
+        gpus = event.fields.get("gpus") if event.kind == _GPU_USE else None
+        one = gpus.get(str(gpu)) if isinstance(gpus, dict) else None
+        fact = Fact.of({**one, "code": _GPU_USE}) if isinstance(one, dict) else None
+        if fact and (total := fact.number("total")):
+            ours, others = fact.fields.get("sessions"), fact.fields.get("others")
+            sessions = [(str(name), _size(mib)) for name, mib in ours.items()] if isinstance(ours, dict) else []
+            rows = others if isinstance(others, list) else []
+            whose = [
+                (str(row[0]), str(row[1]), _size(row[2])) for row in rows if isinstance(row, list) and len(row) == 3
+            ]
+            uses.append(GpuUse(event.at, fact.number("used") or 0.0, total, tuple(sessions), tuple(whose)))
+    return uses
+
+
+def _size(value: object) -> float:
+    return Fact(_GPU_USE, size=value).number("size") or 0.0
+
+
+def host(status: RunStatus, samples: Sequence[Sample], found: Sequence[Event], width: int) -> Page:
+    """Each GPU with its users and its past, the use of the machine, and what ends and starts next."""
+    lines = [line for card in status.use.gpus for line in _gpu(card, status, uses_of(found, card.index), width)]
     if not lines:
         lines = [Text("the run uses no GPU", "dim")]
     lines += [Text(), *_machine(status, samples, width), Text()]
     lines += [server_line(one, status.now, status.server_waits.get(one.name), width) for one in status.servers]
-    head = Text(f"{visible(status.host)}, since this monitor began to look", "dim")
+    head = Text(f"{visible(status.host)}: GPUs by session and by other user, the machine, what comes next", "dim")
     return Page(head, [*lines, *_slots(status, width)])
 
 
-def _gpu(card: Card, status: RunStatus, samples: Sequence[Sample], width: int) -> Iterator[Text]:
+def _gpu(card: Card, status: RunStatus, past: Sequence[GpuUse], width: int) -> Iterator[Text]:
     name = f"GPU {card.index}"
     if card.used is None or not card.total:
         yield Text(f"{name} unknown: nvidia-smi has no row for it", "yellow")
@@ -65,15 +102,21 @@ def _gpu(card: Card, status: RunStatus, samples: Sequence[Sample], width: int) -
     line.append(f" {sizes(card.used * MIB, card.total * MIB)}")
     line.append(f"  {card.utilization} % busy" if card.utilization is not None else "")
     yield line.append(f"  {visible(card.name, 24)}" if width >= 100 else "", "dim")
-    past = [one for sample in samples for one in sample.use.gpus if one.index == card.index]
+    indent = " " * 8
     if len(past) > 1:
-        yield Text("        ").append(curve([(one.used or 0) / (one.total or 1) for one in past], width - 20), "cyan")
+        drawn = curve([one.used / one.total for one in past], width - 24)
+        yield Text(f"{indent}{drawn}", "cyan").append(f" since {clock(past[-len(drawn)].at, near=status.now)}", "dim")
+    held = dict(past[-1].sessions) if past else {}
     ours = [one for one in status.busy if card.index in one.gpus]
     for one in ours[:6]:
+        size = f"  {amount(held[one.name] * MIB)}" if one.name in held else ""
         end = f"  ends about {clock(one.expected.likeliest, near=status.now)}" if one.expected else ""
-        yield Text("        ").append_text(symbol(one.word)).append(f" {visible(one.name, max(12, width - 40))}{end}")
+        line = Text(indent).append_text(symbol(one.word)).append(f" {visible(one.name, max(12, width - 48))}")
+        yield line.append(size).append(end, "dim")
     if len(ours) > 6:
-        yield Text(f"        and {len(ours) - 6} more sessions", "dim")
+        yield Text(f"{indent}and {len(ours) - 6} more sessions", "dim")
+    for who, what, mib in past[-1].others if past else ():
+        yield Text(f"{indent}  {visible(who, 20)}  {visible(what, 30)}  {amount(mib * MIB)}", "magenta")
 
 
 def curve(shares: Sequence[float], width: int) -> str:
@@ -131,13 +174,15 @@ def _expected(one: SessionStatus, now: float, width: int) -> Text:
 # Events and runs
 
 
-def events(found: Sequence[Event] | None, now: float | None, width: int) -> Page:
-    """The newest first."""
+def events(found: Sequence[Event] | None, notes: Sequence[str], now: float | None, width: int) -> Page:
+    """The notes of now, then what has happened, the newest first."""
+    lines = [line for one in notes for line in wrapped(printable(one), width, "! ")]
+    for line in lines:
+        line.style = "yellow"
     if found is None:
-        return Page(Text("TIME", "dim"), [Text("asking the host ...", "dim")])
+        return Page(Text("TIME", "dim"), [*lines, Text("asking the host ...", "dim")])
     name = max(10, min(36, width // 4))
-    lines = []
-    for one in reversed(found):
+    for one in reversed([one for one in found if one.kind != _GPU_USE]):
         style = _STYLES.get(one.kind, "dim")
         if one.kind == Kind.ENDED and one.fields.get("outcome") != Outcome.SUCCEEDED:
             style = "red"
@@ -170,7 +215,7 @@ def help_lines(words: str, width: int) -> Page:
     """The keys, those that fit the words of a filter."""
     lines = []
     for key in KEYS:
-        if words.casefold() in f"{key.shown} {key.does} {key.more}".casefold():
+        if words.casefold() in f"{key.shown} {key.short} {key.does} {key.more}".casefold():
             line = Text(f"  {key.shown:<12}", "bold").append(key.does, "default")
             lines.append(line.append(f"  {key.more}" if key.more and width >= 60 else "", "dim"))
     legend: Mapping[str, str] = {

@@ -23,6 +23,8 @@ from comborun.words import say
 from comborun.words.endings import outcome_words
 from comborun.words.times import brief, clock, duration
 
+_LONGEST = 500
+"""most characters of a line of a log"""
 PANES = ("log", "explain", "episodes", "video")
 _MARKS = {True: ("■", "green"), False: ("□", "red"), None: ("!", "yellow")}
 
@@ -35,9 +37,10 @@ class Video(NamedTuple):
     fault: str
 
 
-def log_lines(data: bytes) -> list[Text]:
-    """Lines of a log; of a progress bar only the last drawing."""
-    return [Text(indented(line, 500)) for line in data.decode("utf-8", "replace").rstrip("\n").split("\n")]
+def log_lines(data: bytes, most: int) -> list[Text]:
+    """The last lines of a log; of a progress bar only the last drawing."""
+    lines = data.rstrip(b"\n").rsplit(b"\n", most)[-most:]
+    return [Text(indented(line.decode("utf-8", "replace"), _LONGEST)) for line in lines]
 
 
 def explanation(look: Look, name: str) -> Explanation | None:

@@ -19,7 +19,7 @@ FAILED, STALLED, RUNNING, QUEUED, DONE = range(5)
 _GROUPS: Mapping[str, int] = {
     **dict.fromkeys((Outcome.FAILED, Outcome.PARTIAL, Outcome.LOST, Outcome.CANCELLED), FAILED),
     **dict.fromkeys((Life.STALLED, Life.ORPHANED), STALLED),
-    **dict.fromkeys((Life.STARTING, Life.RUNNING), RUNNING),
+    **dict.fromkeys((Life.STARTING, Life.RUNNING, Life.ENDING), RUNNING),
     Life.QUEUED: QUEUED,
     **dict.fromkeys((Outcome.SUCCEEDED, Outcome.NOT_NEEDED), DONE),
 }

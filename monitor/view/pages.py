@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 SCREENS = {"run": "Run", "cell": "Cell", "rollouts": "Rollouts", "host": "Host", "report": "Report"}
 _URGENT = (Outcome.FAILED, Outcome.LOST, Life.STALLED, Outcome.PARTIAL, Life.ORPHANED, Outcome.CANCELLED)
-ORDER = tuple(map(str, (*_URGENT, Life.RUNNING, Life.STARTING, Life.QUEUED, Outcome.SUCCEEDED, Outcome.NOT_NEEDED)))
+ORDER = tuple(
+    map(str, (*_URGENT, Life.RUNNING, Life.ENDING, Life.STARTING, Life.QUEUED, Outcome.SUCCEEDED, Outcome.NOT_NEEDED))
+)
 """the most urgent state first"""
 _UNCOUNTED_MOST = 5
 

@@ -56,9 +56,9 @@ if TYPE_CHECKING:
 
     from comborun.monitor.watch import Source
 
-_CACHED = 48
-"""rendered pages"""
-_AGAIN_S = 15.0
+_CACHED = 24
+"""rendered pages of the newest look"""
+_AGAIN_S = 60.0
 """seconds after the end of a run before it is looked at again: somebody may have resumed it"""
 _BODY_MOST = 4096
 _ORDER_S = 120.0
@@ -145,6 +145,7 @@ class Server:
         self._logs = Logs()
         self._kept: OrderedDict[tuple[object, ...], tuple[str, bytes]] = OrderedDict()
         self._rendering = Lock()
+        self._life: object = None
         local = feed.watcher.source.transport.host == LOCAL
         self._episodes: Renewed[tuple[Rollout, ...]] = Renewed((), 4.0 if local else 20.0)
         self._report = Renewed(ReportSoFar(), 30.0)
@@ -202,6 +203,9 @@ class Server:
         number = renewed(look) if renewed else 0
         key = (life, number, path, request.url.query, part, round(looked), len(self._transfers))
         with self._rendering:  # ten pages that ask at once share one
+            if life != self._life:
+                self._life = life
+                self._kept.clear()
             if key not in self._kept:
                 values = self._values(screen, request, look, looked)
                 if values is None:
@@ -234,9 +238,13 @@ class Server:
         one = next((row for row in rows if row.key == asked.get("at")), None)
         if one is None and not asked.get("at"):
             one = next((row for row in found if row.playable), None)
+        beside = alike(rows, one, look.view.plan.policies) if one else []
+        shown = {row.policy for row in beside}
+        others = (each.policy for each in look.view.plan.current if one and each.environment == one.environment)
         return {
             "rows": found, "count": count, "wanted": wanted, "one": one, "groups": (),
-            "beside": alike(rows, one, look.view.plan.policies) if one else (),
+            "beside": beside,
+            "lacking": [policy for policy in dict.fromkeys(others) if policy not in shown],
             "here": self._here, "busy": self._episodes.busy, "complaint": self._episodes.complaint,
             "made": self._episodes.number, "neighbours": _neighbours(found, one),
         }  # fmt: skip

@@ -79,7 +79,7 @@ class Kept:
 
     @property
     def by_openssh(self) -> bool:
-        return self.socket.name.startswith("m")
+        return self.socket.name.startswith("m-")
 
     @property
     def host(self) -> str:
@@ -88,6 +88,7 @@ class Kept:
     def write(self, host: str, fingerprints: list[str]) -> None:
         """`fingerprints`: the keys that the host, or its authority, showed at the login."""
         draft = self.socket.with_suffix(f".{os.getpid()}-json")
+        draft.unlink(missing_ok=True)
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "w") as file:
             json.dump({"host": host, "keys": fingerprints}, file)
@@ -138,7 +139,7 @@ def kept(kind: str, target: SshTarget) -> Kept:
 
 def all_kept() -> list[Kept]:
     try:
-        found = [path for path in folder().iterdir() if stat.S_ISSOCK(path.lstat().st_mode)]
+        found = [path for path in folder().glob("[km]-*") if stat.S_ISSOCK(path.lstat().st_mode)]
     except (OSError, HostError):
         return []
     return [Kept(path) for path in sorted(found)]

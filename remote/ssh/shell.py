@@ -219,6 +219,16 @@ class ShellTransport(ABC):
         self._lock = threading.Lock()
         self._shell: Shell | None = None
 
+    @property
+    def lost(self) -> bool:
+        """Whether the connection is known to be gone, though nothing was asked since. False proves nothing."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            return self._shell is not None and self._shell.ended
+        finally:
+            self._lock.release()
+
     @abstractmethod
     def open_shell(self) -> Shell:
         """Connect if needed, and start shell.COMMAND there."""

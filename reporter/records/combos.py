@@ -22,7 +22,8 @@ from comborun.text import natural
 _SAYS_NOTHING = re.compile(
     r"(?:attempt|episode|rank|shard|part|version|run|job|trial|worker)[-_]?\d*|seed[-_]?\d+|slurm(?:[-_]\d+)*"
     r"|out|outputs?|results?|logs?|runs|running|eval(?:uation)?s?|eval_info|eval_embodiment|metrics|videos?|stdout|stderr"
-    r"|nohup|console|main|client|experiments?|rollouts?|rows|records|sessions|summary|cosmos_log"
+    r"|nohup|console|main|client|experiments?|rollouts?|rows|records|sessions|summary|cosmos_log|_results?|_resume.*"
+    r"|detail_info|arena_experiment_result"
     r"|\d[\d_:.T-]*|episode_results(?:_rebuild\d+)?|episode_\d+_(?:final_)?res",
     re.IGNORECASE,
 )
@@ -30,6 +31,8 @@ _REPLICA = re.compile(
     r"(?:(?:train|eval|training)[-_])?(?:seed|run|rep|replica|replicate|repeat)[-_=]?\d+", re.IGNORECASE
 )
 """names of runs of one policy side by side"""
+_SHARD = re.compile(r"(?:(?P<name>.*?)[-_.])?(?:rank|shard|worker|proc|process|gpu)[-_=]?\d+", re.IGNORECASE)
+"""names of what the processes of one run wrote"""
 _RLINF = re.compile(r"\d{8}-\d\d:\d\d:\d\d-(.+)")
 _MANISKILL = re.compile(r"(.+?)__(.+)__\d+__\d+")
 _OPENVLA = re.compile(r"EVAL-(?P<suite>[^-]+)-(?P<family>.+?)-\d{4}_\d\d_\d\d-\d\d_\d\d_\d\d(?:--(?P<note>.+))?")
@@ -67,7 +70,8 @@ def policy_of_path(path: str, environments: Collection[str] = ()) -> str:
 def _saying_names(path: str) -> tuple[str, ...]:
     pure = PurePosixPath(path)
     found = [match[1] if (match := _RLINF.fullmatch(part)) else part for part in pure.parent.parts]
-    return tuple(name for name in (*found, stem_of(pure)) if name and not _SAYS_NOTHING.fullmatch(name))
+    found = [match["name"] or "" if (match := _SHARD.fullmatch(part)) else part for part in (*found, stem_of(pure))]
+    return tuple(name for name in found if name and not _SAYS_NOTHING.fullmatch(name))
 
 
 def stem_of(path: PurePosixPath) -> str:
@@ -122,9 +126,14 @@ class _Share:
         """Whether its records name the combo; then equal files are copies."""
         return self.file.format in NAME_COMBO
 
+    @property
+    def process(self) -> tuple[str, ...]:
+        """The parts of its path that say which process wrote it."""
+        return tuple(part for part in (*self.path.parts[:-1], stem_of(self.path)) if _SHARD.fullmatch(part))
+
     def of_one_run(self, other: _Share, key: EntryKey) -> bool:
         """Whether both may describe an episode of the same run."""
-        alike = _result(self.entries[key]) == _result(other.entries[key])
+        alike = _result(self.entries[key]) == _result(other.entries[key]) and self.process == other.process
         return alike and ((self.naming and other.naming) or self.beside(other))
 
     def beside(self, other: _Share) -> bool:
@@ -182,8 +191,10 @@ def _policies_of_runs(combo: Combo, shares: Sequence[_Share]) -> Iterator[tuple[
             break
     firsts = [group[0].file for group in groups.values()]
     labels = _labels(list(groups), {share.path.parts for share in shares})
-    if combo[0] != UNNAMED and all(map(_REPLICA.fullmatch, labels)) and not any(None in key for key in _keys(shares)):
-        _join(combo, [*zip(labels, groups.values(), strict=True)])
+    shards = all(map(_SHARD.fullmatch, labels))
+    joined = combo[0] != UNNAMED and (shards or all(map(_REPLICA.fullmatch, labels)))
+    if joined and not any(None in key for key in _keys(shares)):
+        _join(combo, [*zip(labels, groups.values(), strict=True)], runs=not shards)
         return
     for group, label in zip(groups.values(), labels, strict=True):
         policy = label if combo[0] == UNNAMED else f"{combo[0]} ({label})"
@@ -198,15 +209,17 @@ def _keys(shares: Iterable[_Share]) -> set[EntryKey]:
     return {key for share in shares for key in share.entries}
 
 
-def _join(combo: Combo, runs: Sequence[tuple[str, Sequence[_Share]]]) -> None:
-    """Runs of one policy are one policy: the episodes of each are numbered after those of the run before."""
-    length = 1 + max(key[1] or 0 for _, shares in runs for key in _keys(shares))
-    for place, (label, shares) in enumerate(sorted(runs, key=lambda run: natural(run[0]))):
+def _join(combo: Combo, parts: Sequence[tuple[str, Sequence[_Share]]], *, runs: bool) -> None:
+    """Runs of one policy, or the processes of one run, are one policy: the episodes of each are numbered after those of
+    the one before."""
+    length = 1 + max(key[1] or 0 for _, shares in parts for key in _keys(shares))
+    for place, (label, shares) in enumerate(sorted(parts, key=lambda part: natural(part[0]))):
         episodes = range(place * length, (place + 1) * length)
         for share in shares:
-            share.file.join(combo, label, episodes)
+            share.file.join(combo, label if runs else "", episodes)
         if place:
-            reason = f"another run of {combo_name(*combo)}, {label!r}: joined with the others, its episodes count from"
+            what = f"another {'run' if runs else 'process'} of {combo_name(*combo)}, {label!r}"
+            reason = f"{what}: joined with the others, its episodes count from"
             shares[0].file.defect(0, f"{reason} {episodes.start}")
 
 

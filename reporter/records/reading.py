@@ -233,12 +233,13 @@ class Reading:
         self.codings = {(key[0], own(key[1]), key[2]): one for key, one in self.codings.items()}
 
     def join(self, combo: Combo, run: str, episodes: range) -> None:
-        """Number the combo's episodes as those of one of several runs."""
+        """Number the combo's episodes as those of one of several runs, or of a process if `run` is empty."""
         first = episodes.start
         self.records = [
             replace(one, episode=one.episode + first) if one.combo == combo else one for one in self.records
         ]
-        self.runs[combo] = run, episodes
+        if run:
+            self.runs[combo] = run, episodes
 
     def _record(self, context: Context, line: int, record: Record, row: dict[str, Any]) -> EpisodeRecord:
         identity = context.identity

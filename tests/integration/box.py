@@ -394,6 +394,7 @@ def make_box(parent: Path, multiplexer: str) -> Iterator[Box]:
     put_library(directory)
     screens = Path(tempfile.mkdtemp(prefix="cb"))  # short, and 0700 as screen wants it
     knobs = {"COMBORUN_GRACE_S": "1", "COMBORUN_LAUNCH_S": "2", "COMBORUN_STOP_INT_S": "3", "COMBORUN_STOP_TERM_S": "2"}
+    knobs["COMBORUN_LEFT_S"] = "2"
     knobs["COMBORUN_VMSTAT"] = "/dev/null"  # whom the kernel kills for memory in another test is no evidence here
     inherited = {
         key: value for key, value in os.environ.items() if not key.startswith(("COMBORUN_", "TMUX", "CUDA_", "PYTHON"))

@@ -78,7 +78,7 @@ def test_no_row_waits_for_a_frozen_host_which_is_shown_as_last_seen(desk: Desk, 
     assert 1.9 < seen["beta"][0] < 8
     assert all("1 queued, 1 running" in line for _, line in seen.values())
     told = {one["host"]: one for one in desk.json("runs")}
-    assert {name: told[name]["counts"] for name in NAMES} == dict.fromkeys(NAMES, {"queued": 1, "running": 1})
+    assert {name: told[name]["counts"] for name in NAMES} == {name: {"queued": 1, "running": 1} for name in NAMES}
     assert all(told[name]["episodes_planned"] == 8 for name in NAMES)
     name = told["beta"]["run"].rpartition("-")[2]
     assert desk.json("status", name)["run"] == told["beta"]["run"], "the end of its id names it"

@@ -165,7 +165,7 @@ def test_a_launch_is_four_round_trips_and_at_most_two_more_that_ship(
 ) -> None:
     for name, value in desk.environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("comborun.cli.options.LocalTransport", Counting)
+    monkeypatch.setattr("comborun.api.named.LocalTransport", Counting)
     where = HostChoice(transport="ssh")
     counts = []
     for text in (GRID, GRID, re.sub("sync: .*\n", "", GRID)):

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
+import select
 import shlex
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +18,7 @@ import pytest
 from box import until
 from desk import EVALUATOR as HERE
 from desk import Desk, evaluate, reported
-from sshd import Sshd, fresh_user, running_sshd
+from sshd import Sshd, fresh_user, make_key, public, running_sshd
 
 from comborun.rules.records import parse
 
@@ -242,3 +246,55 @@ def test_a_report_says_which_options_are_for_another_kind_of_report(desk: Desk) 
         assert (told.returncode, f"{words[1]} with a folder" in told.stderr) == (2, True), told.stderr
     told = desk.combo("report", "--compare", folder, folder, "--figures", "pdf")
     assert (told.returncode, "--figures with --compare" in told.stderr) == (2, True), told.stderr
+
+
+def at_terminal(command: list[str], until_shown: str, environment: dict[str, str]) -> str:
+    """What a command shows on a terminal, up to some text."""
+    ours, theirs = pty.openpty()
+    shown = ""
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True
+    ) as process:
+        os.close(theirs)
+        deadline = time.monotonic() + 20
+        while until_shown not in shown and time.monotonic() < deadline:
+            if select.select([ours], [], [], 0.2)[0]:
+                try:
+                    shown += os.read(ours, 65536).decode("utf-8", "replace")
+                except OSError:
+                    break
+        process.kill()
+    os.close(ours)
+    return shown
+
+
+def test_a_window_opens_in_a_terminal_that_the_host_does_not_know_and_a_failing_ssh_is_read(
+    far: Desk, far_host: Sshd
+) -> None:
+    grid = far_grid(far, pace="60", policies="[good]", environments="[maze]")
+    far.combo("launch", grid, code=0)
+    until(lambda: list(far_runs(far_host)[-1].glob("sessions/*/attempt-1/begin")), "it begins")
+    environment = {**far.environment, "TERM": "xterm-ghostty"}
+    one = shlex.split(far.combo("attach", "maze_good", "--show", code=0).stdout)
+    assert "maze_good" in at_terminal(one, "[maze_good", environment)
+    (pane,) = far.combo("attach", "--all", "--show", code=0).stdout.splitlines()
+    words = shlex.split(pane)
+    (at,) = [at for at, word in enumerate(words) if word.startswith("ControlPath=")]
+    assert len(words[at].partition("=")[2]) + 17 < 104
+    words[at] = "ControlPath=none"
+    far_host.stop_all()
+    shown = at_terminal(words, "Enter closes", environment)
+    assert "Connection refused" in shown
+    assert "Enter closes" in shown
+
+
+def test_a_changed_host_key_is_told_by_status_with_fingerprints_and_what_to_do(
+    far: Desk, far_host: Sshd, tmp_path: Path
+) -> None:
+    far.combo("launch", far_grid(far, policies="[good]", environments="[maze]"), code=0)
+    far.combo("status", code=0)
+    far_host.known_hosts.write_text(f"[127.0.0.1]:{far_host.port} {public(make_key(tmp_path / 'other'))}")
+    told = far.combo("status", code=3)
+    assert "unreachable" in told.stdout
+    assert told.stderr.count("SHA256:") == 2
+    assert "ssh-keygen" in told.stderr

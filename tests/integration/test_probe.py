@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from box import Box, alive, bash, kill, until
+from box import Box, alive, bash, frozen, kill, until
 from nvidia import Gpus
 from recorded import record
 from test_notices import RECORDS
 from test_retries import HOLD
 
+from comborun.host.record.events import PEOPLE_MOST
 from comborun.monitor.snapshot import Snapshot, parse_snapshot
 from comborun.rules import counting
 from comborun.rules.facts import Fact
@@ -83,6 +85,46 @@ def test_what_runs_tells_when_it_last_wrote_though_its_log_is_silent(box: Box) -
     assert (one.log_changed, one.last_sign) == (1, one.written)
     assert one.written
     assert abs(one.written - (box.attempt("env_one") / "out" / "videos" / "7.mp4").stat().st_mtime) < 2
+
+
+def test_a_command_that_has_ended_before_its_end_is_on_record_is_told(box: Box) -> None:
+    box.plan({"env_one": bash("true; " + HOLD)})
+    box.start()
+    begin = box.begun("env_one")
+    assert not probe(box).attempts[0].closing
+    with frozen(begin.supervisor):
+        kill(begin.pid, signal.SIGKILL)
+        until(lambda: not alive(begin.pid), "the command is gone")
+        assert probe(box).attempts[0].closing
+
+
+def test_a_dispatcher_that_a_signal_holds_is_told_and_a_start_lets_it_go_on(box: Box) -> None:
+    box.plan({"env_one": bash(HOLD)})
+    box.start()
+    box.begun("env_one")
+    os.kill(box.dispatcher, signal.SIGSTOP)
+    until(lambda: probe(box).dispatcher_held, "it is held")
+    assert str(box.dispatcher) in box.start().stdout
+    until(lambda: not probe(box).dispatcher_held, "it goes on")
+
+
+def test_who_has_stopped_a_run_is_told_and_the_list_of_people_is_bounded(box: Box) -> None:
+    box.plan({"env_one": bash(HOLD)})
+    box.start()
+    box.begun("env_one")
+    assert probe(box).ordered is None
+    people, row = box.directory / "dispatch/people.jsonl", '{"at": 1.5, "user": "someone", "from": "10.0.0.9"}\n'
+    people.write_text(row * (PEOPLE_MOST // len(row)))
+    box.environment["SSH_CONNECTION"] = "10.0.0.7 50000 10.0.0.1 22"
+    box.program("control", "pause")
+    held = probe(box).ordered
+    assert held
+    assert (held.order, held.origin) == ("pause", "10.0.0.7")
+    assert len(people.read_text()) <= PEOPLE_MOST
+    box.stop()
+    stopped = probe(box).ordered
+    assert stopped
+    assert (stopped.order, stopped.user) == ("stop", pwd.getpwuid(os.getuid()).pw_name)
 
 
 def test_what_the_asker_knows_is_not_told_again_and_the_last_words_come_once_with_the_end(box: Box) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import resource
+import shlex
 import signal
 import subprocess
 
@@ -11,6 +13,7 @@ from box import Box, Script, bash, kill, python, until
 from session_by_hand import RECORDS, again_by_hand, by_hand
 from test_stop import KEYBOARD
 
+from comborun.rules.endings.evidence import Evidence
 from comborun.rules.vocabulary import Cause, Completeness, Outcome
 
 
@@ -39,6 +42,46 @@ def test_ctrl_c_in_an_attached_window_is_a_keyboard_interrupt_for_a_python_progr
     end = any_box.ended("stairs_flat")
     assert any_box.log("stairs_flat") == "ready\nKeyboardInterrupt\n"
     assert (end.cause, end.note) == (Cause.STOPPED, "interrupted in its window")
+
+
+def test_a_crash_leaves_no_core_file_unless_its_setup_asks_for_one(box: Box) -> None:
+    limits = "echo $(ulimit -S -c) $(ulimit -H -c)"
+    hard = subprocess.run(["bash", "-c", "ulimit -H -c"], capture_output=True, text=True, check=True).stdout.strip()
+    before = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (before[1], before[1]))
+    try:
+        box.run({"env_one": bash(limits), "env_asks": bash(limits, setup=f"ulimit -c {hard}")})
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, before)
+    assert box.log("env_one") == f"0 {hard}\n"
+    assert box.log("env_asks") == f"{hard} {hard}\n"
+
+
+def test_a_launcher_that_returns_ends_when_what_it_started_has_ended(box: Box) -> None:
+    """As long as that writes, and records are missing; a daemon that only lives on is ended as before."""
+    later = "".join(
+        f"""sleep 1.2; printf '{{"episode": {at}, "success": true}}\\n' >>"$COMBORUN_OUTPUT_DIR/r.jsonl"; """
+        for at in range(4)
+    )
+    idle = "setsid sleep 100 & exit 0"
+    box.plan(
+        {
+            "env_nohup": bash(f"nohup bash -c {shlex.quote(later)} & exit 0", count=4, results=("*.jsonl",)),
+            "env_setsid": bash(f"setsid bash -c {shlex.quote(later)} & exit 0", count=4, results=("*.jsonl",)),
+            "env_idle": bash(idle, count=4, results=("*.jsonl",)),
+        },
+        parallel=3,
+    )
+    box.start()
+    box.await_done(60)
+    outcomes = {name: box.end(name) for name in box.names}
+    assert [(end.outcome, end.records) for end in outcomes.values() if end] == [
+        (Outcome.SUCCEEDED, 4),
+        (Outcome.SUCCEEDED, 4),
+        (Outcome.FAILED, 0),
+    ]
+    assert [fact.code for fact in outcomes["env_idle"].facts] == [Evidence.LEFT_BEHIND]  # type: ignore[union-attr]
+    assert not box.marked()
 
 
 def test_killing_the_multiplexer_ends_no_session(any_box: Box) -> None:

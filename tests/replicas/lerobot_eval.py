@@ -56,16 +56,22 @@ class Bar:
 def main() -> None:
     told = dict(word.removeprefix("--").split("=", 1) for word in sys.argv[1:])
     trials, batch = int(told["eval.n_episodes"]), int(told["eval.batch_size"])
-    group, output = told["env.task"], Path(told["output_dir"])
+    groups, output = told["env.task"].split(","), Path(told["output_dir"])
+    numbers = json.loads(told.get("env.task_ids", json.dumps([*range(TASKS)])))
     print(f"Output dir:  {output}")
-    tasks = [evaluate(group, task, trials, batch) for task in range(TASKS)]
+    tasks = [evaluate(group, task, trials, batch) for group in groups for task in numbers]
     if "killed" in ASKED:
         os.kill(os.getpid(), 9)
-    successes = [success for task in tasks for success in task["metrics"]["successes"]]
-    overall = {"pc_success": 100 * sum(successes) / len(successes), "n_episodes": len(successes), "eval_s": 70.0}
-    document = {"per_task": tasks, "per_group": {group: overall}, "overall": overall}
+    totals = {group: total([task for task in tasks if task["task_group"] == group]) for group in groups}
+    overall = total(tasks)
+    document = {"per_task": tasks, "per_group": totals, "overall": overall}
     (output / "eval_info.json").write_text(json.dumps(document, indent=2))
     print(f"Overall Aggregated Metrics:\n{overall}\nEnd of eval")
+
+
+def total(tasks: list[dict[str, Any]]) -> dict[str, float]:
+    successes = [success for task in tasks for success in task["metrics"]["successes"]]
+    return {"pc_success": 100 * sum(successes) / len(successes), "n_episodes": len(successes), "eval_s": 70.0}
 
 
 def evaluate(group: str, task: int, trials: int, batch: int) -> dict[str, Any]:

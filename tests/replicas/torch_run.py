@@ -61,7 +61,12 @@ def attend(ranks: list[subprocess.Popen[bytes]]) -> int:
             if code:
                 for other in left:
                     other.terminate()
+                rank = ranks.index(process)
                 print("torch.distributed.elastic.multiprocessing.errors.ChildFailedError", file=sys.stderr)
+                print(
+                    f"Root Cause (first observed failure):\n[0]:\n  rank      : {rank} (local_rank: {rank})",
+                    file=sys.stderr,
+                )
                 return 1
     return 0
 

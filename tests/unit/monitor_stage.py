@@ -94,6 +94,7 @@ class Seen:
     started: float | None = NOW - 100
     life: str = "running"
     claimed: bool = True
+    closing: bool = False
     stalled: float | None = None
     problems: tuple[Fact, ...] = ()
     wrong_gpu: str = ""
@@ -127,7 +128,7 @@ class Seen:
             counts |= {"why": self.why} if self.countable else {"why": self.why, "countable": 0}
             told |= {"claimed": self.claimed, "live": _filled(counts), "problems": data_of(self.problems)}
             told |= {"stalled": self.stalled, "ending": self.ending, "wrong_gpu": self.wrong_gpu}
-            told |= {"verdict": data_of(self.verdict), "written": self.written}
+            told |= {"verdict": data_of(self.verdict), "written": self.written, "closing": self.closing}
         if self.log is not None:
             size = len(self.log) if self.size is None else self.size
             told |= {"log_size": size, "log_changed": self.changed, "tail": len(self.log[-TAIL:])}
@@ -226,7 +227,7 @@ def status_of(view: RunView, *answers: bytes, now: float | None = None) -> RunSt
     return classify(view, look_at(*answers, view=view), now)
 
 
-def picture(status: RunStatus, width: int, height: int | None = None, colour: bool = False) -> str:
+def picture(status: RunStatus, width: int, colour: bool = False) -> str:
     """The table as it is drawn; times of day are UTC."""
     file = io.StringIO()
     console = Console(
@@ -237,7 +238,7 @@ def picture(status: RunStatus, width: int, height: int | None = None, colour: bo
         legacy_windows=False,
         _environ={},
     )
-    console.print(render(status, width, height))
+    console.print(render(status, width))
     return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
 
 

@@ -35,7 +35,9 @@ class SyncKeys(Keys):
     source: Workdir = key("a folder or a file of this machine; relative to the grid file", "", alias="from")
     to: Root = key("its path on the host", "")
     exclude: Annotated[tuple[Pattern, ...], ONE_OR_MANY] = key(
-        "patterns of files that are not shipped, besides .git, __pycache__, .venv, node_modules, *.pyc", ()
+        "patterns of files that are not shipped, besides .git, __pycache__, .venv, node_modules, *.pyc and those of"
+        " desktops and editors",
+        (),
     )
     max_size: Size = key("refuse to ship more than this in total", GIB)
 

@@ -45,13 +45,13 @@ class Fifo:
     def listen(self) -> None:
         """Make it if it is missing, and open it. Raises OSError."""
         try:
-            fifo = stat.S_ISFIFO(os.lstat(self.path).st_mode)
+            fifo = stat.S_ISFIFO(os.stat(self.path).st_mode)
         except OSError:
             fifo = False
         if not fifo:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.path)
-            os.mkfifo(self.path)
+            files.make_fifo(self.path)
         fd = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         if self.fd >= 0:
             os.close(self.fd)

@@ -168,6 +168,7 @@ def _build(attempts: RunDirectory, kind: str, who: str, what: Fact, held: Sequen
         "fact": what.as_data(),
         **_totals(attempts),
         "resume": f"bash {quoted}/run_parallel.sh resume",
+        "view": f"combo view {attempts.id}",
         "suppressed": len(held),
         "sessions": list(held),
     }

@@ -48,7 +48,7 @@ class Window:
 
     def __init__(self, fifo: str, session: Session, attempt: int) -> None:
         """Raises OSError."""
-        os.mkfifo(fifo)
+        files.make_fifo(fifo)
         self.fifo = fifo
         self.session, self.attempt = session, attempt
         self.fd = os.open(fifo, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)

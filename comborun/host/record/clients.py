@@ -136,11 +136,33 @@ def healthy(port: int, path: str, within: float) -> bool:
     return 200 <= answer.status < 400 if path else answer.connected
 
 
+def _listening(port: int) -> list[list[bytes]]:
+    """The rows of /proc/net/tcp and tcp6 with a socket that listens on this port."""
+    rows = [line.split() for table in ("tcp", "tcp6") for line in process.read(f"net/{table}").splitlines()[1:]]
+    return [row for row in rows if row[3] == b"0A" and int(row[1].rpartition(b":")[2], 16) == port]
+
+
+def listens_elsewhere(port: int) -> str:
+    """The address on which something listens on this port, if 127.0.0.1 does not reach it; else empty."""
+    addresses = {_address(row[1].rpartition(b":")[0]) for row in _listening(port)}
+    if not addresses or addresses & {"127.0.0.1", "0.0.0.0", "[::]"}:  # noqa: S104 - nothing is bound
+        return ""
+    return f"{min(addresses)}:{port}"
+
+
+def _address(found: bytes) -> str:
+    """An address of /proc/net/tcp: words of four bytes, each turned around."""
+    import socket
+
+    packed = b"".join(bytes.fromhex(found[at : at + 8].decode())[::-1] for at in range(0, len(found), 8))
+    if len(packed) == 4:
+        return socket.inet_ntop(socket.AF_INET, packed)
+    return f"[{socket.inet_ntop(socket.AF_INET6, packed)}]"
+
+
 def taken_by_another(port: int, ours: list[int]) -> bool:
     """Whether a process that is not one of `ours` listens there; a hidden process counts as ours."""
-    rows = [line.split() for table in ("tcp", "tcp6") for line in process.read(f"net/{table}").splitlines()[1:]]
-    listening = (row for row in rows if row[3] == b"0A" and int(row[1].rpartition(b":")[2], 16) == port)
-    sockets = {f"socket:[{row[9].decode()}]" for row in listening}
+    sockets = {f"socket:[{row[9].decode()}]" for row in _listening(port)}
     if not sockets or any(_holds(pid, sockets) for pid in ours):
         return False
     return any(_holds(pid, sockets) for pid in process.pids())

@@ -13,7 +13,7 @@ import os
 import time
 
 from comborun.host.system import files
-from comborun.rules import events
+from comborun.rules import events, records
 from comborun.rules.events import Event, Kind
 
 TYPE_CHECKING = False
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 MOST = 1 << 23
 """bytes of the file; beyond, its older half becomes a summary"""
+PEOPLE_MOST = 1 << 18
+"""bytes of dispatch/people.jsonl; beyond, its older half is left out"""
+_LAST_ORDERS = 1 << 14
+"""bytes at its end in which the last order is searched"""
 _WAIT_S, _PATIENCE_S = 0.1, 5.0
 """seconds to wait for the lock of the file, for other events and for those of people"""
 _NAMES_MOST = 20
@@ -48,9 +52,9 @@ class Events:
     def by_person(self, kind: Kind, **fields: Any) -> None:
         event = Event(_now(), kind, **fields)
         client = os.environ.get("SSH_CONNECTION", "").partition(" ")[0]
-        person = {"at": event.at, "user": _user(), "from": client or "local"}
-        files.append(self._people, json.dumps(person) + "\n")
-        self._add(event, _PATIENCE_S)
+        order = {"order": fields["order"]} if "order" in fields else {}
+        person = {"at": event.at, "user": _user(), "from": client or "local", **order}
+        self._add(event, _PATIENCE_S, json.dumps(person) + "\n")
 
     def read(self) -> list[Event]:
         """All events; those of people with `user` and `from`, where they are known."""
@@ -64,11 +68,16 @@ class Events:
             event.fields.update(people.get(event.at, {}) if event.kind in events.KEPT else {})
         return found
 
-    def _add(self, event: Event, wait_s: float) -> None:
+    def _add(self, event: Event, wait_s: float, person: str = "") -> None:
         """Add a line in one write, under the lock of the file: it may just be replaced by a shorter one."""
         with contextlib.suppress(OSError):
             locked = self._lock(wait_s)  # else a stopped process holds it
             try:
+                if person:
+                    files.append(self._people, person)
+                    if locked and files.size(self._people) > PEOPLE_MOST:
+                        newest, _ = files.tail(self._people, PEOPLE_MOST // 2)
+                        files.write_text(self._people, newest.decode("utf-8", "replace").partition("\n")[2])
                 size, data = os.fstat(self._fd).st_size, event.line().encode()
                 torn = size and os.pread(self._fd, 1, size - 1) != b"\n"
                 os.write(self._fd, b"\n" + data if torn else data)
@@ -96,6 +105,16 @@ class Events:
         if len(short) < len(text):
             files.write_text(self._path, short)
         self._shorten_at = max(self._shorten_at, 2 * len(short))  # what stays may be long
+
+
+def last_order(layout: RunLayout, *orders: str) -> dict[str, Any] | None:
+    """Who gave the last of these orders, when, and from where; None if that is not known."""
+    end, _ = files.tail(layout.people, _LAST_ORDERS)
+    for line in reversed(end.decode("utf-8", "replace").split("\n")):
+        row = records.parse(line)
+        if row.get("order") in orders:
+            return {"order": row["order"], "at": records.seconds(row, "at"), "user": row["user"], "origin": row["from"]}
+    return None
 
 
 def _now() -> float:

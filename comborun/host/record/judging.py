@@ -303,12 +303,14 @@ def seed_keys(at: AttemptLayout) -> dict[str, str]:
         return {}
 
 
-def list_videos(at: AttemptLayout, rules: Rules) -> None:
-    """Write videos.tsv, complete or absent. Videos stay where they are."""
+def list_videos(at: AttemptLayout, rules: Rules, naming: str = "") -> None:
+    """Write videos.tsv, complete or absent. Videos stay where they are. `naming`: only those whose path holds this."""
     if not rules.results.videos:
         return
     rows = []
     for path in globs.found(at.output, rules.results.videos):
+        if naming not in path:
+            continue
         try:
             with open(f"{at.output}/{path}", "rb") as stream:
                 size = os.fstat(stream.fileno()).st_size
@@ -371,7 +373,7 @@ def write_end(at: AttemptLayout, ending: Ending, judged: Judged, reserved: bool 
     _to_disk([*_evidence(at, Rules.of(claim)), at.claim, draft])  # no end without its evidence after a power loss
     if not _publish(at, draft, claim.get("nonce", "")):
         return False
-    files.remove(at.counts)
+    files.remove(at.counts, at.follows)
     return True
 
 

@@ -40,6 +40,8 @@ class Timing:
         """without progress until a session without `stall_after` is shown as stalled"""
         self.grace_s = process.setting("COMBORUN_GRACE_S", 5.0)
         """for the processes that a command leaves behind"""
+        self.left_s = process.setting("COMBORUN_LEFT_S", 60.0)
+        """for such processes to write something, if the command ended well before its work was done"""
         self.server_grace_s = process.setting("COMBORUN_SERVER_GRACE_S", 10.0)
         """for a program to notice that its model server is gone"""
         self.answer_s = process.setting("COMBORUN_ANSWER_S", 5.0)

@@ -36,7 +36,8 @@ class Display:
         self.number = ""
         self.held: list[int] = []
         """descriptors that the command inherits"""
-        self._server = 0
+        self.server = 0
+        """the pid of its Xvfb; 0 without one"""
         word = asked["word"]
         if word == "xvfb":
             self._serve(attempt, asked.get("geometry", _GEOMETRY))
@@ -55,7 +56,7 @@ class Display:
         complaints = f"{attempt.at.directory}/xvfb"
         read, write = os.pipe()
         try:
-            self._server = _xvfb(write, complaints, attempt.marker, geometry)
+            self.server = _xvfb(write, complaints, attempt.marker, geometry)
         finally:
             os.close(write)
         number = _hear(read, attempt.timing.display_s)
@@ -82,22 +83,22 @@ class Display:
         for fd in self.held:
             os.close(fd)
         self.held = []
-        if not self._server:
+        if not self.server:
             return
-        process.send(self._server, signal.SIGTERM)
+        process.send(self.server, signal.SIGTERM)
         if not process.wait(_LEAVES_WITHIN_S, self._gone):
-            process.send(self._server, signal.SIGKILL)
+            process.send(self.server, signal.SIGKILL)
             process.wait(3600, self._gone)
-        self._server = 0
+        self.server = 0
 
     def reaped(self, pids: Collection[int]) -> None:
         """Note children that have ended and were waited for: other processes may have their pids by now."""
-        if self._server in pids:
-            self._server = 0
+        if self.server in pids:
+            self.server = 0
 
     def _gone(self) -> bool:
         try:
-            return os.waitpid(self._server, os.WNOHANG)[0] != 0
+            return os.waitpid(self.server, os.WNOHANG)[0] != 0
         except ChildProcessError:
             return True
 

@@ -17,7 +17,7 @@ import os
 import threading
 import time
 
-from comborun.host.record.clients import healthy, request, taken_by_another
+from comborun.host.record.clients import healthy, listens_elsewhere, request, taken_by_another
 from comborun.host.record.judging import LogLine
 from comborun.host.supervise.watch import PollingWatch
 from comborun.host.system import files
@@ -75,7 +75,8 @@ class Health(PollingWatch):
             self.activity.look()
         reached = self._reached
         if not reached and not self._loaded and 0 < self._within <= self._awake:
-            reached = "timed_out", fact(Evidence.NOT_READY, limit_s=self._within, check=self._missing)
+            at = listens_elsewhere(self._port) or None
+            reached = "timed_out", fact(Evidence.NOT_READY, limit_s=self._within, check=self._missing, at=at)
         return self.end(reached)
 
     def close(self) -> None:

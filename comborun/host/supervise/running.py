@@ -6,6 +6,7 @@ import signal
 import time
 
 from comborun.host.record import judging
+from comborun.host.record.run_directory import stopping
 from comborun.host.supervise.attempt import StopSequence
 from comborun.host.supervise.ending import Finishing
 from comborun.host.supervise.window import Window
@@ -93,9 +94,33 @@ class RunningCommand:
             if time.monotonic() >= look_again:
                 look_again = time.monotonic() + every
                 self._once_in_a_while()
+        if self._events.status[pid] == 0:
+            self._follow_children(display.server if display else 0)
         if display:
             display.reaped(self._events.status)
         return self._events.status[pid]
+
+    def _follow_children(self, ours: int) -> None:
+        """Go on while processes that the command has left write, and its evidence is not complete: a launcher that
+        returns at once. `ours`: the display, or 0.
+        """
+        attempt = self._attempt
+        left = descendants.Leftovers(attempt.marker, self._events.until, attempt.roots)
+        if self._verdict or not {*left.find()} - {ours}:
+            return
+        watch = self._watch = self._watch or watch_over(attempt)
+        files.append(attempt.at.follows)
+        quiet_s, written, last = attempt.timing.left_s, False, time.monotonic()
+        while not (self.interrupted or stopping(attempt.at)) and {*left.find()} - {ours} and watch.lacks_evidence():
+            now = time.monotonic()
+            if watch.wrote():
+                written, last = True, now
+            if now - last >= (attempt.data.get("stall_s") or quiet_s if written else quiet_s):
+                return
+            self._events.wait(min(now + 1.0, self._window.deadline), self._window.descriptors())
+            self._forward()
+            self._window.show()
+            self._once_in_a_while()
 
     def finish(self, code: int, display: Display | None, missing: Fact | None) -> None:
         """Report the free slot first, because another session may wait for it. Then judge, and write the end.

@@ -16,6 +16,7 @@ import errno
 import glob
 import os
 import re
+import resource
 import time
 
 from comborun.host.record import launch_environment
@@ -90,6 +91,12 @@ def graphics(indexes: str, nvidia: str = "/proc/driver/nvidia") -> dict[str, str
     models = [re.search(r"(?m)^Model:\s*(.+)", card) for card in cards]
     known = {model[1].strip() for place, model in enumerate(models) if model and place in granted}
     return {"driver": version[1] if version else "", "gpu_models": ", ".join(sorted(known))}
+
+
+def no_core_files() -> None:
+    """A crash leaves no core file: many would fill the disk. `ulimit -c unlimited` in `setup` asks for them."""
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 class Supervisor:
@@ -232,6 +239,7 @@ class Supervisor:
         """Start the script, with its output going straight to the log; returns the pid. Raises OSError if it may start
         later.
         """
+        no_core_files()
         log, held = self.attempt.at.log, self._display.held if self._display else ()
         for fd in (*self.place.held, *self._command_env.held, *held):
             os.set_inheritable(fd, True)  # the command keeps them open: its lock, port and display

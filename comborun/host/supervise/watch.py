@@ -149,6 +149,15 @@ class PollingWatch:
         self.close()
         return reached
 
+    # After the end of the command, while processes that it started go on
+
+    def lacks_evidence(self) -> bool:
+        return False
+
+    def wrote(self) -> bool:
+        """Whether results or the log have changed since the last look."""
+        return False
+
     def close(self) -> None:
         """Stop watching: the command has ended, or will."""
         self.over = True
@@ -183,6 +192,13 @@ class Watch(PollingWatch):
             return None
         self._look()
         return self.end(self._judge())
+
+    def lacks_evidence(self) -> bool:
+        return self._judging is not None and not self._judging.complete()
+
+    def wrote(self) -> bool:
+        results = self._changes.of_results(now=True)
+        return self._changes.of_log(self._course.repetition) is not None or results
 
     def _look(self) -> None:
         course, elapsed = self._course, self.elapse()
@@ -277,7 +293,8 @@ class _Changes:
 
     def of_output(self) -> bool:
         """Whether anything at all has changed in its folder."""
-        below = (f"{at}/{name}" for at, folders, names in os.walk(self._at.output) for name in (*folders, *names))
+        folders = () if globs.leads_up(self._at.output) else os.walk(self._at.output)
+        below = (f"{at}/{name}" for at, inside, names in folders for name in (*inside, *names))
         before, self._output = self._output, _fingerprint(below)
         return before != self._output
 

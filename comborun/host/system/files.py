@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import resource
@@ -226,6 +227,8 @@ def own_folder(path: str, mode: int = 0o755) -> Fact | None:
 
 
 LEASES, PORTS = ("COMBORUN_LEASES", "comborun"), ("COMBORUN_PORTS", "comborun-ports")
+FIFOS = ("COMBORUN_FIFOS", "comborun-fifos")
+_NO_FIFO = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EOPNOTSUPP)
 """variable and name of the folders in which all runs of this user on this machine agree"""
 
 
@@ -249,6 +252,24 @@ def usual_folder(which: tuple[str, str]) -> str:
 
 def instead_of(which: tuple[str, str]) -> str:
     return os.path.expanduser(f"{DEFAULT_ROOT}/.{which[1]}-{os.uname().nodename}")
+
+
+def make_fifo(path: str) -> None:
+    """Make a FIFO; on a file system without FIFOs (sshfs, some network disks) a link to one of this machine. Raises
+    OSError.
+    """
+    try:
+        os.mkfifo(path)
+    except OSError as error:
+        if error.errno not in _NO_FIFO:
+            raise
+        folder, flaw = shared_folder(FIFOS, 0o700)
+        if flaw:
+            raise
+        local = f"{folder}/{os.path.abspath(path).strip('/').replace('/', '_')[-200:]}"
+        remove(local, path)
+        os.mkfifo(local)
+        os.symlink(local, path)
 
 
 def sync(path: str) -> None:

@@ -131,6 +131,12 @@ def named(record: Mapping[str, str], of: str = "") -> bool:
     return alive(record.get(pid, ""), record.get(start, ""), record.get("boot", ""))
 
 
+def is_held(pid: object) -> bool:
+    """Whether a signal (STOP) holds a process: it lives, and does nothing."""
+    seen = look(pid)
+    return seen is not None and seen.state == "T"
+
+
 def identity() -> dict[str, str]:
     """pid, start time and machine of this process, as records hold them."""
     seen = look(os.getpid())

@@ -20,6 +20,7 @@ from itertools import islice
 
 from comborun.host.engines import slurm_of
 from comborun.host.record import judging
+from comborun.host.record.events import last_order
 from comborun.host.record.holds import Hold, Holds, over
 from comborun.host.record.launch_environment import difference
 from comborun.host.record.run_directory import RunDirectory, live_counts, session_names
@@ -29,6 +30,7 @@ from comborun.host.verb_errors import answer, run_directory
 from comborun.rules import records
 from comborun.rules.endings.breaker import closed, quarantined
 from comborun.rules.facts import Fact
+from comborun.rules.holds import DRAINING, PAUSED
 from comborun.rules.names import AFTER, SERVERS
 from comborun.rules.run_files import attempts_of, newest_plan
 from comborun.rules.vocabulary import Life
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 VERSION = "3"
 RUNNING_SHARE, ENDED_SHARE, FEWEST = 73728, 24576, 160
 """bytes of logs in one answer: of running sessions together, of ended ones together, and at least of each log"""
+_ORDERS = {PAUSED: "pause", DRAINING: "drain"}
 _ENTRIES = 100
 """of a folder of output that are looked at"""
 _SERVER = re.compile("[a-z0-9-]+")
@@ -73,6 +76,7 @@ class Probe:
         self.layout = self.attempts.layout
         self.tail = tail
         slurm_of(self.attempts)
+        self.boot = process.boot_id()
         after = os.path.exists(self.layout.script(AFTER))
         self.names = [name for name in session_names(self.layout) if after or name != AFTER]
         self.gpus: tuple[int, ...] = ()
@@ -123,8 +127,15 @@ class Probe:
         verdict = files.read(at.verdict)
         document.update(verdict=records.ending(verdict), ending=verdict.get("note", ""))
         if document["claimed"]:
+            document["closing"] = document["life"] == Life.RUNNING and self._closing(document.get("begin") or {}, at)
             document["live"] = dict(live_counts(at).pairs())
             document["written"] = _newest_output(at)
+
+    def _closing(self, begin: dict[str, Any], at: AttemptLayout) -> bool:
+        """Whether its command has ended, though the end is not on record yet."""
+        pid, start, boot = (begin.get(key, "") for key in ("pid", "pid_start", "boot"))
+        here = bool(pid) and boot == self.boot and not self.attempts.backend.elsewhere
+        return here and not process.alive(pid, start, boot) and not os.path.exists(at.follows)
 
     def _tails(self) -> list[bytes]:
         """The ends of the logs. Running and ended sessions each have a share of the answer, and each log an equal part
@@ -143,16 +154,18 @@ class Probe:
 
     def _run(self) -> Document:
         layout = self.layout
+        hold, stopped = Holds(layout).look(), os.path.exists(layout.stopped)
         slots, multiplexer = files.read_line(layout.slots), files.read_line(layout.multiplexer)
         document: Document = {
             "run": self.attempts.id,
             "now": round(time.time(), 6),
-            "boot": process.boot_id(),
+            "boot": self.boot,
             "slots": int(slots) if slots.isdecimal() else None,
-            "stopped": os.path.exists(layout.stopped),
+            "stopped": stopped,
             "multiplexer": multiplexer,
             "plan": newest_plan(self.layout.directory),
-            "hold": _hold(Holds(layout).look()),
+            "hold": _hold(hold),
+            "ordered": last_order(layout, order) if (order := "stop" if stopped else _ORDERS.get(hold.kind)) else None,
             "notice_failed": self._notice(),
             "quarantine": self._quarantine(),
             "closed": self._closed(),
@@ -163,7 +176,8 @@ class Probe:
             "environment": difference(layout),
             "again": [(name, number) for name in self.names if (number := self.attempts.retried_after(name))],
         }
-        return {**document, **self.attempts.backend.document(self.attempts.latest)}
+        document.update(self.attempts.backend.document(self.attempts.latest))
+        return {**document, "dispatcher_held": process.is_held(document.get("dispatcher"))}
 
     def _notice(self) -> tuple[int, float] | None:
         """The code of the grid's notify command, and when, if its last run failed."""

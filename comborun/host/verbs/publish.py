@@ -22,7 +22,7 @@ from comborun.host.record.launch_environment import difference
 from comborun.host.record.run_owner import elsewhere
 from comborun.host.system import files, process
 from comborun.host.verb_errors import BUSY, CANT_WRITE, Refusal, answered, unwritable
-from comborun.rules import records
+from comborun.rules import globs, records
 from comborun.rules.host import Denial, FolderFlaw
 from comborun.rules.names import RUN, AttemptLayout, RunLayout
 from comborun.rules.run_files import attempts_of, newest_plan
@@ -149,7 +149,8 @@ def _has_left(at: AttemptLayout) -> bool:
     if not end and (counts := files.read(at.counts)):
         counted = any(counts.get(key, "0") != "0" for key in ("records", "rows"))
         return counted or bool(records.facts(counts)) or counts.get("countable") == "0"
-    written = (f"{folder}/{name}" for folder, _, names in os.walk(at.output) for name in names)
+    folders = () if globs.leads_up(at.output) else os.walk(at.output)
+    written = (f"{folder}/{name}" for folder, _, names in folders for name in names)
     return bool(end and end.get("records") != "0") or any(map(files.size, written))
 
 

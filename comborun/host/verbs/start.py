@@ -166,6 +166,9 @@ class Start:
                     changes.wait(1.0)
             if pid := self._signed():
                 mine = pid == str(child.pid)
+                if not mine and process.is_held(pid):
+                    process.send(int(pid), signal.SIGCONT)
+                    return f"dispatcher {pid} was held by a signal, and goes on"
                 return f"dispatcher {pid} started with {self.multiplexer}" if mine else f"dispatcher {pid} is running"
             code = child.wait()
             if code == 0:

@@ -209,7 +209,7 @@ class Stopping:
             _until(_BEGINS_S, changes, lambda: self.attempts.look(name, number).life != Life.STARTING)
         if not files.write(at.stop, {"by": "stop", **process.identity()}.items()):
             files.append(at.stop)  # on a full disk it is empty
-        if files.read(at.grant).get("gpus"):
+        if not self.backend.elsewhere and files.read(at.grant).get("gpus"):
             marker, known = self.attempts.marker(name, number), self.attempts.roots(name, number)
             self.on_gpus.update(map(str, ownership.members(marker, known)))
         self.active[name] = self.marked[name] = number

@@ -109,6 +109,7 @@ class Failure(Word):
                 *("CUDA_ERROR_NO_DEVICE", "CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_LAUNCH_FAILED"),
                 *("CUDA_ERROR_UNKNOWN", "CUDA error: unknown error", "CUDA error: an illegal instruction"),
                 *("CUDA error: misaligned address", "CUDA error: the launch timed out", "cudaErrorIllegalAddress"),
+                *("GPU \\w+ fail to launch kernel", "vk::PhysicalDevice::createDeviceUnique: Error[IE]"),
                 *("Driver/library version mismatch", "failed with error 70[0-9]", "Cuda context manager error"),
             ),
             mend="look at the GPU with nvidia-smi and `combo doctor`, then retry",
@@ -123,8 +124,9 @@ class Failure(Word):
             wait_s=60.0,
             breaker=HOST,
             signatures=(
-                *("insufficient shared memory", "out of shared memory", "unable to open shared memory object"),
-                *("Error while creating shared memory segment", "</torch_[0-9]", "DataLoader worker .*Bus error"),
+                *("insufficient shared memory", "out of shared memory"),
+                "(unable to open shared memory object|</torch_[0-9])(?!.*Too many open files)",
+                *("Error while creating shared memory segment", "DataLoader worker .*Bus error"),
                 "No space left on device.*(/dev/shm|/?psm_|/?sem\\.)",
                 "/dev/shm.*(No space|[Ff]ull|too small|exceeds|Cannot allocate)",  # noqa: S108 - a wording
             ),
@@ -138,7 +140,10 @@ class Failure(Word):
             "no room for its output",
             wait_s=60.0,
             breaker=HOST,
-            signatures=("No space left on device", "Disk quota exceeded", "database or disk is full"),
+            signatures=(
+                *("No space left on device", "Disk quota exceeded", "database or disk is full"),
+                "PytorchStreamWriter failed writing",
+            ),
             mend="free some space where the run writes, then retry",
         ),
     )
@@ -172,7 +177,8 @@ class Failure(Word):
             breaker=HOST,
             signatures=(
                 *("can't start new thread", "pthread_create failed", "Thread creation failed"),
-                *("Too many open files", "inotify (instance|watch|limit)", "BlockingIOError: .Errno 11."),
+                *("received 0 items of ancdata", "Too many open files"),
+                *("inotify (instance|watch|limit)", "BlockingIOError: .Errno 11."),
                 "(fork|what\\(\\)).*Resource temporarily unavailable",
             ),
             mend="raise the limit of threads, processes or open files of your user (ulimit), then retry",
@@ -206,6 +212,9 @@ class Failure(Word):
                 *("Failed to acquire exclusive lock to data store", "could not connect to display"),
                 *("Cannot open display", "Could not load the Qt platform plugin", "no Qt platform plugin"),
                 *("Cannot initialize a EGL device display", "Unable to create windowless context"),
+                *("Cannot initialize a headless EGL display", "OpenGL platform library has not been loaded"),
+                *("NoSuchDisplayException", "failed to find a rendering device"),
+                *("Could not find the Qt platform plugin", "vk::Instance::\\w+: ErrorInitializationFailed"),
                 *("gladLoadGL error", "Failed to initialize OpenGL", "MUJOCO_EGL_DEVICE_ID"),
             ),
             report="launch failed",

@@ -10,13 +10,14 @@ import re
 from itertools import islice
 
 from comborun.rules.results.codings import verdict_word
-from comborun.rules.results.fields import FORMAT, MISSING, TEXT_MOST, RefusedError, integer, number, verdict_of
+from comborun.rules.results.fields import FORMAT, MISSING, TEXT_MOST, RefusedError, integer, number
 from comborun.rules.results.proposals import SCORES, VERDICTS
-from comborun.rules.results.rates import EPISODES_MOST, SHOWN, Count, count, total
+from comborun.rules.results.rates import SHOWN
+from comborun.rules.results.stated_counts import DEPTH, METRICS, are_counts, entries, opened, stated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Iterator, Sequence, Tuple
+    from typing import Any, Iterable, Iterator, Tuple
 
     from comborun.rules.results.fields import Identity
 
@@ -27,43 +28,10 @@ EPISODE_LISTS = ("episodes", "episode_results", "per_episode", "rollouts", "tria
 """names of a list with one object for each episode"""
 SUCCESS_LISTS = ("successes", "success", "is_success", "episode_successes", "success_list", "task_success")
 """names of a list of verdicts"""
-METRICS = ("metrics", "info", "final_info")
-"""objects in an episode whose fields count as the episode's own"""
 SAMPLES = 20
 """rows of a list by which it is judged"""
 FITS, PARTLY, ARRAYS, SINGLE, NAMED = range(5)
 """how surely a candidate holds episodes. Of lists that only have a fitting name, the outermost ones count"""
-GOOD_COUNTS = frozenset(
-    {
-        *("success", "successes", "num_success", "num_successes", "n_success", "n_successes", "success_count"),
-        *("successful", "num_successful", "passed", "solved", "total_successes", "succeeded", "success_nums"),
-        *("success_num", "success_cnt", "n_succ", "succ", "suc", "num_succ", "total_success", "num_solved", "wins"),
-        *("successful_episodes", "successful_trials", "success_episodes", "n_successful", "num_passed", "correct"),
-    }
-)
-BAD_COUNTS = frozenset(
-    {
-        *("fail", "fails", "failed", "failure", "failures", "num_fail", "num_failed", "num_failures", "n_failures"),
-        *("fail_nums", "fail_num", "failure_count", "unsuccessful", "n_fail", "total_failures"),
-    }
-)
-ALL_COUNTS = frozenset(
-    {
-        *("total", "n", "count", "num_episodes", "n_episodes", "episodes", "total_episodes", "num_trials"),
-        *("n_trials", "trials", "num_total", "total_count", "num_rollouts", "n_rollouts", "rollouts"),
-        *("total_num_tasks", "attempts", "total_trials", "total_rollouts", "num_tests", "test_num", "eval_num"),
-        *("num_evals", "n_eval", "num_attempts", "n_total", "total_num", "num", "of"),
-    }
-)
-RATES = frozenset(
-    {
-        *("success_rate", "sr", "success_ratio", "mean_success", "avg_success", "success_mean", "successrate"),
-        *("avg_success_rate", "mean_success_rate", "average_success", "average_success_rate", "success_pct"),
-        *("success_percent", "succ_rate"),
-    }
-)
-"""names of numbers of successes, of failures, of episodes, and of rates"""
-_DEPTH = 8
 _TEXT_MOST = 200
 """characters of a text that a document states for all its episodes"""
 _WORDS_MOST = 50
@@ -176,7 +144,7 @@ def _lists(value: Any, identity: Identity, path: Path, around: Row, depth: int) 
         if keyed:
             yield Candidate(PARTLY, path, [_within(around, row) for row in keyed])
         inner = () if keyed else value.items()
-    for key, entry in inner if depth < _DEPTH else ():
+    for key, entry in inner if depth < DEPTH else ():
         if isinstance(entry, (dict, list)):
             yield from _lists(entry, identity, (*path, key), around, depth + 1)
 
@@ -199,8 +167,8 @@ def _keyed(value: Row, identity: Identity) -> list[Row]:
 def _holds(row: Row, identity: Identity) -> bool:
     """Whether this is one episode: it has the grid's field of the verdict, with one value."""
     if identity.success.word:
-        return any(number(one) is not None for one in _opened(row).values())
-    held = identity.success.find(_opened(row))
+        return any(number(one) is not None for one in opened(row).values())
+    held = identity.success.find(opened(row))
     counted = not isinstance(held, bool) and identity.episode.find(row) is MISSING and stated(row) is not None
     return held is not MISSING and not isinstance(held, (dict, list)) and not counted
 
@@ -239,13 +207,7 @@ def _within(around: Row, row: Row) -> Row:
     """
     if "harness_version" in around and row.get("failure_reason"):
         row = {name: entry for name, entry in row.items() if name not in METRICS}
-    return {**around, **_opened(row)}
-
-
-def _opened(row: Row) -> Row:
-    """The row with the fields of its metrics added to its own."""
-    inner = [entry for name, entry in row.items() if name in METRICS and isinstance(entry, dict)]
-    return {**{name: entry for one in inner for name, entry in one.items()}, **row} if inner else row
+    return {**around, **opened(row)}
 
 
 def rank(value: list[Any], identity: Identity, name: str, depth: int) -> int | None:
@@ -255,7 +217,7 @@ def rank(value: list[Any], identity: Identity, name: str, depth: int) -> int | N
         return None
     if are_counts(value[:SAMPLES], identity):
         return None
-    row = _opened(row)
+    row = opened(row)
     held = [field.name if field.word else field.find(row) for field in (identity.success, identity.episode)]
     if MISSING not in held and not all(isinstance(one, list) for one in held):
         return FITS
@@ -275,7 +237,7 @@ def _words(value: Row) -> Row:
 
 def _arrays(value: Any, identity: Identity, path: Path, around: Row, depth: int) -> Iterator[Candidate]:
     """The episodes of objects that hold a list of verdicts, and perhaps other lists of the same length."""
-    if depth > _DEPTH:
+    if depth > DEPTH:
         return
     if isinstance(value, list):
         for at, entry in enumerate(value):
@@ -319,17 +281,17 @@ def _flat(value: Any, identity: Identity) -> list[Candidate]:
     open_: list[tuple[Path, Any]] = [((), value)]
     while open_:
         path, one = open_.pop()
-        entries = dict(_entries(one)) if isinstance(one, (dict, list)) and one else {}
+        inner = dict(entries(one)) if isinstance(one, (dict, list)) and one else {}
         pairs = isinstance(one, list) and all(isinstance(two, list) and len(two) == 2 and _told(two[1]) for two in one)
-        if entries and (pairs or all(map(_told, entries.values()))):
-            numbers = [two[0] for two in one] if pairs else [_INDEX_KEY.fullmatch(key) for key in entries]
+        if inner and (pairs or all(map(_told, inner.values()))):
+            numbers = [two[0] for two in one] if pairs else [_INDEX_KEY.fullmatch(key) for key in inner]
             indexed = isinstance(one, dict) and all(numbers)
-            rows = _bare(entries, numbers, identity) if pairs or indexed else []
-            rows = rows or [{"name": key[:_TEXT_MOST], identity.success.name: two} for key, two in entries.items()]
+            rows = _bare(inner, numbers, identity) if pairs or indexed else []
+            rows = rows or [{"name": key[:_TEXT_MOST], identity.success.name: two} for key, two in inner.items()]
             if len(rows) == identity.planned or (indexed and not identity.planned):
                 found.append(Candidate(ARRAYS, path, rows))
-        elif len(path) < _DEPTH:
-            open_ += [((*path, key), two) for key, two in entries.items() if isinstance(two, (dict, list))]
+        elif len(path) < DEPTH:
+            open_ += [((*path, key), two) for key, two in inner.items() if isinstance(two, (dict, list))]
     return found
 
 
@@ -393,110 +355,6 @@ def _verdicts(value: Any) -> bool:
 
 def _truths(value: list[Any]) -> bool:
     return bool(value) and all(isinstance(one, bool) for one in value)
-
-
-# k of n: how many episodes succeeded, and not which
-
-
-def aggregate(value: Any, path: str = "") -> Count | None:
-    """How many episodes of a document succeeded, by its outermost count or by its innermost ones together; `path` is
-    the file's. None if it says nothing of this. Raises RefusedError if they contradict each other, or are only rates.
-    """
-    found = list(_counts(value, (), 0))
-    if not found:
-        if rates := list(islice(_only_rates(value, (), 0), SHOWN)):
-            raise RefusedError(FORMAT, "rates_of_no_number", found=rates)
-        return None
-    for place, one in found:
-        one.parts = (f"{'.'.join(place)[:TEXT_MOST] or path or 'the whole'}: {one.successes} of {one.episodes}",)
-    around = {place[:depth] for place, _ in found for depth in range(len(place))}
-    inner = [one for place, one in found if place not in around]
-    whole, (first_place, first) = _without_sum(inner), found[0]
-    if first_place in around and all(place[: len(first_place)] == first_place for place, _ in found):
-        if first.episodes == whole.episodes and first.successes != whole.successes:
-            parts = [part for _, one in found for part in one.parts]
-            raise RefusedError(FORMAT, "counts_contradict", found=parts[:SHOWN])
-        first.parts = (*first.parts, *whole.parts)
-        whole = first
-    whole.sure = False
-    return whole
-
-
-def are_counts(rows: Sequence[Any], identity: Identity) -> bool:
-    """Whether these rows are no episodes, and each says how many of several succeeded."""
-    if identity.success.tests or identity.success.word or not rows:
-        return False
-    objects = all(isinstance(row, dict) and identity.episode.find(row) is MISSING and stated(row) for row in rows)
-    return objects and any(verdict_of(row, identity.success)[0] is None for row in rows)
-
-
-def _without_sum(counts: list[Count]) -> Count:
-    """All of them together, or the last one if it is the sum of the others."""
-    *others, last = counts
-    if others and (sum(one.successes for one in others), sum(one.episodes for one in others)) == (
-        last.successes,
-        last.episodes,
-    ):
-        return last
-    return total(counts)
-
-
-def _counts(value: Any, path: Path, depth: int) -> Iterator[tuple[Path, Count]]:
-    if depth > _DEPTH or not isinstance(value, (dict, list)):
-        return
-    if isinstance(value, dict):
-        one = stated(value)
-        if one:
-            yield path, one
-    for key, entry in _entries(value):
-        if not (key in METRICS and isinstance(value, dict) and stated(value)):
-            yield from _counts(entry, (*path, key), depth + 1)
-
-
-def _entries(value: Any) -> Iterable[tuple[str, Any]]:
-    return value.items() if isinstance(value, dict) else ((f"[{at}]", one) for at, one in enumerate(value))
-
-
-def _only_rates(value: Any, path: Path, depth: int) -> Iterator[str]:
-    for key, entry in _entries(value) if isinstance(value, (dict, list)) and depth <= _DEPTH else ():
-        if _last(key) in RATES and _rate(entry) is not None:
-            yield f"{'.'.join((*path, key))[:TEXT_MOST]}: {entry}"
-        else:
-            yield from _only_rates(entry, (*path, key), depth + 1)
-
-
-def stated(value: Row) -> Count | None:
-    """k of n, or a rate of n, that this object states; None if it states none."""
-    held = {_last(key): one for key, one in _opened(value).items() if number(one) is not None or _rate(one) is not None}
-    whole = {key: at for key, one in held.items() if (at := _whole(one)) is not None}
-    good = next((one for key, one in whole.items() if key in GOOD_COUNTS), -1)
-    bad = next((one for key, one in whole.items() if key in BAD_COUNTS), -1)
-    total = next((one for key, one in whole.items() if key in ALL_COUNTS), good + bad if min(good, bad) >= 0 else 0)
-    rate = next((_rate(one) for key, one in held.items() if key in RATES), None)
-    if not 0 < total <= EPISODES_MOST:
-        return None
-    if 0 <= good <= total:
-        return Count(good, total)
-    try:
-        return None if rate is None else count(repr(rate), total, 1 if rate <= 1 else 100)
-    except RefusedError:
-        return None
-
-
-def _whole(value: object) -> int | None:
-    return int(value) if isinstance(value, str) and value.isdigit() and len(value) < 10 else integer(value)
-
-
-def _rate(value: object) -> float | None:
-    """A rate; one that is written with a sign, `62.5%`, as a percentage."""
-    if isinstance(value, str) and value.strip().endswith("%"):
-        percent = number(value.strip()[:-1])
-        return None if percent is None else percent / 100
-    return number(value)
-
-
-def _last(key: str) -> str:
-    return key.replace("/", ".").rpartition(".")[2].lower()
 
 
 def _keys(value: Row) -> list[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from comborun.rules.facts import Fact
-from comborun.rules.results.candidates import SUCCESS_LISTS, aggregate, as_rows, episodes, rank
-from comborun.rules.results.episodes import decode_whole
+from comborun.rules.results.candidates import SUCCESS_LISTS, as_rows, episodes, rank
+from comborun.rules.results.episodes import decode, decode_whole
 from comborun.rules.results.fields import FORMAT, NO_RECORD, TEXT_MOST, TORN, UNREADABLE, Identity, RefusedError
+from comborun.rules.results.stated_counts import aggregate, counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ _GRADES = {"C": True, "I": False}
 
 def read(file: Whole) -> Iterator[Entry]:
     """The episodes of any document, else how many of them succeeded. Raises RefusedError."""
-    return found_in(as_rows(decode_whole(file.text)), file)
+    values, fault = decode(file.text)
+    several = len(values) > 1 and not fault  # lines in a file with the name of a document
+    return found_in(values if several else as_rows(decode_whole(file.text)), file)
 
 
 def found_in(value: Any, file: Whole) -> Iterator[Entry]:
@@ -36,19 +39,25 @@ def found_in(value: Any, file: Whole) -> Iterator[Entry]:
     try:
         return iter([(0, row, None, at) for row, at in episodes(value, file.identity, file.path)])
     except RefusedError:
-        counted = aggregate(value, file.path.rpartition("/")[2])
-        if not counted:
+        found = aggregate(value, file.path.rpartition("/")[2])
+        if not found:
             raise
-        return iter([(0, counted, counted.complaint, None)])
+        return iter([(0, found, found.complaint, None)])
+
+
+def rollouts(file: Whole) -> Iterator[Entry]:
+    """The statistics of Robomimic and RoboCasa: a rate and a number of episodes. Raises RefusedError."""
+    found = counted(decode_whole(file.text))
+    yield 0, found, found.complaint, None
 
 
 def summary(file: Whole) -> Iterator[Entry]:
     """What a program sums up: it may include older results, so it counts only if it is of as many episodes as planned.
     Raises RefusedError."""
-    counted = aggregate(decode_whole(file.text))
-    if not counted or counted.episodes != file.identity.planned:
+    found = aggregate(decode_whole(file.text))
+    if not found or found.episodes != file.identity.planned:
         raise RefusedError(FORMAT, SUMMARY_NOT_READ)
-    yield 0, counted, counted.complaint, None
+    yield 0, found, found.complaint, None
 
 
 def numbered(rows: list[Row]) -> Iterator[Entry]:

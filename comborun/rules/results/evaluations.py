@@ -20,9 +20,9 @@ from comborun.rules.results.fields import (
     integer,
     verdict_of,
 )
-from comborun.rules.results.logs import statistics
-from comborun.rules.results.rates import agrees, count
+from comborun.rules.results.rates import agrees
 from comborun.rules.results.readers import NOTHING, indexed
+from comborun.rules.results.stated_counts import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,11 +67,6 @@ def list_last(file: Whole) -> Iterator[Entry]:
         yield 0, NOTHING, Fact("fault_behind_step", fault=fault, steps=len(steps)), None
     if len(steps) < len(values):
         yield 0, NOTHING, Fact("entries_no_steps", entries=len(values) - len(steps)), None
-
-
-def rollouts(file: Whole) -> Iterator[Entry]:
-    """The statistics of Robomimic and RoboCasa: a rate and a number of episodes."""
-    yield 0, *statistics(_object(file))
 
 
 def evaluation(file: Whole) -> Iterator[Entry]:
@@ -135,13 +130,15 @@ def _tasks(file: Whole, tasks: object, taken: Counter[str]) -> Iterator[Entry]:
     stride = max((len(_successes(task)) for task in tasks), default=0)
     for position, task in enumerate(tasks):
         named = _named(file, task.get(GROUP) if isinstance(task, dict) else None)
+        rows = [{**named, **row} for row in _task_rows(task, file.identity.verdict_key)] if _successes(task) else []
         place = next(iter(named.values()), "") or file.identity.environment or ""
+        if rows and file.identity.rules.named:  # a task of the group may be an environment by itself
+            place = str(file.identity.environment_field.find(rows[0]))
         first, taken[place] = taken[place] * stride, taken[place] + 1
-        if not _successes(task):
+        if not rows:
             yield 0, RefusedError(NO_RECORD, "task_without_successes", entry=position), None, None
-            continue
-        for index, row in enumerate(_task_rows(task, file.identity.verdict_key), first):
-            yield 0, indexed({**named, **row}, file.identity), None, index
+        for index, row in enumerate(rows, first):
+            yield 0, indexed(row, file.identity), None, index
 
 
 def _successes(task: object) -> list[Any]:
@@ -203,12 +200,8 @@ def _compared(file: Whole, rows: list[Row], group: str, total: Mapping[str, Any]
 
 
 def _counted(file: Whole, total: Mapping[str, Any], group: str) -> Iterator[Entry]:
-    try:
-        counted = count(str(total.get("pc_success")), integer(total.get("n_episodes")) or 0, scale=100)
-    except RefusedError as refused:
-        yield 0, refused, None, None
-    else:
-        yield 0, counted.of(next(iter(_named(file, group).values()), None), {}), counted.complaint, None
+    found = counted(total)
+    yield 0, found.of(next(iter(_named(file, group).values()), None), {}), found.complaint, None
 
 
 def _object(file: Whole) -> Row:

@@ -175,7 +175,7 @@ class ResultRules:
 
     __slots__ = (
         *("base", "compare", "environment", "episode", "files", "format", "metrics", "pattern", "policy", "seed"),
-        *("source", "success", "videos", "errors", "named", "margin", "nominal"),
+        *("source", "success", "videos", "errors", "margin", "named", "nominal"),
     )
 
     def __init__(self, files: Iterable[str] = ("**/*.jsonl",), **given: Any) -> None:

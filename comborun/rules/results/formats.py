@@ -61,7 +61,7 @@ _UNPACK = {"gzip": "gzip", "bzip2": "bz2", "xz": "lzma"}
 _PACKERS = (".gz", ".bz2", ".xz", ".zst")
 UNPACKED_MOST = 64 << 20
 _KEY = re.compile(r'"(\w{1,64})"\s*:')
-_SUMMARY_FILE = re.compile(r"summary(?:_all)?\.json")
+_SUMMARY_FILE = re.compile(r"summary(?:_all)?\.json|_resume_.*\.json")
 REACH = 1 << 20
 """bytes at the beginning and at the end of a log that are searched: some programs report only at the end"""
 
@@ -174,7 +174,7 @@ _ALL = (
     Format(
         "rollout-stats",
         "a rate with Num_Episode or Num_Success",
-        "evaluations.rollouts",
+        "documents.rollouts",
         True,
         document=lambda head: "Success_Rate" in head.keys and bool(head.keys & {"Num_Episode", "Num_Success"}),
     ),
@@ -286,6 +286,8 @@ def _recognized(stream: BinaryIO, path: str, head: bytes, identity: Identity) ->
         kind = file_format(path, head, identity)
     else:
         kind = LOG_PATTERN if identity.pattern else _log(stream, identity)
+    if kind is None and suffix_of(path) not in DOCUMENTS and head.lstrip().startswith(b"{"):
+        kind = row_format(head, identity) or None  # lines of JSON, whatever the file is called
     if kind is None:
         raise RefusedError(FORMAT, "unknown_text" if is_log(path) else "unknown_format")
     return kind

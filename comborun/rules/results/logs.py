@@ -8,13 +8,14 @@ from contextlib import suppress
 
 from comborun.rules.facts import Fact
 from comborun.rules.results.caught import Caught
-from comborun.rules.results.fields import FORMAT, NO_RECORD, TEXT_MOST, TORN, RefusedError, number, verdict_of
-from comborun.rules.results.rates import Count, agrees, count, printed, total, whole
+from comborun.rules.results.fields import NO_RECORD, TEXT_MOST, TORN, RefusedError, verdict_of
+from comborun.rules.results.rates import Count, agrees, printed, total
 from comborun.rules.results.readers import NOTHING, LogLines
+from comborun.rules.results.stated_counts import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator, Mapping, Sequence
+    from typing import Any, Iterator, Sequence
 
     from comborun.rules.results.fields import Identity
     from comborun.rules.results.readers import Entry
@@ -47,11 +48,7 @@ _EPISODES = re.compile(r"resulting in (\d{1,18}) episodes")
 
 METRICS = re.compile(r"\[Rank (?P<rank>\d{1,5})/(?P<ranks>\d{1,5})\] Metrics: (?P<values>\{.*\})")
 _RANKS_SHOWN = 100
-RANK_EPISODES, RANK_RATE = "num_episodes", "success_rate"
-"""RANK_RATE is the rate unless the grid names another"""
-
 STATISTICS = re.compile(r"^[\s=]*Average Rollout Stats\b")
-STATISTICS_RATE, STATISTICS_EPISODES, STATISTICS_SUCCESSES = "Success_Rate", "Num_Episode", "Num_Success"
 
 STEP = re.compile(r"\[train\]\s+step=(\d{1,18})\b")
 _STEPS = re.compile(r"[Tt]otal steps:\s*(\d{1,18})\b")
@@ -246,6 +243,15 @@ class CountedLog(LogLines):
         """The counts of all lines together."""
         raise NotImplementedError
 
+    def counted(self, line: int, value: object) -> Iterator[Entry]:
+        """The count that a printed value states."""
+        try:
+            found = counted(value, self.identity.verdict_key)
+        except RefusedError as refused:
+            yield line, refused, None, None
+        else:
+            yield line, found, found.complaint, None
+
 
 def pairs(text: str) -> list[tuple[str, str]]:
     """The names and numbers in a line, as printed."""
@@ -290,21 +296,15 @@ class Trajectories(CountedLog):
 
     def _close(self) -> Iterator[Entry]:
         values, self._values = self._values, {}
-        rate = next((name for name in (self.identity.verdict_key, *RATES) if name in values), "")
-        if not rate or TRAJECTORIES not in values:
-            code = "evaluation_without_number" if rate else "evaluation_without_rate"
-            yield self._begun, RefusedError(NO_RECORD, code), None, None
-            return
         try:
-            counted = count(values[rate], whole(values[TRAJECTORIES]))
+            one = counted(values, next((name for name in (self.identity.verdict_key, *RATES) if name in values), ""))
         except RefusedError as refused:
             yield self._begun, refused, None, None
             return
-        before = self._last[1] if self._last else counted
-        self._differ = self._differ or (before.successes, before.episodes) != (counted.successes, counted.episodes)
+        before = self._last[1] if self._last else one
+        self._differ = self._differ or (before.successes, before.episodes) != (one.successes, one.episodes)
         self._evaluations += 1
-        others = {name: value for name, value in values.items() if name not in (rate, TRAJECTORIES)}
-        self._last = (self._begun, counted.of(None, numbers(others)))
+        self._last = (self._begun, one)
 
 
 class Ranks(CountedLog):
@@ -323,8 +323,11 @@ class Ranks(CountedLog):
         found = METRICS.search(text)
         if found:
             try:  # only the last metrics of a rank count: earlier ones are of an earlier start
-                counted = self._rank(printed(found.group("values")))
-                self._told[int(found.group("rank"))] = (self._line, int(found.group("ranks")), counted)
+                values = printed(found.group("values"))
+                if isinstance(values, dict):
+                    values = {key: one for key, one in values.items() if not isinstance(one, str)}
+                one = counted(values, self.identity.verdict_key)
+                self._told[int(found.group("rank"))] = (self._line, int(found.group("ranks")), one)
             except RefusedError as refused:
                 yield self._line, refused, None, None
             except ValueError:
@@ -340,21 +343,6 @@ class Ranks(CountedLog):
             return
         whole = total([self._told[rank][2] for rank in range(ranks)])
         yield line, whole, whole.complaint, None
-
-    def _rank(self, values: Any) -> Count:
-        given = values if isinstance(values, dict) else {}
-        found = numbers({key: one for key, one in given.items() if not isinstance(one, str)})
-        rate = self.identity.verdict_key if self.identity.verdict_key in found else RANK_RATE
-        if rate not in found or not found.get(RANK_EPISODES, 0.5).is_integer():
-            raise RefusedError(NO_RECORD, "metrics_without", fields=[RANK_EPISODES, rate])
-        others = {name: value for name, value in found.items() if name not in (rate, RANK_EPISODES)}
-        return count(repr(found[rate]), int(found[RANK_EPISODES])).of(None, others)
-
-
-def numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    """The values that are or spell finite numbers."""
-    found = ((key, number(value)) for key, value in values.items())
-    return {key: value for key, value in found if value is not None}
 
 
 class Statistics(CountedLog):
@@ -381,25 +369,7 @@ class Statistics(CountedLog):
         if self._value is None and self._at:
             yield self._at, RefusedError(TORN, "printed_statistics_cut_off"), None, None
         elif self._at:
-            yield self._at, *statistics(self._value)
-
-
-def statistics(value: object) -> tuple[Any, Fact | None, None]:
-    """The count in statistics of rollouts, as the rest of an entry after its line."""
-    found = numbers(value) if isinstance(value, dict) else {}
-    rate, episodes = found.get(STATISTICS_RATE), found.get(STATISTICS_EPISODES)
-    if rate is not None and episodes is None and rate > 0:  # older versions give only the successes
-        episodes = float(round(found.get(STATISTICS_SUCCESSES, 0.0) / rate))
-    if rate is None or not episodes:
-        reason = FORMAT if rate is None else NO_RECORD
-        return RefusedError(reason, "statistics_without", fields=[STATISTICS_RATE, STATISTICS_EPISODES]), None, None
-    try:
-        counted = count(repr(rate), whole(episodes))
-    except RefusedError as refused:
-        return refused, None, None
-    known = (STATISTICS_RATE, STATISTICS_EPISODES, STATISTICS_SUCCESSES)
-    metrics = {name: one for name, one in found.items() if name not in known}
-    return counted.of(None, metrics), counted.complaint, None
+            yield from self.counted(self._at, self._value)
 
 
 class Training(CountedLog):

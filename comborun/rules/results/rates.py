@@ -102,17 +102,6 @@ def agrees(rate: str, successes: int, episodes: int, scale: int = 1) -> bool:
     return abs(value - successes / episodes) <= _rounding(rate) / scale + SINGLE_PRECISION if episodes else False
 
 
-def whole(number: object) -> int:
-    """A number of episodes; tables print 16.0 too. Raises RefusedError."""
-    try:
-        value = float(str(number))
-    except ValueError:
-        value = 0.5
-    if not value.is_integer():
-        raise RefusedError(NO_RECORD, "no_number_of_episodes", said=str(number)[:TEXT_MOST])
-    return int(value)
-
-
 def _complaint(rate: str, distance: float, episodes: int, rounding: float) -> Fact | None:
     if distance > (rounding + SINGLE_PRECISION) * episodes:
         return Fact("rate_no_whole_number", rate=rate, episodes=episodes)

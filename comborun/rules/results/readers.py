@@ -12,7 +12,6 @@ import re
 from comborun.rules.counting import escape
 from comborun.rules.facts import Fact
 from comborun.rules.patterns import LONGEST_RECORD
-from comborun.rules.results.candidates import aggregate, are_counts, stated
 from comborun.rules.results.caught import OVERWRITTEN, Caught
 from comborun.rules.results.codings import verdict_word
 from comborun.rules.results.counts import UNCLEAR_COMMA
@@ -40,6 +39,7 @@ from comborun.rules.results.fields import (
 )
 from comborun.rules.results.proposals import is_verdict
 from comborun.rules.results.rates import Count, total
+from comborun.rules.results.stated_counts import aggregate, are_counts, stated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -394,7 +394,9 @@ class Table(RowLines):
             return
         if not self._header:
             if not line.startswith("#"):
-                self._between = max("\t;,", key=line.count)
+                self._between = max("\t;,|", key=line.count)
+                if self._between not in line:
+                    self._between = " "
                 self._header = [name.strip() for name in _split(line, self._between)]
             return
         cells = _split(line, self._between)
@@ -408,7 +410,7 @@ class Table(RowLines):
 
 def _split(line: str, between: str) -> list[str]:
     if '"' not in line:
-        return line.split(between)
+        return line.split(None if between == " " else between)
     import csv
 
     csv.field_size_limit(LINE_LIMIT)

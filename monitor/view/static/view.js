@@ -141,9 +141,10 @@ function filter() {
   let count = 0;
   for (const row of rows) {
     const fits = words.every((word) => {
-      const [key, value] = word.includes(":") ? [word.slice(0, word.indexOf(":")), word.slice(word.indexOf(":") + 1)] : ["", word];
-      const name = { env: "environment" }[key] || key;
-      return name in row.dataset ? row.dataset[name].toLowerCase().includes(value) : row.textContent.toLowerCase().includes(word);
+      const not = word.startsWith("-") && word.length > 1, [, key, values] = word.slice(not).match(/^(?:([a-z]+):)?(.*)$/);
+      const name = key && ["state", "policy", "environment"].find((one) => one.startsWith(key));
+      const text = (name ? row.dataset[name] : row.textContent).toLowerCase();
+      return values.split(",").some((value) => text.includes(name || !key ? value : `${key}:${value}`)) !== not;
     });
     row.hidden = !fits; count += fits;
   }

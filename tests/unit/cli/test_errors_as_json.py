@@ -16,6 +16,7 @@ from comborun.cli import combo, guarded
         (["check", "bad.yaml", "--json"], "grid", "polcies"),
         (["status", "--json", "nosuch"], "unknown_run", "no runs"),
         (["check", "--json"], "usage", "GRID"),
+        (["init", "--skill", "bad.yaml", "--json"], "mistake", "bad.yaml"),
     ],
 )
 def test_an_error_is_one_json_document_on_standard_output(

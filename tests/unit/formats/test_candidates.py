@@ -67,6 +67,15 @@ DOCUMENTS: dict[str, Any] = {
         "n": 10,
         "num_success": 6,
     },
+    "a map of indexes": {"results": {f"ep_{at}": one for at, one in enumerate(TEN)}},
+    "a map of words": {str(at): "success" if one else "failure" for at, one in enumerate(TEN)},
+    "a list of verdicts": TEN,
+    "pairs": [[at, one] for at, one in enumerate(TEN)],
+    "a table of pandas": {"columns": ["episode", "success"], "data": [[at, one] for at, one in enumerate(TEN)]},
+    "columns of pandas": {
+        "success": {str(at): one for at, one in enumerate(TEN)},
+        "steps": {str(at): 9 + at for at in range(10)},
+    },
     "a rate": {"result": {"episodes": 10, "metrics": {"eval/success_rate": 0.6}}},
     "a percentage": {"n_episodes": 10, "success_rate": 60.0},
 }
@@ -74,7 +83,24 @@ DOCUMENTS: dict[str, Any] = {
 
 @pytest.mark.parametrize("case", DOCUMENTS)
 def test_the_plan_tells_what_counts_of_a_document(tmp_path: Path, case: str) -> None:
-    assert told(counted(tmp_path, {"r.json": DOCUMENTS[case]}, 10)) == (6, 10, 10)
+    counts = counted(tmp_path, {"r.json": DOCUMENTS[case]}, 10)
+    for fact in filter(proposed, counts.facts):  # words are proposed only
+        counts = counted(tmp_path, {}, 10, **proposed(fact))
+    assert told(counts) == (6, 10, 10)
+
+
+RETURNS: dict[str, Any] = {
+    "a list called returns": {"returns": [0.5 * at for at in range(10)], "lengths": [9] * 10},
+    "a bare list of as many as planned": [1.5] * 10,
+    "lists by task": {"open": [1.5] * 4, "lift": [0.5] * 6},
+}
+
+
+@pytest.mark.parametrize("case", RETURNS)
+def test_lists_of_returns_come_with_the_line_that_counts_numbers(tmp_path: Path, case: str) -> None:
+    counts = counted(tmp_path, {"r.json": RETURNS[case]}, 10)
+    assert [proposed(fact) for fact in counts.facts if proposed(fact)] == [{"success": "none"}]
+    assert counted(tmp_path, {}, 10, success="none").records == 10
 
 
 def test_two_evaluations_of_one_file_are_two_policies_unless_a_plan_says_otherwise(tmp_path: Path) -> None:
@@ -115,6 +141,7 @@ def test_documents_that_count_from_one_come_with_the_line_that_says_so(tmp_path:
 REFUSED: dict[str, tuple[Any, str]] = {
     "two lists that differ": ({"a": rows(TEN), "b": rows([not one for one in TEN])}, "several_candidates"),
     "two lists of bare verdicts": ({"reach": TEN, "push": TEN}, "several_candidates"),
+    "one task of two": ({"a": rows(TEN), "b": rows(TEN[:9])}, "several_candidates"),
     "counts of other numbers": ({"a": {"success": 3, "total": 7}, "b": {"success": 3, "total": 9}}, "several_counts"),
     "one verdict for all": ({"success": True, "message": "finished"}, "no_index_field"),
     "a configuration": ({"seed": 1, "model": {"lr": 0.1}}, "unknown_document"),

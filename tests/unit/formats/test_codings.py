@@ -11,9 +11,9 @@ import pytest
 from comborun.reporter.collect import collect_folder
 from comborun.rules.results.counts import UNDECIDED, Counts
 from comborun.rules.results.fields import Identity, ResultRules
-from comborun.rules.results.result_files import Folder
+from comborun.rules.results.result_files import Folder, name_unread
 from comborun.rules.results.tally import tally
-from comborun.words.rows import proposed
+from comborun.words.rows import proposed, why_not_counted
 
 
 def host(folder: Path, rules: ResultRules, count: int) -> Counts:
@@ -39,6 +39,11 @@ CODINGS: dict[str, tuple[list[Any], Any]] = {
     "numpy": (["np.True_", "np.False_"], {"any_of": ["np.True_"]}),
     "a spreadsheet's": (["WAHR", "FALSCH", 1], {"any_of": ["WAHR", "1"]}),
     "truths and words": ([True, "no", "yes", True], {"any_of": ["yes", "true"]}),
+    "percentages with a sign": (["100%", "0%", "100%"], {"any_of": ["100%"]}),
+    "numbers as text": (["1.0", "0.0", "1.0"], {"at_least": 1}),
+    "two letters": (["ok", "ko", "OK"], {"any_of": ["ok", "OK"]}),
+    "signs": (["✓", "✗", "✓"], {"any_of": ["✓"]}),
+    "kinds of an end": (["SUCCESS", "COLLISION", "timeout"], {"any_of": ["SUCCESS"]}),
     "thousandths": ([1000, 0, 0, 1000], {"at_least": 1000}),
 }
 
@@ -90,3 +95,34 @@ def test_another_attempt_of_the_session_is_of_the_same_coding() -> None:
     whole = joined([((0, 4), first), ((0, 4), second)], (0, 4))
     assert (whole.records, whole.verdicts) == (4, 0)
     assert whole.facts[0].code == UNDECIDED
+
+
+@pytest.mark.parametrize("values", [["s", "f", "s"], [50, 50, 50], ["60%", "20%", "60%"]])
+def test_values_that_show_no_success_come_with_a_line_to_fill_in(tmp_path: Path, values: list[Any]) -> None:
+    counts = host(tmp_path, written(tmp_path, values), len(values))
+    assert not counts.verdicts
+    assert not counts.proposes
+    assert "any_of: [VALUE]" in why_not_counted(counts.facts)
+
+
+@pytest.mark.parametrize(
+    ("head", "values", "success"),
+    [
+        ("success", ("100%", "0%"), {"field": "success", "any_of": ["100%"]}),
+        ("outcome", ("success", "collision"), {"field": "outcome", "any_of": ["success"]}),
+        ("success_pct", ("100%", "0%"), {"field": "success_pct", "any_of": ["100%"]}),
+    ],
+)
+def test_a_table_that_no_pattern_takes_comes_with_one_line_for_all_of_it(
+    tmp_path: Path, head: str, values: tuple[str, str], success: Any
+) -> None:
+    (tmp_path / "r.csv").write_text(f"trial,{head}\n" + "".join(f"{at},{values[at % 2]}\n" for at in range(6)))
+    identity = Identity("p", "e", ResultRules(), 6)
+    folder = Folder(str(tmp_path), ["**/*.jsonl"], identity, "")
+    counts = tally(folder.read(), identity, (0, 6), over=True)
+    name_unread(counts, folder, (0, 6))
+    (keys,) = filter(None, map(proposed, counts.facts))
+    assert keys == {"files": "**/*.csv", "episode": "trial", "success": success}
+    files = keys.pop("files")
+    counts = host(tmp_path, ResultRules(files=(files,), **keys), 6)
+    assert (counts.successes, counts.verdicts) == (3, 6)

@@ -199,8 +199,8 @@ def test_the_last_of_several_evaluations_counts_and_that_is_told() -> None:
         ("success_once=50.0 │num_trajectories=16", "50.0 is not a rate between 0 and 1"),
         ("success_once=0.5 │num_trajectories=2.5", "2.5 is not a number of episodes"),
         ("success_once=0.5 │num_trajectories=inf", "inf is not a number of episodes"),
-        ("num_trajectories=16", "an evaluation without a success rate"),
-        ("success_once=0.5", "an evaluation without a number of episodes"),
+        ("num_trajectories=16", "no rate of a number of episodes, where it has num_trajectories"),
+        ("success_once=0.5", "no rate of a number of episodes, where it has success_once"),
     ],
 )
 def test_a_rate_over_nothing_is_no_rate(told: str, reason: str) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import random
 import time
 from dataclasses import replace
@@ -25,14 +26,19 @@ from comborun.rules.results.formats import FORMATS, LOG_PATTERN, NAMED, look
 from comborun.rules.results.rows import Rows
 from comborun.words import say
 
-MANY = 2_000
-"""inputs over all formats"""
+MANY, SEED = int(os.environ.get("COMBORUN_FUZZ", "2000")), int(os.environ.get("COMBORUN_FUZZ_SEED", "11"))
+"""inputs over all formats; 100,000 take half an hour"""
 SOME = {path.relative_to(SAMPLES).as_posix(): path.read_bytes() for path in SAMPLES.rglob("*") if path.is_file()}
 SOME |= {
     "r.jsonl": b'{"episode": 1, "success": true, "r": NaN}\n{"episode": "ep_2", "success": 0, "x": 1e400}\n',
     "r.json": b'{"pick": {"success": [true, false], "return": [1.5, null]}, "place": {"success": [0]}}',
     "deep/r.json": b'{"a": [{"runs": [{"episode": 0, "metrics": {"success": 1}}]}], "note": "x"}',
     "deep.json": json.dumps([{"success": 1, "x": json.loads("[" * 98 + "]" * 98)}, {"success": 0}]).encode(),
+    "flat/r.json": b'{"a": {"0": true, "1": false}, "b": [[0, "ok"], [1, "ko"]], "returns": [1.5, 2]}',
+    "split/r.json": b'{"columns": ["episode", "success"], "data": [[0, true], [1, false]], "index": [0, 1]}',
+    "counts/r.json": b'{"n": 10, "success_rate": "60%", "tasks": [{"success": 3, "fail": 2}, {"sr": 0.6, "n": "5"}]}',
+    "counts/r.jsonl": b'{"task": "a", "success": 3, "total": 5}\n{"task": "b", "success": 4, "total": 5}\n',
+    "counts/r.csv": b"task;num_success;num_trials;x\nopen;3;5;8,2\nlift;4;5;1,5\n",
     "pattern/x.log": b"Episode 1: success, return 2.5\nEpisode 2: fail, return nan\n",
 }
 BAD = (
@@ -50,7 +56,11 @@ BAD = (
         b"x" * 3000,
     ),
 )
-PATTERN = ResultRules(source="log", pattern=r"Episode (?P<episode>\d+).*?(?P<verdict>success|fail)")
+PATTERNS = (
+    r"Episode (?P<episode>\d+).*?(?P<verdict>success|fail)",
+    r"(?P<verdict>success|fail).*?(?P<score>[\d.,]+)",
+    r"(?P<successes>\d+)\D+(?P<episodes>\d+)",
+)
 
 
 def mangled(draw: random.Random, data: bytes) -> bytes:
@@ -118,13 +128,16 @@ def check(data: bytes, context: Context, stream: BinaryIO) -> None:
 
 
 def test_no_file_raises_whatever_stands_in_it_and_host_and_report_count_alike(tmp_path: Path) -> None:
-    draw, names = random.Random(11), sorted(SOME)
+    draw, names = random.Random(SEED), sorted(SOME)
     with (tmp_path / "x").open("w+b", buffering=0) as stream:
         for _ in range(MANY):
             name = draw.choice(names)
             format_ = draw.choice(("", "", draw.choice(OWN)))
-            rules = PATTERN if name.startswith("pattern") else ResultRules(format=format_)
-            check(mangled(draw, SOME[name]), replace(OURS, path=name, rules=rules), stream)
+            rules = ResultRules(format=format_)
+            if name.startswith("pattern"):
+                rules = ResultRules(source="log", pattern=draw.choice(PATTERNS))
+            planned = draw.choice((0, 1, 2, 5, 10))
+            check(mangled(draw, SOME[name]), replace(OURS, path=name, rules=rules, planned=planned), stream)
 
 
 OWN = [name for name in FORMATS if name != NAMED]

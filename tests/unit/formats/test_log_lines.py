@@ -88,3 +88,32 @@ def test_a_task_and_a_trial_of_a_line_are_one_episode() -> None:
     pattern = r"T(?P<task>\d) E(?P<trial>\d) (?P<verdict>\w+)"
     rows = host(pattern, "T0 E1 ok T1 E1 fail T0 E1 fail\nT0 E0 ok\n", episode=["task", "trial"])
     assert sorted(rows.numbered.values()) == [False, False, True]
+
+
+def test_results_that_are_painted_over_count_if_with_them_there_are_as_many_as_planned() -> None:
+    text = b"done: ok\rdone: fail\rdone: ok\r"
+    for planned, taken in ((3, 3), (4, 1), (1, 1)):
+        rules = ResultRules(source="log", pattern=r"done: (?P<verdict>\w+)")
+        rows = Rows(reader(LOG_PATTERN, Identity("p", "e", rules, planned)))
+        rows.feed(text)
+        rows.reader.over = True
+        rows = rows.last()
+        assert rows.taken == taken
+        assert [fact.code for fact in rows.remarks] == ([OVERWRITTEN] if planned == 4 else [])
+
+
+@pytest.mark.parametrize("pattern", [INDEXED, r"Episode \d: (?P<verdict>\w+)"])
+def test_a_caught_error_that_is_painted_over_makes_its_episode_errored(pattern: str) -> None:
+    rows = host(pattern, "bar 10%\rRuntimeError: simulator died\rEpisode 0: failure\nEpisode 1: failure\n")
+    assert {**rows.episodes, **rows.numbered} == {0: None, 1: False}
+
+
+def test_decimal_commas_are_numbers_and_thousands_are_told_of() -> None:
+    pattern = r"Episode (?P<episode>\d+): (?P<verdict>\w+) (?P<distance>[\d.,]+) (?P<return>[\d.,]+)"
+    text = "Episode 0: success 8,2 1,234\nEpisode 1: fail 0,125 1.5\n"
+    rows = host(pattern, text)
+    assert [fact.fields for fact in rows.remarks] == [{"field": "return", "value": "1,234"}]
+    context = Context("log", "p", "e", rules=ResultRules(source="log", pattern=pattern))
+    reading = read_for_report(io.BytesIO(text.encode()), context)
+    assert [record.metric("distance") for record in reading.records] == [8.2, 0.125]
+    assert [record.metric("return") for record in reading.records] == [None, 1.5]

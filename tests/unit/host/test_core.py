@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
 
 from comborun.host.system import files, process
+from comborun.model.attempt import End
 from comborun.rules import records
 
 
@@ -17,14 +19,20 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["end"]
 
 
-def test_fields_are_read_as_text_whatever_their_type():
-    text = '{"code": 0, "at": 1.5, "note": null, "log": true, "results": ["a", 2], "more": {"x": 1}}'
-    assert records.parse(text) == {"code": "0", "at": "1.5", "note": "", "log": "1", "results": ["a", "2"], "more": ""}
-    assert (records.texts(records.parse(text), "results"), records.texts(records.parse(text), "code")) == (
-        ("a", "2"),
-        (),
-    )
+def test_fields_are_read_as_text_or_as_lists_of_text_whatever_their_type():
+    """A list where a text is expected, and the other way round, is as if it were not there."""
+    text = '{"code": 0, "at": 1.5, "note": null, "log": true, "cause": ["a"], "tokens": ["a", 2], "only": "a"}'
+    read = {"code": "0", "at": "1.5", "note": "", "log": "1", "cause": "", "tokens": ["a", "2"], "only": []}
+    assert records.parse(text) == read
+    assert records.parse('{"more": {"x": 1}}') == {"more": ""}
+    assert (records.texts(read, "tokens"), records.texts(read, "code")) == (("a", "2"), ())
     assert (records.integer({"code": ["1"]}, "code"), records.seconds({}, "at")) == (None, None)
+
+
+@pytest.mark.parametrize("fields", ["cause", "class", "outcome", "code", "completeness", "ended", "records", "marks"])
+def test_an_edited_end_with_lists_for_texts_is_read(fields):
+    end = End.parse(json.dumps({"cause": "signal", "code": 1, "ended": 2.5, fields: [["x"], {}]}))
+    assert isinstance(end.outcome.value, str)
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"", b"[1]", b'{"torn": "', b"x" * (2 << 20)])

@@ -13,7 +13,7 @@ import pytest
 from watched import Watched
 
 from comborun.host.record import clients
-from comborun.host.record.clients import request, taken_by_another
+from comborun.host.record.clients import listens_elsewhere, request, taken_by_another
 from comborun.host.supervise.health import Health
 from comborun.host.system import files, process
 from comborun.host.verb_errors import Refusal
@@ -53,6 +53,21 @@ def free_port():
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return one.getsockname()[1]
+
+
+def test_a_program_that_listens_on_another_address_is_named():
+    with socket.socket(socket.AF_INET6) as one, socket.socket() as two:
+        try:
+            one.bind(("::1", 0))
+        except OSError:
+            pytest.skip("there is no IPv6 here")
+        port = one.getsockname()[1]
+        assert listens_elsewhere(port) == ""
+        one.listen()
+        assert listens_elsewhere(port) == f"[::1]:{port}"
+        two.bind(("127.0.0.1", port))
+        two.listen()
+        assert listens_elsewhere(port) == ""
 
 
 class Serving(Watched):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
 from comborun.host.admission.leases import Leases
+from comborun.host.dispatch.messages import Fifo
 from comborun.host.doctor.machine import Box, folders
 from comborun.host.supervise.environment import take_port
 from comborun.host.system import files
@@ -54,3 +56,24 @@ def test_doctor_tells_of_a_folder_of_another_user_and_makes_none(taken: Path) ->
     assert [one.level for one in found] == [Level.NOTE, Level.NOTE]
     assert found[0].fact.text("path") == str(taken / "leases")
     assert not (taken / "comborun").exists()
+
+
+def test_a_root_on_a_file_system_without_fifos_has_them_on_this_machine(tmp_path, monkeypatch):
+    make, local, root = os.mkfifo, tmp_path / "local", tmp_path / "sshfs"
+    root.mkdir()
+    monkeypatch.setenv("COMBORUN_FIFOS", str(local))
+
+    def refuse(path, *rest):
+        if str(path).startswith(str(root)):
+            raise PermissionError(errno.EPERM, "Operation not permitted", path)
+        make(path, *rest)
+
+    monkeypatch.setattr(os, "mkfifo", refuse)
+    fifo = Fifo(str(root / "fifo"))
+    for _ in range(2):  # the second dispatcher finds what the first one left
+        fifo.listen()
+        assert fifo.whole()
+        assert files.tell(str(root / "fifo"), "free lift_act 1")
+        assert [one.name for one in fifo.read()] == ["lift_act"]
+        fifo = Fifo(str(root / "fifo"))
+    assert len(list(local.iterdir())) == 1

@@ -6,17 +6,21 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from monitor_stage import NOW, HandClock, Seen, StagedHost, a_busy_run, a_plan, a_session, a_view, an_answer
+from monitor_stage import NOW, HandClock, Seen, StagedHost, a_busy_run, a_host, a_plan, a_session, a_view, an_answer
 from rich.cells import cell_len
 
 from comborun.monitor.fullscreen.app import FullScreen
-from comborun.monitor.fullscreen.desk import Desk, picture
-from comborun.monitor.fullscreen.keys import KEYS
+from comborun.monitor.fullscreen.desk import Desk
+from comborun.monitor.fullscreen.keys import KEYS, document_lines
+from comborun.monitor.fullscreen.ordering import Ordering
 from comborun.monitor.fullscreen.orders import Orders
+from comborun.monitor.fullscreen.picture import picture
 from comborun.monitor.fullscreen.rows import Choice, chosen, parsed
+from comborun.monitor.fullscreen.table import layout
 from comborun.monitor.interval import exact_interval
 from comborun.monitor.observe import RunView
 from comborun.monitor.status import Link
@@ -25,6 +29,7 @@ from comborun.monitor.watcher import Watcher
 from comborun.remote.transport import Completed
 from comborun.reporter.statistics.proportion import clopper_pearson
 from comborun.rules.endings.evidence import Evidence
+from comborun.rules.events import Event
 from comborun.rules.facts import Fact, data_of
 
 SIZES = [(160, 50), (80, 24), (40, 15), (20, 5), (7, 3), (1, 1)]
@@ -72,9 +77,7 @@ def watched(view: RunView, *answers: bytes) -> Watcher:
 
 def desk_of(view: RunView, answer: bytes, width: int = 160, height: int = 50) -> Desk:
     watcher = watched(view, answer)
-    desk = Desk(watcher.look, Link(last_seen=0.4), width=width, height=height)
-    desk.renew(watcher.look)
-    return desk
+    return Desk(watcher.look, Link(last_seen=0.4), width=width, height=height)
 
 
 def text(desk: Desk) -> str:
@@ -115,7 +118,7 @@ def test_a_row_of_many_alike_is_folded_and_opens_and_an_order_to_it_means_all() 
     assert desk.row.folded
     assert len(desk.meant) == 58
     before = len(desk.rows)
-    desk.choose(replace(desk.choice, unfolded=frozenset({desk.row.name})))
+    desk.choose(unfolded=frozenset({desk.row.name}))
     assert len(desk.rows) == before + 57
     assert desk.meant == (desk.rows[0].name,)
 
@@ -144,6 +147,22 @@ def test_the_interval_is_that_of_the_report() -> None:
         for k in {0, 1, n // 2, n}:
             assert exact_interval(k, n) == pytest.approx(clopper_pearson(k, n), abs=1e-6)
     assert exact_interval(0, 0) is None
+
+
+def test_the_host_page_says_who_holds_how_much_of_a_gpu_and_reads_foreign_events() -> None:
+    others = [["ann", "train.py", 20000], [1], ["x", "y", float("inf")]]
+    use = {"used": 61000, "total": 81000, "sessions": {"grass_act": 41000}, "others": others}
+    events = [
+        Event(NOW - 60 + place, "gpu_use", gpus={"0": {**use, "used": used}}) for place, used in enumerate((1, 6e4))
+    ]
+    events += [Event(NOW, "gpu_use", gpus=foreign) for foreign in ("x", {"0": 3}, {"0": {"total": "?", "code": 1}})]
+    plan = a_plan([a_session("act", "grass")])
+    running = Seen("grass_act", gpus="0", counts=(3, 2))
+    desk = desk_of(a_view(plan), an_answer(running, host=a_host((61000, 81000, 97)), dispatcher=4242))
+    desk.page, desk.events = "host", events
+    shown = text(desk)
+    for words in ("59.6/79.1 GiB", "97 % busy", "grass_act  40.0 GiB", "ann  train.py  19.5 GiB"):
+        assert words in shown
 
 
 HOSTILE = [
@@ -196,8 +215,10 @@ def test_a_hold_is_in_the_first_line_with_its_key(width: int) -> None:
 
 
 def test_every_key_of_the_table_has_its_action() -> None:
+    owners = {"desk": Desk, "order": Ordering, "app": FullScreen}
     for key in KEYS:
-        assert callable(getattr(FullScreen, f"act_{key.action.partition(':')[0]}"))
+        owner, _, name = key.action.partition(":")[0].partition(".")
+        assert callable(getattr(owners[owner], name))
     names = [name for key in KEYS for name in key.names]
     assert len(names) == len(set(names))
 
@@ -315,7 +336,7 @@ def test_pages_and_panes_follow_their_keys_and_escape_leads_back() -> None:
         assert (app.desk.page, app.desk.row.name) == ("sessions", name)
         await pilot.press("e")
         assert app.desk.full
-        assert "attempt 1" in shown(app)
+        assert "[explain]" in shown(app)
         await pilot.press("tab")
         assert app.desk.pane == "episodes"
         await pilot.press("escape", "4")
@@ -379,10 +400,18 @@ def test_only_lines_that_have_changed_are_drawn_again() -> None:
         await pilot.pause()
         drawn: list[Any] = []
         app.canvas.refresh = lambda *regions, **_: drawn.extend(regions)  # type: ignore[method-assign,assignment]
-        app._tick()
+        app.tick()
         assert not drawn
         app.watcher._clock.passed += 1  # type: ignore[attr-defined]
-        app._tick()
+        app.tick()
         assert 0 < len(drawn) < 10
 
     on_screen(act)
+
+
+def test_the_documents_name_every_key_and_every_column() -> None:
+    text_of = (Path(__file__).parents[3] / "docs/watching.md").read_text("utf-8")
+    for line in document_lines():
+        assert line in text_of
+    for column in layout(desk_of(*a_busy_run()).rows, 300).columns:
+        assert column.title in text_of

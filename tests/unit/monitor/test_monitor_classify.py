@@ -59,6 +59,16 @@ def test_life_and_outcome_follow_from_the_files_and_from_what_lives(
     assert (session.idle is not None) == (session.alive and life is not Life.STARTING)
 
 
+def test_counts_of_states_add_up_and_no_more_run_than_there_are_slots() -> None:
+    """The slot of a session is free before its end is on record."""
+    plan = a_plan([a_session("act", f"scene{at}") for at in range(8)], parallel=2)
+    names = [one.name for one in plan.sessions]
+    seen = [*(Seen(name, closing=True) for name in names[:4]), *(Seen(name) for name in names[4:6])]
+    status = status_of(a_view(plan), an_answer(*seen, slots=2))
+    assert status.counts() == {"ending": 4, "running": 2, "queued": 2}
+    assert len(status.busy) == status.slots
+
+
 def test_what_runs_shows_its_progress_and_its_times() -> None:
     session = only(Seen("grass_act", counts=(62, 55), log=b"episode 61\n", changed=NOW - 14))
     assert (session.done, session.planned, session.successes) == (62, 100, 55)

@@ -22,11 +22,12 @@ from monitor_stage import (
     look_at,
 )
 
+from comborun.answers import to_json
 from comborun.model.judging import EvidenceRules, RetryRule, WatchRules
 from comborun.model.plan import Plan
 from comborun.model.resources import ModelServer
 from comborun.monitor.classify import classify
-from comborun.monitor.explain import Explanation, explain, explain_server, server_names, to_document
+from comborun.monitor.explain import Explanation, explain, explain_server, server_names
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact, facts_of
@@ -246,13 +247,13 @@ def test_what_was_amended_away_says_so_and_the_last_command_waits_for_all_the_ot
 def test_programs_get_the_same_and_the_log_without_what_acts_on_a_terminal() -> None:
     log = b"\x1b[31mloading\x1b[0m\r\n\n" + b"".join(b"line %d\n" % number for number in range(12))
     grass = told("grass_act", GRASS).with_log(log)
-    data = json.loads(json.dumps(to_document(grass)))
+    data = json.loads(to_json(grass.answer))
     assert data["last_lines"] == [f"line {number}" for number in range(2, 12)]
     assert data["commands"][0]["command"].startswith("combo logs -f grass_act")
     assert data["reasons"] == list(map(say, grass.reasons))
     assert facts_of(data["facts"]) == grass.reasons
     assert set(data) == {
-        *("run", "session", "policy", "environment", "state", "outcome", "attempt"),
+        *("untrusted", "run", "session", "policy", "environment", "state", "outcome", "attempt"),
         *("reasons", "facts", "last_lines", "commands"),
     }
 

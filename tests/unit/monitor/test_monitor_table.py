@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,6 +26,7 @@ from monitor_stage import (
     picture,
     status_of,
 )
+from rich.console import Console
 from rich.text import Text
 from structure import CHECKOUT
 
@@ -32,9 +34,10 @@ from comborun.model.judging import RetryRule
 from comborun.model.plan import Limits
 from comborun.monitor import columns
 from comborun.monitor.columns import COLUMNS, Column, Setting, bar, grid_lines
+from comborun.monitor.screen import show_once
 from comborun.monitor.snapshot import HostUse, Space
 from comborun.monitor.status import Link, Outage, RunStatus, SessionStatus
-from comborun.monitor.table import host_lines
+from comborun.monitor.table import Rows, host_lines
 from comborun.monitor.wording import MARKS
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact
@@ -122,15 +125,14 @@ def test_the_picture_is_the_golden_one(scene: str) -> None:
 
 
 @settings(max_examples=30)
-@given(st.integers(7, 60), st.integers(40, 200))
-def test_no_picture_is_larger_than_the_terminal_and_every_session_is_in_it(height: int, width: int) -> None:
-    for status in (many(60), busy()):
-        lines = picture(status, width, height).splitlines()
-        assert len(lines) <= height
+@given(st.integers(40, 200))
+def test_no_table_is_wider_than_the_terminal_and_every_session_is_in_it(width: int) -> None:
+    for status in (many(160), busy()):
+        lines = picture(status, width).splitlines()
         assert max(map(len, lines)) <= width
         shown = sum("/100" in line for line in lines)
         left_out = [int(line.split()[1]) for line in lines if line.startswith("and ")]
-        assert shown == 0 or shown + sum(left_out) == len(status.sessions)
+        assert shown + sum(left_out) == len(status.sessions)
 
 
 def test_no_rate_is_shown_only_counts() -> None:
@@ -221,15 +223,41 @@ H100 = Card(0, used=42188, total=81559, utilization=97)
 BOX = HostUse(41.3, 64, Space(252 * GIB, 133 * GIB), Space(3577 * GIB, 812 * GIB), (H100,))
 
 
-def lines(host: HostUse, width: int, height: int | None = None) -> list[str]:
-    return [line.plain for line in host_lines(host, width, height)]
+def lines(host: HostUse, width: int) -> list[str]:
+    return [line.plain for line in host_lines(host, width)]
 
 
-def test_a_narrow_terminal_has_one_line_of_what_matters_most_and_a_low_one_keeps_its_lines_for_the_sessions() -> None:
+def test_a_narrow_terminal_has_one_line_of_what_matters_most() -> None:
     assert lines(BOX, 60) == ["gpu 0 41.2/79.6 GiB, 97 % busy   load 41.3 on 64 cpus"]
     assert lines(BOX, 40) == ["gpu 0 41.2/79.6 GiB, 97 % busy"]
     assert lines(BOX, 20) == []
-    assert [len(lines(BOX, 80, height)) for height in (11, 19, 20)] == [0, 1, 2]
+    assert len(lines(BOX, 80)) == 2
+
+
+def test_a_table_in_a_file_has_all_rows_and_cuts_nothing() -> None:
+    name = "a line that is much longer than any terminal is wide " * 5
+    plan = a_plan([a_session("act", f"scene {number:03}") for number in range(130)])
+    failed = Seen(plan.sessions[0].name).ended("launch_failed", "none", note=name.strip())
+    file = io.StringIO()
+    show_once(Console(file=file), status_of(a_view(plan), an_answer(failed)))
+    lines = file.getvalue().splitlines()
+    assert any(name.strip() in line for line in lines)
+    assert sum("scene_" in line for line in lines) == 130
+    assert not any(line.endswith(" ") for line in lines[4:])
+
+
+@pytest.mark.parametrize(
+    ("rows", "names"),
+    [
+        (Rows(failed=True), ["boulder_pi0_5__flow_", "boulder_act"]),
+        (Rows(sort="quiet"), ["friction_act", "stairs_pi0_5__flow_", "grass_act"]),
+        (Rows(sort="success"), ["boulder_pi0_5__flow_", "grass_pi0_5__flow_"]),
+    ],
+)
+def test_rows_are_chosen_and_sorted(rows: Rows, names: list[str]) -> None:
+    found = [one.name for one in rows.of(busy())]
+    assert found[: len(names)] == names
+    assert rows.failed == (len(found) == len(names))
 
 
 def test_every_column_has_its_line_in_the_documents() -> None:

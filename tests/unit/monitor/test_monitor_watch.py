@@ -141,6 +141,19 @@ def test_a_view_in_another_thread_waits_for_the_next_look_and_may_want_it_at_onc
     assert len(host.asked) == 3
 
 
+def test_a_connection_that_is_gone_is_noticed_before_the_next_look_is_due() -> None:
+    class Cut(StagedHost):
+        @property
+        def lost(self) -> bool:
+            return clock.passed >= 10
+
+    clock, shown = HandClock(), []
+    watcher = Watcher(Source(Cut([GOES_ON, CUT, HAS_ENDED]), VIEW), clock, Settings(60, chance=lambda: 1.0))
+    watcher.subscribe(lambda: shown.append((clock.passed, watcher.link().reachable)))
+    watcher.run()
+    assert shown[1] == (10, False)
+
+
 def test_a_look_that_waits_for_its_answer_says_so_before_it_fails() -> None:
     class Slow(StagedHost):
         def run(self, *words: Any, **how: Any) -> Completed:

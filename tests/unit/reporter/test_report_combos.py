@@ -197,3 +197,14 @@ def test_two_runs_of_many_combos_are_told_apart_in_one_pass(tmp_path: Path, monk
     one = "".join(rows(GOOD).replace("libero", f"task{number}") for number in range(20))
     collected(tmp_path, {"a/rows.jsonl": one, "b/rows.jsonl": one.replace("true", "false")})
     assert len(passes) == 2
+
+
+@pytest.mark.parametrize("verdicts", [((True, False), (False, False)), ((True, False), (True, False))])
+def test_what_processes_of_one_run_wrote_is_one_policy(tmp_path, verdicts):
+    for rank, own in enumerate(verdicts):
+        (tmp_path / f"eval_rank{rank}").mkdir()
+        rows = ({"policy": "p", "environment": "e", "episode": at, "success": one} for at, one in enumerate(own))
+        (tmp_path / f"eval_rank{rank}" / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = collect_folder(tmp_path).records
+    assert {record.combo for record in found} == {("p", "e")}
+    assert sorted(record.episode for record in found) == [0, 1, 2, 3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -12,6 +13,7 @@ import pytest
 from comborun.rules.endings.signatures import Ended, find
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "endings.txt"
+PUBLIC = SAMPLES.with_name("public_endings.txt")
 STACK = '  File "eval.py", line 7, in main\n    run()\n    ^^^^^'
 
 
@@ -37,6 +39,18 @@ def test_the_last_exception_or_fatal_line_names_the_class(expected, log):
     failure, line = of(log, served=expected.startswith("KeyError"))
     assert (line if expected.startswith("KeyError") else failure or "no class") == expected
     assert not (failure and expected.startswith("KeyError"))
+
+
+def public_cases() -> list[tuple[str, str, str]]:
+    """Ends of logs as public threads show them, shortened; each after its class and what it is of."""
+    found = [one.rstrip("\n").split("\n", 1) for one in PUBLIC.read_text().split("=== ")[1:]]
+    heads = [re.fullmatch("(no class|[a-z_]+) (.*)", head) for head, _ in found]
+    return [(head[1], head[2], log) for head, (_, log) in zip(heads, found, strict=True) if head]
+
+
+@pytest.mark.parametrize(("expected", "what", "log"), public_cases(), ids=[what for _, what, _ in public_cases()])
+def test_what_people_show_of_their_simulators_has_its_class_and_no_other(expected, what, log):
+    assert (of(log)[0] or "no class") == expected, what
 
 
 def test_an_exception_group_counts_as_one():

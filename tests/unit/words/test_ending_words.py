@@ -57,6 +57,7 @@ FACTS = (
     fact(Evidence.HELD_MEMORY, mib=150, limit_mib=100),
     fact(Evidence.HUNG_AFTER_WORK, limit_s=120),
     fact(Evidence.NOT_READY, limit_s=600, check="http 200 /health"),
+    fact(Evidence.NOT_READY, limit_s=600, check="http 200 /health", at="[::1]:8000"),
     fact(Evidence.WARM_UP_UNANSWERED, limit_s=5),
     fact(Evidence.NO_ANSWER, path="/health", misses=6, every_s=10),
     fact(Evidence.NO_ANSWER, misses=6, every_s=0.1),

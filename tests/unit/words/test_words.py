@@ -219,6 +219,10 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     "peak_memory": [{"bytes": 3 << 30}],
     "starts_left": [{**SPENT, "left": 2, "held": True}, {**SPENT, "left": 1, "renewed": True}],
     "no_start_left": [{**SPENT, "retries": 0}, {**SPENT, "retries": 1}, {**SPENT, "made": 3, "retries": 2}],
+    "ordered_by": [
+        {"order": "stop", "user": "ann", "origin": "10.0.0.7", "at": 1785321000.0},
+        {"order": "pause", "user": "ann"},
+    ],
     "mend_failure": [{"failure": "gpu_memory"}, {"failure": "a_class_of_a_later_version"}],
     "after_ended": [{"seconds": 600, "how": [{"code": "command_ended", **CRASHED}]}],
     "server_state": [

@@ -1,0 +1,204 @@
+"""k of n: how many episodes succeeded, and not which, wherever a program states it. Pure."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from comborun.rules.results.fields import (
+    FORMAT,
+    MISSING,
+    NO_RECORD,
+    TEXT_MOST,
+    RefusedError,
+    integer,
+    number,
+    verdict_of,
+)
+from comborun.rules.results.rates import EPISODES_MOST, SHOWN, Count, count, total
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable, Iterator, Mapping, Sequence, Tuple
+
+    from comborun.rules.results.fields import Identity
+
+    Path = Tuple[str, ...]
+
+METRICS = ("metrics", "info", "final_info")
+"""objects in an episode whose fields count as the episode's own"""
+GOOD_COUNTS = frozenset(
+    {
+        *("success", "successes", "num_success", "num_successes", "n_success", "n_successes", "success_count"),
+        *("successful", "num_successful", "passed", "solved", "total_successes", "succeeded", "success_nums"),
+        *("success_num", "success_cnt", "n_succ", "succ", "suc", "num_succ", "total_success", "num_solved", "wins"),
+        *("successful_episodes", "successful_trials", "success_episodes", "n_successful", "num_passed", "correct"),
+    }
+)
+BAD_COUNTS = frozenset(
+    {
+        *("fail", "fails", "failed", "failure", "failures", "num_fail", "num_failed", "num_failures", "n_failures"),
+        *("fail_nums", "fail_num", "failure_count", "unsuccessful", "n_fail", "total_failures"),
+    }
+)
+ALL_COUNTS = frozenset(
+    {
+        *("total", "n", "count", "num_episodes", "n_episodes", "episodes", "total_episodes", "num_trials"),
+        *("n_trials", "trials", "num_total", "total_count", "num_rollouts", "n_rollouts", "rollouts"),
+        *("total_num_tasks", "attempts", "total_trials", "total_rollouts", "num_tests", "test_num", "eval_num"),
+        *(
+            "num_evals",
+            "n_eval",
+            "num_attempts",
+            "n_total",
+            "total_num",
+            "num",
+            "of",
+            "num_episode",
+            "num_trajectories",
+        ),
+    }
+)
+RATES = frozenset(
+    {
+        *("success_rate", "sr", "success_ratio", "mean_success", "avg_success", "success_mean", "successrate"),
+        *("avg_success_rate", "mean_success_rate", "average_success", "average_success_rate", "success_pct"),
+        *("success_percent", "succ_rate", "pc_success", "success_once", "success_at_end"),
+    }
+)
+"""names of numbers of successes, of failures, of episodes, and of rates"""
+PERCENTAGES = ("pc_success", "success_pct", "success_percent")
+"""rates that always are percentages"""
+DEPTH = 8
+
+
+def opened(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with the fields of its metrics added to its own."""
+    inner = [entry for name, entry in row.items() if name in METRICS and isinstance(entry, dict)]
+    return {**{name: entry for one in inner for name, entry in one.items()}, **row}
+
+
+def stated(row: Mapping[str, Any], wanted: str = "") -> Count | None:
+    """k of n, or a rate of n, that an object states; `wanted` is the name of its rate. None if it states none. Its
+    other numbers are metrics.
+    """
+    held = {key: one for key, one in opened(row).items() if _rate(one) is not None}
+    last = {key: _last(key) for key in held}
+    whole = {key: at for key, one in held.items() if (at := _whole(one)) is not None}
+    rates = [key for key in held if key == wanted] or [key for key in held if last[key] in RATES]
+    good, bad, every = (
+        next((key for key in whole if last[key] in names), "") for names in (GOOD_COUNTS, BAD_COUNTS, ALL_COUNTS)
+    )
+    episodes = whole[every] if every else whole[good] + whole[bad] if good and bad else 0
+    rate = _rate(held[rates[0]]) if rates else None
+    if not episodes and good and rate and 0 < rate <= 1:  # Robomimic's older versions
+        episodes = round(whole[good] / rate)
+    if not 0 < episodes <= EPISODES_MOST:
+        return None
+    if good and 0 <= whole[good] <= episodes:
+        found = Count(whole[good], episodes)
+    elif rate is not None:
+        percent = last[rates[0]] in PERCENTAGES or rate > 1 or "%" in str(held[rates[0]])
+        try:
+            found = count(str(held[rates[0]]).strip().rstrip("% "), episodes, 100 if percent else 1)
+        except RefusedError:
+            return None
+    else:
+        return None
+    others = {key: number(one) for key, one in held.items() if key not in (good, bad, every, *rates[:1])}
+    return found.of(None, {key: one for key, one in others.items() if one is not None})
+
+
+def counted(row: object, wanted: str = "") -> Count:
+    """The count that an object of a known format states; `wanted` is the name of its rate. Raises RefusedError."""
+    held = opened(row) if isinstance(row, dict) else {}
+    named = [next((key for key in held if _last(key) in names), "") for names in (RATES, ALL_COUNTS, GOOD_COUNTS)]
+    rate, every, good = wanted if wanted in held else named[0], *named[1:]
+    if not rate or not (every or good):
+        raise RefusedError(NO_RECORD, "no_count", has=[str(key)[:TEXT_MOST] for key in list(held)[:SHOWN]])
+    share = _rate(held[rate])
+    said = held.get(every, 0)
+    if not every and share:  # Robomimic's older versions
+        said = round((number(held[good]) or 0) / share)
+    episodes = _whole(said)
+    if episodes is None:
+        raise RefusedError(NO_RECORD, "no_number_of_episodes", said=str(said)[:TEXT_MOST])
+    found = count(str(held[rate]), episodes, 100 if _last(rate) in PERCENTAGES else 1)
+    others = {key: number(one) for key, one in held.items() if key not in (rate, every, good)}
+    return found.of(None, {key: one for key, one in others.items() if one is not None})
+
+
+def _whole(value: object) -> int | None:
+    amount = number(value)
+    return int(amount) if amount is not None and amount.is_integer() else integer(value)
+
+
+def _rate(value: object) -> float | None:
+    """A rate; one that is written with a sign, `62.5%`, as a percentage."""
+    return number(value.strip().rstrip("% ") if isinstance(value, str) else value)
+
+
+def _last(key: str) -> str:
+    return key.replace("/", ".").rpartition(".")[2].lower()
+
+
+def aggregate(value: Any, path: str = "") -> Count | None:
+    """How many episodes of a document succeeded, by its outermost count or by its innermost ones together; `path` is
+    the file's. None if it says nothing of this. Raises RefusedError if they contradict each other, or are only rates.
+    """
+    found = list(_counts(value, (), 0))
+    if not found:
+        if rates := list(islice(_only_rates(value, (), 0), SHOWN)):
+            raise RefusedError(FORMAT, "rates_of_no_number", found=rates)
+        return None
+    for place, one in found:
+        one.parts = (f"{'.'.join(place)[:TEXT_MOST] or path or 'the whole'}: {one.successes} of {one.episodes}",)
+    around = {place[:depth] for place, _ in found for depth in range(len(place))}
+    inner = [one for place, one in found if place not in around]
+    whole, (first_place, first) = _without_sum(inner), found[0]
+    if first_place in around and all(place[: len(first_place)] == first_place for place, _ in found):
+        if first.episodes == whole.episodes and first.successes != whole.successes:
+            parts = [part for _, one in found for part in one.parts]
+            raise RefusedError(FORMAT, "counts_contradict", found=parts[:SHOWN])
+        first.parts = (*first.parts, *whole.parts)
+        whole = first
+    whole.sure = False
+    return whole
+
+
+def are_counts(rows: Sequence[Any], identity: Identity) -> bool:
+    """Whether these rows are no episodes, and each says how many of several succeeded."""
+    if identity.success.tests or identity.success.word or not rows:
+        return False
+    objects = all(isinstance(row, dict) and identity.episode.find(row) is MISSING and stated(row) for row in rows)
+    return objects and any(verdict_of(row, identity.success)[0] is None for row in rows)
+
+
+def _without_sum(counts: list[Count]) -> Count:
+    """All of them together, or the last one if it is the sum of the others."""
+    good, episodes = (sum(getattr(one, name) for one in counts[:-1]) for name in ("successes", "episodes"))
+    summed = len(counts) > 1 and (counts[-1].successes, counts[-1].episodes) == (good, episodes)
+    return counts[-1] if summed else total(counts)
+
+
+def _counts(value: Any, path: Path, depth: int) -> Iterator[tuple[Path, Count]]:
+    if depth > DEPTH or not isinstance(value, (dict, list)):
+        return
+    if isinstance(value, dict):
+        one = stated(value)
+        if one:
+            yield path, one
+    for key, entry in entries(value):
+        if not (key in METRICS and isinstance(value, dict) and stated(value)):
+            yield from _counts(entry, (*path, key), depth + 1)
+
+
+def entries(value: Any) -> Iterable[tuple[str, Any]]:
+    return value.items() if isinstance(value, dict) else ((f"[{at}]", one) for at, one in enumerate(value))
+
+
+def _only_rates(value: Any, path: Path, depth: int) -> Iterator[str]:
+    for key, entry in entries(value) if isinstance(value, (dict, list)) and depth <= DEPTH else ():
+        if _last(key) in RATES and _rate(entry) is not None:
+            yield f"{'.'.join((*path, key))[:TEXT_MOST]}: {entry}"
+        else:
+            yield from _only_rates(entry, (*path, key), depth + 1)

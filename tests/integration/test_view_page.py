@@ -1,0 +1,205 @@
+"""The page of `combo view` in a real browser: a run from its start to its end, and a copy of it from disk."""
+
+from __future__ import annotations
+
+import getpass
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from box import until
+from desk import Desk
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
+sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+pytestmark = [
+    pytest.mark.skipif(not CHROMIUM, reason="Chromium is not here"),
+    pytest.mark.timeout(400),
+]
+
+EVALUATOR = """
+import json, os, shutil, sys, time
+policy, place, count, out, gate, clip = sys.argv[1:]
+for episode in range(int(count)):
+    while episode == 3 and not os.path.exists(gate):
+        time.sleep(0.05)
+    if policy == "poor" and place == "field":
+        raise RuntimeError("<img src=x onerror=\\"document.title='owned'\\"> of " + os.environ["HOME"])
+    shutil.copy(clip, f"{out}/episode_{episode}.mp4")
+    with open(f"{out}/rows.jsonl", "a") as file:
+        row = {"policy": policy, "environment": place, "episode": episode, "seed": 7 + episode,
+               "success": (policy == "good") == (episode > 0), "video": f"episode_{episode}.mp4"}
+        print(json.dumps(row), file=file, flush=True)
+    print(f"{place}: {episode}\\rsaid episode {episode} <script>document.title='owned'</script>", flush=True)
+"""
+SHOWN = "document.querySelectorAll('#sessions tbody tr:not([hidden])').length"
+SCREENS = ("", "cell/field_poor", "rollouts", "host", "report")
+
+
+def a_clip(path: Path) -> None:
+    """A second of video."""
+    av = pytest.importorskip("av", reason="PyAV is not installed")
+    with av.open(str(path), "w") as file:
+        stream = file.add_stream("libx264", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for _ in range(10):
+            file.mux(stream.encode(av.VideoFrame(64, 48, "yuv420p")))
+        file.mux(stream.encode(None))
+
+
+@pytest.fixture
+def tab() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.set_default_timeout(60_000)
+        yield page
+        browser.close()
+
+
+@pytest.fixture
+def gate(desk: Desk) -> Path:
+    """A run whose last episodes begin when this file is there."""
+    gate, clip, program = (desk.home / name for name in ("gate", "clip.mp4", "evaluate.py"))
+    a_clip(clip)
+    program.write_text(EVALUATOR)
+    python, *files = (shlex.quote(str(path)) for path in (sys.executable, program, gate, clip))
+    words = "{policy} {environment} {episodes} {output_dir}"
+    desk.launched(4, command=f"{python} {files[0]} {words} {files[1]} {files[2]}", results="{videos: '**/*.mp4'}")
+    return gate
+
+
+def holds(tab: Any, expression: str) -> None:
+    """Wait until an expression holds. `wait_for_function` of Playwright needs eval, which the page forbids."""
+    until(lambda: tab.evaluate(expression), expression, 60)
+
+
+def serving(desk: Desk, *options: str) -> tuple[subprocess.Popen[str], str]:
+    """The server of the page, and the address that it says."""
+    process = subprocess.Popen(
+        desk.command("view", "--no-browser", *options),
+        env=desk.environment, cwd=desk.home, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    assert process.stdout
+    line = process.stdout.readline()
+    found = re.search(r"http://127\.0\.0\.1:\d+/[0-9a-f]+/#[\w-]+", line)
+    assert found, line + process.stdout.read()
+    return process, found[0]
+
+
+def ended(process: subprocess.Popen[str]) -> str:
+    process.send_signal(signal.SIGINT)
+    return process.communicate(timeout=30)[0]
+
+
+def test_a_run_is_followed_from_its_start_to_its_end_on_every_screen(desk: Desk, gate: Path, tab: Any) -> None:
+    process, address = serving(desk)
+    base, key = address.split("#")
+    tab.goto(base)
+    assert "needs its key" in tab.inner_text("main")
+    assert desk.runs[-1].name not in tab.content()
+    tab.goto("about:blank")
+    tab.goto(address)
+    tab.wait_for_selector("#sessions tr")
+    assert key not in tab.url
+    tab.wait_for_selector(".big:has-text('56 %')")
+    tab.wait_for_selector(".alerts :text('RuntimeError')")
+
+    # A filter has an address, and so has a cell; the back button leads back
+    tab.click("a.chip.failed")
+    holds(tab, f"{SHOWN} === 1")
+    assert tab.url.endswith("?q=state%3Afailed")
+    tab.click("#sessions tbody tr:visible a")
+    tab.wait_for_selector("#lines:has-text('RuntimeError')")
+    tab.go_back()
+    holds(tab, f"{SHOWN} === 1")
+    tab.reload()
+    holds(tab, f"{SHOWN} === 1")
+
+    # A log follows; of a bar the last state stays
+    tab.goto(f"{base}cell/maze_good")
+    tab.wait_for_selector("#lines:has-text('said episode 2')")
+    assert "maze: 2" not in tab.inner_text("#lines")
+
+    # Videos of one seed play on one playhead
+    tab.goto(f"{base}rollouts?at=maze_poor:1")
+    holds(tab, "document.querySelectorAll('video').length === 2")
+    holds(tab, "[...document.querySelectorAll('video')].every((one) => one.readyState > 1)")
+    tab.click("#play")
+    holds(tab, "[...document.querySelectorAll('video')].every((one) => one.ended)")
+
+    for screen in SCREENS:
+        tab.goto(base + screen)
+        tab.wait_for_selector(".figures" if screen == "report" else ".vitals")
+        tab.wait_for_timeout(300)
+        found = axe.Axe().run(tab).response["violations"]
+        assert not found, [(one["id"], one["nodes"][0]["html"]) for one in found]
+    tab.goto(base)
+    gate.touch()
+    tab.wait_for_selector("#ago:has-text('the run has ended')")
+    tab.wait_for_selector(".big:has-text('75 %')")
+    assert "owned" not in tab.title()
+    said = ended(process)
+    assert key not in said, "the address is printed once, and nothing logs it"
+
+
+def test_a_page_outlives_its_server_and_orders_are_asked_for(desk: Desk, gate: Path, tab: Any) -> None:
+    process, address = serving(desk, "--act")
+    tab.goto(address)
+    tab.wait_for_selector("#sessions tr")
+    ended(process)
+    tab.wait_for_selector("#notice:has-text('does not answer')")
+    process, again = serving(desk, "--act")
+    assert again == address
+    holds(tab, "document.querySelector('#notice').textContent === ''")
+    tab.goto(address.split("#")[0] + "cell/maze_good")
+    tab.click("button[data-act=stop]")
+    tab.click("#yes")
+    tab.wait_for_selector("#question:has-text('Done')")
+    until(lambda: desk.states["maze_good"] in {"partial", "cancelled"}, "the session has ended")
+    gate.touch()
+    ended(process)
+
+
+def test_a_copy_opens_from_disk_and_holds_nothing_private(desk: Desk, gate: Path, tab: Any, tmp_path: Path) -> None:
+    gate.touch()
+    until(lambda: "running" not in desk.states.values(), "all have ended")
+    process, address = serving(desk)
+    desk.environment["SSH_CONNECTION"] = "203.0.113.9 5 203.0.113.10 22"
+    done = subprocess.run(
+        desk.command("view", "--bundle", tmp_path / "copy"),
+        env=desk.environment, cwd=desk.home, capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    assert "12 copied" in done.stdout
+    ended(process)
+    texts = "".join(path.read_text() for path in (tmp_path / "copy").glob("*.html"))
+    private = (
+        address.split("#")[1],
+        str(desk.home),
+        getpass.getuser(),
+        socket.gethostname(),
+        "--run",
+        "203.0.113",
+        "argv",
+    )
+    assert [word for word in private if re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", texts)] == []
+    failures: list[str] = []
+    tab.on("console", lambda message: failures.append(message.text) if message.type == "error" else None)
+    tab.goto((tmp_path / "copy" / "index.html").as_uri() + "?q=state:failed")
+    holds(tab, f"{SHOWN} === 1")
+    tab.click("#sessions tbody tr:visible a")
+    tab.wait_for_selector("h2:has-text('poor')")
+    tab.goto((tmp_path / "copy" / "rollouts.html").as_uri() + "?show=failed&at=maze_poor:1")
+    holds(tab, "[...document.querySelectorAll('video')].filter((one) => one.checkVisibility()).length === 2")
+    tab.click("#play")
+    holds(tab, "[...document.querySelectorAll('video')].some((one) => one.currentTime > 0)")
+    assert not failures

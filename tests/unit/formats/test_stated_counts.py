@@ -1,0 +1,105 @@
+"""k of n, wherever a program states it: the plan decides over all files of an attempt, on the host as in the report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report_runs import RUN, RunDirectory
+
+from comborun.generate.bundle import judging as judging_data
+from comborun.host.record import judging
+from comborun.host.record.judging import Rules
+from comborun.reporter.collect import collect_run
+from comborun.reporter.summary import summarize
+from comborun.rules import records
+from comborun.rules.names import AttemptLayout
+from comborun.rules.results.counts import Counts
+from comborun.rules.results.fields import ResultRules
+from comborun.words.rows import why_not_counted
+
+FILES = ("**/*.json", "**/*.jsonl", "**/*.csv")
+TASKS = [{"task": "open", "success": 3, "total": 5}, {"task": "lift", "success": 4, "total": 5}]
+
+
+def both(folder: Path, written: dict[str, Any], log: str = "", **rules: Any) -> tuple[Counts, tuple[int, int]]:
+    """What a host counts of ten planned episodes, and successes and completed ones of the report."""
+    run = RunDirectory(folder)
+    session = run.session("mason", "stairs", count=10, results=ResultRules(**{"files": FILES, **rules}))
+    run.attempt(session)
+    run.write()
+    at = AttemptLayout(str(run.path / RUN.attempt(session.name, 1).directory))
+    Path(at.output).mkdir(parents=True, exist_ok=True)
+    for name, value in written.items():
+        Path(at.output, name).parent.mkdir(parents=True, exist_ok=True)
+        Path(at.output, name).write_text(value if isinstance(value, str) else json.dumps(value))
+    if log:
+        Path(at.log).write_text(log)
+    Path(at.claim).write_text(records.render(Rules(judging_data(session), 0, 10).fields()))
+    (combo,) = summarize(collect_run(run.path)).summary.combos
+    assert combo.counts
+    return judging.judge(at, 0).counts, (combo.counts.successes, combo.counts.completed)
+
+
+def lines(rows: list[Any]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+STATED: dict[str, dict[str, Any]] = {
+    "a file for each task": {
+        "a.json": {"num_success": 3, "num_trials": 5},
+        "b.json": {"num_success": 4, "num_trials": 5},
+    },
+    "a folder for each task": {"a/r.json": {"success_rate": 0.6, "n": 5}, "b/r.json": {"success_rate": 80.0, "n": 5}},
+    "a list of tasks": {"r.json": TASKS},
+    "a line for each task": {"r.jsonl": lines(TASKS)},
+    "a row for each task": {"r.csv": "task,num_success,num_trials\nopen,3,5\nlift,4,5\n"},
+    "tasks and their sum": {"r.json": [*TASKS, {"task": "all", "success": 7, "total": 10}]},
+    "successes and failures": {"r.json": {"successes": 7, "failures": 3}},
+    "a percentage with its sign": {"r.json": {"success_rate": "70%", "num_episodes": "10"}},
+    "a summary alone": {"summary.json": {"num_success": 7, "num_trials": 10}},
+    "equal counts of two processes": {f"rank{at}.json": {"success": 3 + at, "total": 5} for at in (0, 1)},
+}
+
+
+@pytest.mark.parametrize("case", STATED)
+def test_counts_that_together_are_as_many_as_planned_count(tmp_path: Path, case: str) -> None:
+    counts, told = both(tmp_path, STATED[case])
+    assert (counts.successes, counts.records, told) == (7, 10, (7, 10))
+
+
+NOT_DECIDED: dict[str, dict[str, Any]] = {
+    "one task of two": {"r.json": {"open": {"success": 3, "total": 10}, "lift": {"success": 3, "total": 9}}},
+    "parts that contradict the whole": {"r.json": {"n": 10, "num_success": 6, "tasks": TASKS}},
+    "more than planned": {"a.json": {"success": 3, "total": 9}, "b.json": {"success": 3, "total": 9}},
+    "two that differ": {"a.json": {"success": 3, "total": 10}, "b.json": {"success": 4, "total": 10}},
+    "rates alone": {"r.json": {"open": {"success_rate": 0.6}, "lift": {"success_rate": 0.8}}},
+}
+
+
+@pytest.mark.parametrize("case", NOT_DECIDED)
+def test_counts_that_the_plan_does_not_decide_count_nothing_and_are_named(tmp_path: Path, case: str) -> None:
+    counts, told = both(tmp_path, NOT_DECIDED[case])
+    assert (counts.records, told) == (0, (0, 0))
+    assert ".json" in why_not_counted(counts.facts)
+
+
+def test_episodes_count_before_what_sums_them_up(tmp_path: Path) -> None:
+    rows = [{"episode": at, "success": at < 5} for at in range(10)]
+    counts, told = both(tmp_path, {"r.jsonl": lines(rows), "eval.json": {"success": 9, "total": 10}})
+    assert (counts.successes, counts.records, told) == (5, 10, (5, 10))
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "".join(f"Success rate: {min(at, 7)}/{at} => x\n" for at in range(1, 11)),
+        "Task open: success 3/5\nTask lift: success 4/5\n",
+    ],
+)
+def test_a_pattern_with_groups_of_counts_reads_the_last_one_or_all_together(tmp_path: Path, log: str) -> None:
+    pattern = r"[sS]uccess(?: rate:)? (?P<successes>\d+)/(?P<episodes>\d+)"
+    counts, told = both(tmp_path, {}, log, source="log", pattern=pattern, files=())
+    assert (counts.successes, counts.records, told) == (7, 10, (7, 10))
