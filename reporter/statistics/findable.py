@@ -11,9 +11,9 @@ from comborun.reporter.statistics.barnard import MANY_PAIRS, POWER, barnard, win
 from comborun.reporter.statistics.difference import PairCounts
 from comborun.reporter.statistics.proportion import quantile
 
-PRECISE = 1e-4
+PRECISE = 2e-3
 SMALL = 30
-SPREADS = 8
+SPREADS = 5
 """standard deviations of the number of pairs that differ; beyond is nothing"""
 
 
@@ -32,7 +32,8 @@ def _paired(n: int, differing: int, alpha: float) -> float | None:
         z, power = quantile(1 - alpha / 2), quantile(POWER)
         return _smallest(lambda gap: _normal_power(n, max(share, gap), gap, z) >= NormalDist().cdf(power))
     needed = wins_needed(n, alpha)
-    return _smallest(lambda gap: _power(n, max(share, gap), gap, needed) >= POWER)
+    guess = (quantile(1 - alpha / 2) + quantile(POWER)) * sqrt(share / n)
+    return _smallest(lambda gap: _power(n, max(share, gap), gap, needed) >= POWER, guess)
 
 
 def _normal_power(n: int, share: float, gap: float, z: float) -> float:
@@ -81,11 +82,16 @@ def _unpaired(k: int, n: int, other: int, m: int, alpha: float) -> float | None:
     return _smallest(found)
 
 
-def _smallest(found: Callable[[float], bool]) -> float | None:
-    low, high = 0.0, 1.0
-    if not found(high):
+def _smallest(found: Callable[[float], bool], guess: float = 0.5) -> float | None:
+    """The smallest one that is found; the search begins around `guess`."""
+    if not found(1.0):
         return None
-    while high - low > PRECISE * max(high, 0.01):
+    low, high = 0.0, 1.0
+    for factor in (0.85, 1.2):
+        gap = min(1.0, guess * factor)
+        if low < gap < high:
+            low, high = (low, gap) if found(gap) else (gap, high)
+    while high - low > PRECISE * high:
         gap = (low + high) / 2
         low, high = (low, gap) if found(gap) else (gap, high)
     return high
