@@ -36,6 +36,11 @@ from comborun.model.plan import Plan
 from comborun.planner.laying import lay_out
 from comborun.remote.host import host_facts
 from comborun.remote.library import library_files
+from comborun.remote.ssh.config import Options
+from comborun.remote.ssh.keeping import all_kept
+from comborun.remote.ssh.kept import KeptTransport
+from comborun.remote.ssh.openssh import OpensshTransport
+from comborun.remote.ssh.transport import SshTransport
 
 SIZES = (8, 64, 500)
 STEPS = {0: 12, 50: 8, 200: 3}
@@ -81,6 +86,34 @@ def statuses(the_bed: Bed, folder: Path) -> list[Row]:
         combo(the_bed, folder, "disconnect")
         comborun.stop(directory)
     return rows
+
+
+def kept_connects(the_bed: Bed, folder: Path) -> list[Row]:
+    """A connection and one script on it, as at the start of a command: alone, and over a kept connection."""
+    os.environ["XDG_RUNTIME_DIR"] = str(folder)
+    rows = []
+    for kind, kept in (("ssh", KeptTransport), ("openssh", OpensshTransport)):
+        alone = SshTransport if kind == "ssh" else OpensshTransport
+        for way, transport, keep_s in (("alone", alone, 0.0), ("kept", kept, 600.0)):
+            options = replace(the_bed.options, keep_s=keep_s)
+            row = Row(f"connecting, {kind}, {way}", 0)
+            greet = partial(_greet, transport, options)
+            greet()
+            for delay in DELAYS:
+                the_bed.delay(delay)
+                greet()
+                costs = [the_bed.measure(greet) for _ in range(7)]
+                row.costs[delay] = min(costs, key=lambda cost: cost.seconds)  # others use this machine, too
+            the_bed.delay(0)
+            rows.append(row)
+    for one in all_kept():
+        one.end()
+    return rows
+
+
+def _greet(transport: type[SshTransport | KeptTransport | OpensshTransport], options: Options) -> None:
+    with transport(ALIAS, options) as opened:
+        opened.run("true")
 
 
 def combo(the_bed: Bed, folder: Path, *words: str, keep_s: int = 600) -> None:
@@ -316,7 +349,8 @@ def main() -> None:
         if only_status:
             print("round trips of the bare link: " + ", ".join(f"{value:.1f} ms" for value in bare.values()))
             the_bed.delay(0)
-            table(HEAD, [tuple(row.cells()) for row in statuses(the_bed, folder)])
+            for rows in (kept_connects, statuses):
+                table(HEAD, [tuple(row.cells()) for row in rows(the_bed, folder)])
             return
         most, _ = deploy(Comborun(the_bed, "ssh", folder), 800)
         deployed = [*connects(the_bed, folder), *deploys(the_bed, folder), most]

@@ -17,7 +17,7 @@ from comborun.monitor.status import Expected
 from comborun.monitor.watch import Clock, Source, last_seen
 from comborun.monitor.wording import MARKS, listed
 from comborun.remote.runs import STAMPED, GpuUser, Listing, Run, keep_listings, last_listings, number, remembered
-from comborun.remote.transport import LOCAL
+from comborun.remote.transport import LOCAL, LocalTransport
 from comborun.rules.facts import Fact
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from comborun.answers import runs
     from comborun.monitor.status import RunStatus
-    from comborun.remote.transport import Completed, Transport
+    from comborun.remote.transport import Transport
 
     Look = Callable[[Transport], tuple[tuple[Run, ...], tuple[GpuUser, ...]]]
 
@@ -182,9 +182,8 @@ class Fleet:
             self._answers.put((host, None))
 
     def _ask(self, host: str) -> Listing:
-        transport = self._transports[host]
-        if self._again_s is not None and host == LOCAL:
-            transport = _Unforked(transport)
+        lasting = self._again_s is not None and host == LOCAL
+        transport = LocalTransport(forks=False) if lasting else self._transports[host]  # there are other threads
         try:
             there, users = self._look(transport)
             return Listing(host, looked_at(transport, there, self._sources), self._clock.now(), users=users)
@@ -207,20 +206,6 @@ class Fleet:
     def _keep(self) -> None:
         self._kept_at = self._clock.elapsed()
         keep_listings(one.listing for one in self._hosts.values() if one.answered)
-
-
-class _Unforked:
-    """This machine, looked at by a program that it starts: a fork of this process could hang beside threads."""
-
-    host = LOCAL
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
-    def run(
-        self, script: str, *args: str, stdin: bytes = b"", timeout: float = 60.0, limit: int = 64 << 20
-    ) -> Completed:
-        return self._transport.run(script, *args, stdin=stdin, timeout=timeout, limit=limit)
 
 
 def looked_at(

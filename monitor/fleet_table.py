@@ -168,10 +168,8 @@ class Layout:
             text = Text(cell)
             text.align("right" if column.right else "left", max(width, text.cell_len))
             line.append_text(text).append(" " * PADDING)
-        if self._width:
-            cut(line, self._width)
         line.rstrip()
-        return line
+        return cut(line, self._width) if self._width else line
 
 
 def table(rows: Sequence[FleetRow], width: int | None, now: float, most: int | None = None) -> list[Text]:

@@ -1,4 +1,4 @@
-"""The table: (RunStatus, width, height) -> a rich renderable, pure.
+"""The table: (RunStatus, width) -> a rich renderable, pure.
 
 Colour never carries information alone: every state has its own word or symbol, every bar has numbers.
 """
@@ -26,10 +26,9 @@ from comborun.words.times import brief, clock, duration
 
 GAP = "   "
 _SCARCE = "yellow"
-_WIDE, _HIGH, _LOW = 80, 20, 12
-"""columns and lines of a terminal. From _WIDE and _HIGH on there are two lines about the host, below _LOW none"""
+_WIDE = 80
+"""columns from which on there are two lines about the host"""
 MOST_ROWS = 100
-_FEWEST_ROWS = 3
 _MOST_UNCOUNTED = 2
 _MOST_PROBLEMS = 5
 _MOST_SERVERS = 8
@@ -66,7 +65,7 @@ def render_whole(status: RunStatus, rows: Rows = USUAL) -> RenderableType:
     """The table for a file or a pipe: all rows, and no text is cut."""
     ordered = rows.of(status)
     chosen = columns(status, whole_width(status))
-    lines = [*_title(status, min(sum(one.width + PADDING for one in chosen), _PAGE), None)]
+    lines = [*_title(status, min(sum(one.width + PADDING for one in chosen), _PAGE))]
     for line in (*_table(chosen, ordered, ""), *_footer(status, _ENDLESS, problems=())):
         line.rstrip()
         line.overflow = "ignore"
@@ -74,24 +73,17 @@ def render_whole(status: RunStatus, rows: Rows = USUAL) -> RenderableType:
     return Group(*lines)
 
 
-def render(status: RunStatus, width: int, height: int | None = None, rows_of: Rows = USUAL) -> RenderableType:
-    """The whole table: title, progress, a row per combo, problems; at most `height` lines."""
+def render(status: RunStatus, width: int, rows_of: Rows = USUAL) -> RenderableType:
+    """The whole table: title, progress, a row per combo, problems."""
     ordered = rows_of.of(status)
     chosen = columns(status, width)
-    above = _title(status, width, height)
     has_logs = any(one.title == LAST_LINE.title for one in chosen)
-    below = _footer(status, width, problems=() if has_logs else ordered)
     faded = "" if status.link.reachable else "dim"
-    rows = len(ordered) if rows_of.every else _room(width, height, len(ordered), [*above, *below])
-    if rows < min(_FEWEST_ROWS, len(ordered)):
-        above, below = ([part for part in parts if part.plain] for parts in (above, _footer(status, width, ())))
-        rows = _room(width, height, len(ordered), [*above, *below])
-    if ordered and not rows:
-        return Group(*above, *below)
-    lines = [*above, *_table(chosen, ordered[:rows], faded)]
+    rows = len(ordered) if rows_of.every else MOST_ROWS
+    lines = [*_title(status, width), *_table(chosen, ordered[:rows], faded)]
     if left := ordered[rows:]:
         lines.append(cut(Text(f"and {len(left)} more: {listed(Counter(one.word for one in left))}", "dim"), width))
-    return Group(*lines, *below)
+    return Group(*lines, *_footer(status, width, problems=() if has_logs else ordered))
 
 
 def _urgency(session: SessionStatus) -> tuple[bool, int]:
@@ -131,15 +123,7 @@ def _row(chosen: Sequence[Column], cells: Sequence[Text], style: str) -> Text:
     return line
 
 
-def _room(width: int, height: int | None, rows: int, others: Sequence[Text]) -> int:
-    """The number of rows. One line is for the header, and one for a note about rows that are left out."""
-    if height is None:
-        return min(rows, MOST_ROWS)
-    free = height - sum(max(1, -(-part.cell_len // width)) for part in others) - 1
-    return min(rows, MOST_ROWS) if rows <= min(free, MOST_ROWS) else max(0, min(free - 1, MOST_ROWS))
-
-
-def _title(status: RunStatus, width: int, height: int | None) -> list[Text]:
+def _title(status: RunStatus, width: int) -> list[Text]:
     counts = sorted(status.counts().items(), key=lambda item: MARKS[item[0]].place)
     facts = [Text(f"{MARKS[word].symbol} {count} {outcome_words(word)}", MARKS[word].style) for word, count in counts]
     facts += [Text(f"smoke test: {listed(status.smoke())}", "dim")] if status.smoke() else []
@@ -156,7 +140,7 @@ def _title(status: RunStatus, width: int, height: int | None) -> list[Text]:
         silent = status.scheduler and not status.scheduler.answered
         lines.append(cut(Text(f"! {say(status.slurm)}", "yellow") if silent else Text(say(status.slurm)), width))
     if not status.finished:
-        lines += host_lines(status.use, width, height)
+        lines += host_lines(status.use, width)
     if not status.link.reachable:
         for line in lines:
             line.stylize("dim")
@@ -246,11 +230,9 @@ def packed(facts: Sequence[Text], width: int) -> list[Text]:
     return lines
 
 
-def host_lines(use: HostUse, width: int, height: int | None) -> list[Text]:
+def host_lines(use: HostUse, width: int) -> list[Text]:
     """One or two lines. If space is short, GPUs become a sum; then the last facts go, but scarce resources stay."""
-    if height is not None and height < _LOW:
-        return []
-    most = 2 if width >= _WIDE and (height is None or height >= _HIGH) else 1
+    most = 2 if width >= _WIDE else 1
     facts = host_facts(use)
     if len(packed(facts, width)) > most:
         facts = sorted(host_facts(use, summed=True), key=lambda fact: fact.style != _SCARCE)

@@ -57,6 +57,9 @@ _SAMPLE_S = 20.0
 
 def measure_alone(setup: TrialSetup, episodes: int) -> list[tuple[Session, MeasuredCombo]]:
     """Measure combos alone; those with short sessions a second time, with more episodes."""
+    if any(one.together for one in setup.plan.sessions):
+        hint = "say `resources` and `limits: {parallel: N}` in the grid"
+        raise UserError("`together`: a process is not measured by its combos", hint)
     sessions = kinds(setup.plan.sessions)
     whole = {(one.policy, one.environment) for one in setup.plan.sessions}
     setup.progress.say(f"alone, one after another: {several(len(sessions), 'combo')} of {len(whole)}")

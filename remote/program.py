@@ -212,7 +212,7 @@ def _with_note_of_python(transport: Transport, done: Completed) -> Completed:
 
 # Orders to a run
 
-Verb = Literal["pause", "drain", "resume", "slots", "retry"]
+Verb = Literal["pause", "drain", "resume", "slots", "set", "retry"]
 _OLD_STOP = 'cd -- "$1" && shift && exec bash lib/stop.sh . "$@"'
 _SAID = f"""
 cd -- "$1" || exit 73

@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 LOCAL = "local"
 """the name of this machine as a host"""
+RUNS_SESSIONS = sys.platform == "linux"
+"""whether sessions can run on this machine"""
 _COMMAND = 'read -r -d ""; eval "unset -v REPLY; $REPLY"'
 """the script comes first on standard input: it may be too long for an argument, and a file would have to be removed"""
 _OPTIONS = frozenset(("SHELLOPTS", "BASHOPTS"))

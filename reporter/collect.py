@@ -29,7 +29,7 @@ from comborun.reporter.records.combos import settle, stem_of
 from comborun.reporter.records.names import names_in_rows, not_in_grid, of_any_session, other_columns
 from comborun.reporter.records.reading import Context, Defect, Reading
 from comborun.reporter.records.rows import settle_rows
-from comborun.rules import counting, globs, names
+from comborun.rules import counting, events, globs, names
 from comborun.rules.facts import Fact
 from comborun.rules.names import RUN, RunLayout
 from comborun.rules.records import parse
@@ -70,10 +70,17 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
         done=MappingProxyType(parse(_text(directory / RUN.done))),
         provenance=_mapping(manifest.get("provenance")),
         environments=tuple(map(parse, _text(directory / RUN.environments).splitlines())),
+        retuned=tuple(filter(_retunes, events.parse(_text(directory / RUN.events)))),
         stop_early=_stop_rule(directory, manifest),
         canary=_canary(directory),
         unpaired=MappingProxyType({**by_session, **declared, **collected.unpaired}),  # what a file says comes first
     )
+
+
+def _retunes(event: events.Event) -> bool:
+    """Whether it changed what the run may use."""
+    ordered = event.kind == events.Kind.ORDERED and event.fields.get("order") == "set"
+    return ordered or (event.kind == events.Kind.QUARANTINE and "reason" in event.fields)
 
 
 def _results(directory: Path, histories: Sequence[SessionHistory], unread: Mapping[PurePosixPath, str]) -> Collected:

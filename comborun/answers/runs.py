@@ -303,9 +303,13 @@ class ComparedCombo:
     p: float | None
     p_holm: float | None
     decided: bool
-    paired: int
+    paired: bool
     pairing: str | None
     test: str
+    only_completed: bool = False
+    """decided among completed episodes, and not if the others count against it"""
+    unknown: tuple[int, int] = (0, 0)
+    """episodes without a verdict of the second run and of the first"""
 
 
 @dataclass(frozen=True)
@@ -330,6 +334,12 @@ class Rechecked:
 
 
 @dataclass(frozen=True)
+class DataNote:
+    where: Untrusted
+    what: Untrusted
+
+
+@dataclass(frozen=True)
 class Comparison:
     report: str
     schema: int
@@ -338,6 +348,10 @@ class Comparison:
     comparisons: tuple[ComparedCombo, ...]
     sentences: UntrustedLines
     notes: UntrustedLines
+    answer: Untrusted = ""
+    """in one sentence"""
+    findings: tuple[DataNote, ...] = ()
+    """of the data of both runs"""
 
 
 @dataclass(frozen=True)

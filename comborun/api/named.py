@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.api.listener import QUIET, Listener
-from comborun.errors import HostError
+from comborun.errors import HostError, UserError
 from comborun.remote.runs import (
     GpuUser,
     Run,
@@ -23,7 +23,7 @@ from comborun.remote.runs import (
     look_at_host,
     remembered,
 )
-from comborun.remote.transport import LOCAL, LocalTransport
+from comborun.remote.transport import LOCAL, RUNS_SESSIONS, LocalTransport
 from comborun.rules.names import DEFAULT_ROOT, RUN
 from comborun.text import clean, harmless, shortened
 from comborun.words.times import brief
@@ -141,6 +141,8 @@ class HostChoice:
     def connect(self, otherwise: str | None = None) -> Transport:
         """The transport to the host, or to `otherwise` if none was named. The listener may close it."""
         host = self.host or otherwise or LOCAL
+        if host == LOCAL and not RUNS_SESSIONS:
+            raise UserError("sessions need Linux: give --host", "an ssh alias or user@host:port; this machine has none")
         opened = LocalTransport(forks=self.listener.forks) if host == LOCAL else self._open(host)
         self.listener.opened(opened)
         return opened
@@ -198,6 +200,8 @@ class HostChoice:
     def everywhere(self) -> dict[str, Transport]:
         """The named host; else this machine and every host of a launch from here, the latest first."""
         everywhere = dict.fromkeys([LOCAL, *(launch.host for launch in reversed(remembered()))])
+        if not RUNS_SESSIONS and len(everywhere) > 1:
+            del everywhere[LOCAL]
         return {host: self.connect(host) for host in ([self.host] if self.host else everywhere)}
 
     def look(self, transport: Transport) -> tuple[tuple[Run, ...], tuple[GpuUser, ...]]:

@@ -92,8 +92,13 @@ class Run:
 
     def wait(self, interval: float | None = None) -> Status:
         """Wait until the run has finished."""
-        *_, last = self.watch(interval)
-        return last
+        return self.watch(interval).wait()
+
+    def causes(self) -> runs.Causes:
+        """What went wrong so far: sessions that failed alike together, each cause with the next step."""
+        from comborun.api.looking import causes_of
+
+        return causes_of(self._there()).answer
 
     def explain(self, *sessions: str) -> tuple[runs.Explanation, ...]:
         """Why sessions wait, what they do, or how they ended, and how to continue; of all that did not succeed."""
@@ -181,6 +186,15 @@ class Run:
         from comborun.api import steering
 
         return steering.slots(self._there(), count)
+
+    def change(self, values: Mapping[str, object], because: str = "") -> runs.Steered:
+        """Change settings of the run while it goes on, as `combo set` does: {"use_gpus": [0, 1], "parallel": 6}."""
+        from comborun.api import steering
+
+        given = {
+            key: ",".join(map(str, one)) if isinstance(one, list | tuple) else str(one) for key, one in values.items()
+        }
+        return steering.retune(self._there(), given, because)
 
     def pause(self, why: str = "") -> runs.Steered:
         """Start nothing new until `resume`; running sessions go on."""

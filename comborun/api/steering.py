@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from comborun.answers import runs
 from comborun.errors import HostError, UserError
+from comborun.model.resources import mebibytes
 from comborun.model.work import combo_of
 from comborun.monitor.addressing import sessions_of
 from comborun.monitor.explain import server_names
@@ -16,12 +17,13 @@ from comborun.remote.program import Reply, refuse_elsewhere, restart_dispatcher,
 from comborun.remote.program import stop as stop_sessions
 from comborun.remote.runs import list_runs
 from comborun.remote.slurm import settle
+from comborun.rules.settings import BECAUSE, FIELDS, PARALLEL, is_value
 from comborun.rules.vocabulary import Life
 from comborun.text import did_you_mean, harmless
 from comborun.words import say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from comborun.api.named import Target
     from comborun.model.plan import Plan
@@ -130,6 +132,34 @@ def retry(
 def slots(target: Target, count: int) -> runs.Steered:
     """Let so many sessions run at once from now on."""
     return _steered(target, steer(target.transport, target.directory, "slots", str(count)))
+
+
+def retune(target: Target, values: Mapping[str, str], because: str = "") -> runs.Steered:
+    """Change settings of a run while it goes on: `parallel`, `use_gpus`, `reserve.gpu_memory`, `reserve.memory`.
+
+    Sessions that run go on; added GPUs get sessions, and nothing new starts on those that are taken away.
+    """
+    words = [f"{key}={value}" for key, value in checked_settings(values).items()]
+    line = " ".join(harmless(because).split())
+    words += [f"{BECAUSE}={line}"] if line else []
+    return _steered(target, steer(target.transport, target.directory, "set", *words))
+
+
+def checked_settings(values: Mapping[str, str]) -> dict[str, str]:
+    """The values as the host takes them: memory in MiB. Raises UserError."""
+    from comborun.grid.keys.values import parse_size  # slow to import
+
+    if not values:
+        raise UserError("nothing to set", f"such as parallel=6; known are {', '.join((PARALLEL, *FIELDS))}")
+    found = {key.removeprefix("limits."): value.replace(" ", "") for key, value in values.items()}
+    for key, value in found.items():
+        if key.startswith("reserve.") and key in FIELDS:
+            found[key] = str(mebibytes(parse_size(values[key])))
+        elif not is_value(key, value):
+            known = (PARALLEL, *FIELDS)
+            hint = "such as parallel=6, use_gpus=0,1,3" if key in known else did_you_mean(key, known)
+            raise UserError(f"`{key}={value}` can't be set while a run goes on", hint)
+    return found
 
 
 def hold(target: Target, verb: Literal["pause", "drain"], why: str = "") -> runs.Steered:

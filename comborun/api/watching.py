@@ -58,6 +58,8 @@ class Watching:
         self._react = StopEarly(target) if plan.stop_early else None
         self._lock, self._users = Lock(), 0
         self._watcher: Watcher | None = None
+        self._shown: Thread | None = None
+        """what updates the table in a notebook"""
 
     def __iter__(self) -> Iterator[Status]:
         """If the host does not answer, the last look comes again with `reachable` False."""
@@ -76,6 +78,13 @@ class Watching:
                     return
         finally:
             self._leave()
+
+    def wait(self) -> Status:
+        """The run when it has finished; a table in a notebook then shows it."""
+        *_, last = self
+        if self._shown:
+            self._shown.join()
+        return last
 
     def _join(self) -> Watcher:
         with self._lock:
@@ -102,7 +111,8 @@ class Watching:
             for status in looks:
                 shown.update(status)
 
-        Thread(target=follow, name="notebook", daemon=True).start()
+        self._shown = Thread(target=follow, name="notebook", daemon=True)
+        self._shown.start()
 
 
 class Mirroring:

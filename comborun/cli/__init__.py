@@ -47,6 +47,7 @@ _COMMANDS = {
     "Steer": {
         "stop": ("control", "End a run, or sessions of it."),
         "retry": ("control", "Start failed sessions again."),
+        "set": ("control", "Change GPUs, reserves and sessions at once of a run that goes on."),
         "slots": ("control", "Let N sessions run at once from now on."),
         "pause": ("control", "Start nothing new until `combo resume`."),
         "drain": ("control", "Start nothing new, and let running sessions end."),
@@ -114,7 +115,7 @@ def combo() -> None:
 def command_named(name: str) -> click.Command:
     """A command by its name, loaded now."""
     module = import_module(f"comborun.cli.{_modules()[name]}")
-    command: click.Command = getattr(module, f"{name}_" if iskeyword(name) else name)
+    command: click.Command = getattr(module, f"{name}_" if iskeyword(name) or name == "set" else name)
     import_module("comborun.cli.options").order_options(command)
     gc.freeze()
     gc.enable()

@@ -145,13 +145,33 @@ def retry(
     return 0 if chosen else code  # no failed session is not an error
 
 
+@click.command("set")
+@click.argument("values", metavar="KEY=VALUE...", nargs=-1, required=True)
+@repeatable()
+@of_run_option
+@click.option("--because", default="", metavar="TEXT", help="The reason, in one line; the report names it.")
+@json_option
+def set_(values: tuple[str, ...], target: Target, because: str, as_json: bool) -> int:
+    """Change settings of a run while it goes on, until the grid has another value.
+
+    Added GPUs get sessions; on those that are taken away nothing new starts, and running sessions go on.
+
+    \b
+    combo set parallel=6
+    combo set use_gpus=0,1,3 --because "the training ends on GPU 3"
+    combo set reserve.gpu_memory=50GiB reserve.memory=64GiB
+    """
+    given = dict(value.partition("=")[::2] for value in values)
+    return _show(steering.retune(target, given, because), as_json=as_json)
+
+
 @click.command()
 @click.argument("count", metavar="N", type=SLOTS)
 @repeatable()
 @of_run_option
 @json_option
 def slots(count: int, target: Target, as_json: bool) -> int:
-    """Let N sessions run at once from now on. Running sessions go on, even if they are more.
+    """Let N sessions run at once from now on, as `combo set parallel=N`. Running sessions go on, even if they are more.
 
     \b
     combo slots 4

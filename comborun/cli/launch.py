@@ -83,7 +83,11 @@ def launch(grid: GridChoice, where: HostChoice, as_json: bool, **options: Any) -
     combo launch grid.yaml --changed rerun      changed combos run again
     combo launch grid.yaml --slurm --host login1
     """
-    started = _start(grid, where, LaunchRequest(**options), as_json=as_json)
+    request = LaunchRequest(**options)
+    started = start_run(grid, where, request)
+    if not request.smoke:
+        started = with_failures(started)
+    started = _told(started, request, as_json=as_json)
     return 0 if started.passed and not started.all_failed else SOME_DID_NOT
 
 
@@ -102,17 +106,15 @@ def run(grid: GridChoice, where: HostChoice, **options: Any) -> int:
     Ctrl-C stops watching only: the sessions go on.
     """
     shown = Shown(**{key: options.pop(key) for key in Shown._fields})
-    started = _start(grid, where, LaunchRequest(**options), as_json=shown.as_json)
+    request = LaunchRequest(**options)
+    started = _told(start_run(grid, where, request), request, as_json=shown.as_json)
     if started.launched.hold:
         return 0
     return watch_until_the_end(started.target, shown) if started.passed else SOME_DID_NOT
 
 
-def _start(grid: GridChoice, where: HostChoice, request: LaunchRequest, *, as_json: bool) -> Started:
-    """Start the run, say so, and wait for its smoke test."""
-    started = start_run(grid, where, request)
-    if not request.smoke:
-        started = with_failures(started)
+def _told(started: Started, request: LaunchRequest, *, as_json: bool) -> Started:
+    """Say what was started, and wait for its smoke test."""
     if as_json:
         show_record(started.answer)
     else:

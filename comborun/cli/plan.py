@@ -16,7 +16,7 @@ from comborun.generate.compose import compose_text
 from comborun.generate.script import scripts, server_script
 from comborun.generate.slurm_jobs import kind_of, kinds, texts
 from comborun.model.placement import claimed, copies_text, gibibytes, layouts, memory_on, on_gpu
-from comborun.model.work import grouped
+from comborun.model.work import grouped, process_of, processes
 from comborun.planner.knowledge import NOTHING_KNOWN
 from comborun.planner.laying import lay_out, not_held
 from comborun.planner.packing import outlook
@@ -114,6 +114,8 @@ def _run_row(transport: Transport, grid: Grid) -> dict[str, str]:
 
 
 def _script(laid: Plan, session: str) -> str:
+    shared = {one.name: process_of(one) for one in laid.sessions}
+    session = shared.get(session, session)
     known = dict(scripts(laid)) | {one.name: server_script(one) for one in laid.server_instances}
     jobs = dict(texts(laid)) if laid.slurm else {}
     text = jobs.get(f"{RUN.slurm}/{session}.sh") or known.get(session)
@@ -127,8 +129,12 @@ def _show(laid: Plan, shipments: Iterable[Shipment], expected: dict[str, str]) -
     counts: Counter[str] = Counter()
     for session in laid.sessions:
         counts[session.unit] += session.count
+    number = len(processes(laid.sessions))
+    shared = [several(number, "process", "processes")] if number < len(laid.sessions) else []
     work = [several(count, unit) if count else f"as many {unit}s as the program runs" for unit, count in counts.items()]
-    click.echo(f"{click.style(laid.grid, bold=True)}: {', '.join([several(len(laid.sessions), 'session'), *work])}")
+    click.echo(
+        f"{click.style(laid.grid, bold=True)}: {', '.join([several(len(laid.sessions), 'session'), *shared, *work])}"
+    )
     rows = dict(expected)
     asking = [session for session in laid.sessions if session.gpus]
     if allowed := sorted({gpu for session in asking for gpu in session.request.only or laid.gpus}):
@@ -153,7 +159,8 @@ def _list(laid: Plan) -> None:
     for number, session in enumerate(laid.sessions, 1):
         work = f"{session.first}-{session.first + session.count - 1}" if session.count else "as it decides"
         gpus = f", {several(session.gpus, 'GPU')}" if session.gpus else ""
-        click.echo(f"{number:4}  {session.name.ljust(width)}  {session.unit}s {work}{gpus}")
+        shared = f", in {session.together}" if session.together else ""
+        click.echo(f"{number:4}  {session.name.ljust(width)}  {session.unit}s {work}{gpus}{shared}")
 
 
 def _outlook_rows(seen: Outlook, grid: Grid) -> Iterator[tuple[str, str]]:

@@ -194,10 +194,10 @@ def watched(
 @contextmanager
 def _first_picture(watcher: Watcher) -> Iterator[None]:
     """The picture on the other screen of the terminal, while the rest is loaded: that takes longer than a look."""
-    from comborun.monitor.fullscreen.desk import Desk, picture
+    from comborun.monitor.fullscreen.desk import Desk
+    from comborun.monitor.fullscreen.picture import picture
 
     desk = Desk(watcher.look, watcher.link())
-    desk.renew(watcher.look)
     console = Console(highlight=False)
     with suppress(OSError):
         desk.width, desk.height = os.get_terminal_size(sys.stdout.fileno())

@@ -47,6 +47,8 @@ def compose_text(plan: Plan) -> str:
     """The text of the file. Raises UserError for settings that Compose does not have."""
     if boxless := [one.name for one in plan.sessions if one.around.container is None]:
         raise UserError(f"{boxless[0]} has no container", "`container: {image: NAME}` in the grid")
+    if any(one.together for one in plan.sessions):
+        raise UserError("a grid with `together`", "start it with combo run: each start names its environments")
     if plan.servers:
         raise UserError(
             "a grid with model servers", "write their services by hand, and give their addresses to policies"

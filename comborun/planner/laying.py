@@ -147,7 +147,7 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
         evidence=settings.evidence.rules,
         failures=tuple((failure, text) for failure, texts in settings.failures.items() for text in texts),
         watch=settings.watch,
-        counted=bool(settings.episodes) and takes_count(settings.command_text),
+        counted=bool(settings.episodes) and takes_count(combo.settings.command_text),
         ranged=bool(settings.episodes) and settings.ranged,
         unpaired=grid.program.about.unpaired if grid.program else "",
     )

@@ -52,6 +52,8 @@ class Notice(Word):
 
     RUN_HALTED = "run_halted"
     """reason: a fact with a code of HoldReason"""
+    GPU_FELL = "gpu_fell_off_the_bus"
+    """gpu"""
     RUN_FINISHED = "run_finished"
     """succeeded, sessions"""
     SESSION_ENDED = "session_ended"

@@ -40,6 +40,11 @@ class Denial(Word):
 
     USAGE = "wrong_usage"  # usage; given: what is wrong, or absent
     NOT_A_NUMBER = "slots_not_a_number"
+    NOT_SETTABLE = "not_settable"  # given: KEY=VALUE, keys
+    NO_SUCH_GPU = "no_such_gpu"  # gpu, has
+    NEVER_STARTS = "never_starts"  # session, reason
+    SERVER_ON_EACH_GPU = "server_on_each_gpu"  # server
+    SLURM_DECIDES = "slurm_decides"  # key
     NO_NAMES = "retry_without_names"
     NO_RUN = "no_run_directory"  # path
     NO_SESSION = "no_such_session"  # session

@@ -140,6 +140,7 @@ class RunLayout:
         self.notified = f"{dispatch}/notified"
         self.multiplexer = f"{dispatch}/multiplexer"
         self.slots = f"{dispatch}/slots"
+        self.settings = f"{dispatch}/settings"
         self.lock = f"{dispatch}/lock"
         self.start_lock = f"{dispatch}/.start"
         self.leaving = f"{dispatch}/leaving"

@@ -30,7 +30,7 @@ def _means(fact: Fact) -> str:
 
 def _unlike_kinds(fact: Fact) -> str:
     fields = (
-        f"{policy} in {field!r}" if field else f"{policy} in no field"
+        f"{policy} in {field!r}" if field else f"{policy} in no text"
         for policy, field in zip(fact.texts("policies"), fact.texts("fields"))
     )
     return (
@@ -50,6 +50,7 @@ WORDS: Words = {
     "fewer_records": "{policy} has {records:record} in {environment} and {other} has {of}; no plan says how many there"
     " should be",
     "unlike_kinds": _unlike_kinds,
+    "no_verdicts_at_all": "no row has a verdict ({field!r}): its episodes have numbers alone",
     "several_rows_per_episode": _several_rows,
     "means_of_trials": _means,
 }

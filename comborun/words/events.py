@@ -30,7 +30,7 @@ WORDS: Words = {
     "event_ended": "attempt {attempt} ended: [{outcome}, ]{cause}[, exit code {exit_code}][ ({class})]",
     "event_retry": "another attempt comes[ after {wait_s:brief}][: {class}][, as a person asked{asked:if}]",
     "event_halted": "halted: nothing new starts[: {reason}]",
-    "event_quarantine": "GPU {gpu} gets no new sessions: {class}, {times} times",
+    "event_quarantine": "GPU {gpu} gets no new sessions: [{reason}|{class}, {times} times]",
     "event_closed": "{environment} gets no new sessions: {failure}, {times} times",
     "event_gpu_cap": "at most {most:session} at once on GPU {gpu}: one ran out of its memory",
     "event_no_room": "the machine starts no more processes[: {reason}]",
@@ -38,7 +38,7 @@ WORDS: Words = {
     "event_warm": "others of that program may start[: {reason}]",
     "event_notice": "notice: {notice}[: {reason}]",
     "event_notice_failed": "the notify command could not be started: {error}",
-    "event_ordered": "ordered: {order}[ {sessions}]",
+    "event_ordered": "ordered: {order}[ {sessions}][ {values}][ because {why}]",
     "event_amended": "the grid was changed: plan {plan}",
     "event_summary": "older events: {counts}",
 }

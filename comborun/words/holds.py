@@ -63,6 +63,7 @@ WORDS: Words = {
     Notice.VANISHED: lambda fact: (
         f"{len(fact.texts('sessions'))} sessions vanished together: {' '.join(fact.texts('sessions'))}"
     ),
+    Notice.GPU_FELL: "the driver lists GPU {gpu} no more, so nothing new starts there",
     Notice.QUARANTINED: "GPU {gpu} gets no new sessions: {failure} {times} times in a row there",
     Notice.ENVIRONMENT_CLOSED: (
         "the environment {environment} gets no new sessions: {failure} {times} times in a row there, and others go on"

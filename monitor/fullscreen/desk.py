@@ -1,32 +1,29 @@
-"""What is on the screen: what is known, what the user has chosen, and the picture of both. Pure.
-
-`picture` returns exactly as many lines as the screen is high; a line that can be clicked has the meta data `act`.
-"""
+"""What is known and what the user has chosen: pages, rows, the cursor, a filter, a question. `picture.py` draws it."""
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
-
-from rich.text import Text
+from typing import Any, NamedTuple
 
 from comborun.monitor.causes import SharedCause, shared_causes
 from comborun.monitor.fleet import FleetRow
-from comborun.monitor.fullscreen import grid, heading, keys, pages, pane
-from comborun.monitor.fullscreen.pages import Page, Sample
-from comborun.monitor.fullscreen.pane import Video
-from comborun.monitor.fullscreen.rows import Choice, Row, chosen
-from comborun.monitor.fullscreen.table import Layout, Moment, layout
+from comborun.monitor.fullscreen.grid import Map
+from comborun.monitor.fullscreen.pages import Sample
+from comborun.monitor.fullscreen.pane import PANES, Video
+from comborun.monitor.fullscreen.rows import SORTS, Choice, Row, chosen
 from comborun.monitor.status import Link, SessionStatus
 from comborun.monitor.watcher import Look
 from comborun.rules.events import Event
+from comborun.text import harmless
 
-LOG_KEPT = 1 << 18
-"""bytes of a log that are kept"""
-_SAMPLES, _LINES = 2000, 5000
+_SAMPLES = 2000
+_FAILED = "state:failed,partial,lost"
+_FAR = 1_000_000
+"""more rows than there are"""
+_LISTS = ("sessions", "grid")
+"""pages on which a session is chosen"""
 
 
 class Question(NamedTuple):
@@ -64,6 +61,8 @@ class Desk:
     """the chosen cell of the grid"""
     top: int = 0
     """the first row that is shown"""
+    shown: int = 10
+    """rows that the last picture had room for"""
     marked: set[str] = field(default_factory=set)
     pane: str = "log"
     full: bool = False
@@ -84,26 +83,26 @@ class Desk:
     """`/` or `:` while the user types"""
     typed: str = ""
     help_words: str = ""
-    _layouts: dict[tuple[int, int], Layout] = field(default_factory=dict)
-    _below_title: tuple[object, list[Text]] = field(default_factory=lambda: ((), []))
+    drawn: dict[str, tuple[object, Any]] = field(default_factory=dict)
+    """parts of the last picture, each with what it depends on"""
+
+    def __post_init__(self) -> None:
+        self._take(self.look)
+
+    # What is known
 
     def renew(self, look: Look) -> None:
         """Take a new look. The cursor stays on its session."""
-        if look.seen is not None and look.seen != self.look.seen and look.status.now is not None:
-            self.samples.append(Sample(look.status.now, look.status.use))
         first = self.look.seen is None
-        self.look, self.causes = look, shared_causes(look.status)
-        self.choose(self.choice)
+        self._take(look)
         if first:  # until then all sessions are queued
             self.cursor = 0
 
-    def choose(self, choice: Choice) -> None:
-        name = self.row.name if self.row else ""
-        self.choice = choice
-        self.rows = chosen(self.look.status, choice, self.causes)
-        self._layouts.clear()
-        place = next((place for place, row in enumerate(self.rows) if name in {row.name, *row.meant}), None)
-        self.cursor = min(self.cursor, max(0, len(self.rows) - 1)) if place is None else place
+    def _take(self, look: Look) -> None:
+        if look.seen is not None and look.status.now is not None:
+            self.samples.append(Sample(look.status.now, look.status.use))
+        self.look, self.causes = look, shared_causes(look.status)
+        self.choose()
 
     @property
     def row(self) -> Row | None:
@@ -112,8 +111,8 @@ class Desk:
     @property
     def session(self) -> SessionStatus | None:
         """The session that keys mean: of the row, or of the cell of the grid."""
-        if self.page == "grid" and not self.full:
-            found = grid.Map.of(self.look.status)
+        if self.page == "grid":
+            found = Map.of(self.look.status)
             return found.at(*self.cell) if found.policies else None
         return self.row.session if self.row and self.page == "sessions" else None
 
@@ -126,195 +125,162 @@ class Desk:
             return self.row.meant
         return (self.session.name,) if self.session else ()
 
-    # Places
-
     @property
     def pane_height(self) -> int:
         """Lines of the pane below the list, without its title."""
-        if self.page not in ("sessions", "grid") or self.full:
+        if self.page not in _LISTS or self.full:
             return 0
         return max(7, self.height // 4) if self.height >= 30 else 4 if self.height >= 20 else 0
 
-    def above(self) -> list[Text]:
-        """The heading and the pages' names."""
-        status, link = self.look.status, self.link
-        key = self.look.number, self.width, self.height, link.reachable, link.complaint
-        if self._below_title[0] != key:
-            self._below_title = key, heading.below_title(status, link, self.width, self.height)
-        lines = [self.title(), *(line.copy() for line in self._below_title[1])]
-        return [*lines, tabs(self)] if self.height >= 12 else lines
+    def say(self, message: str) -> None:
+        self.message = harmless(message, keep="")
 
-    def title(self) -> Text:
-        """The first line, which alone changes with every second."""
-        return _fitted(heading.title(self.look.status, self.link, self.passed, self.width), self.width)
+    def ask(self, lines: Sequence[str], answers: Mapping[str, tuple[str, Callable[[], object]]]) -> None:
+        self.question = Question(tuple(harmless(line, keep="") for line in lines), answers)
 
-    def body_height(self, above: int) -> int:
-        """Lines of the list, without its head."""
-        below = (self.pane_height + 1 if self.pane_height else 0) + len(bottom(self))
-        return max(1, self.height - above - below - self.has_head)
+    # Moving
 
-    @property
-    def has_head(self) -> bool:
-        return self.height >= 9
+    def move(self, by: str) -> None:
+        step = int(by)
+        if self.full:
+            self.scrolled += -step if self.pane == "log" else step
+        elif self.page == "sessions":
+            self.cursor = max(0, min(len(self.rows) - 1, self.cursor + step))
+        elif self.page == "grid":
+            self._move_cell(step, 0)
+        else:
+            self.scrolled += step
+        self.scrolled = max(0, self.scrolled)
 
-    def layout(self) -> Layout:
-        key = self.width, len(self.rows)
-        if key not in self._layouts:
-            self._layouts[key] = layout(self.rows, self.width)
-        return self._layouts[key]
+    def screenful(self, by: str) -> None:
+        self.move(str(int(by) * max(1, self.shown - 1)))
 
-    def moment(self) -> Moment:
-        status = self.look.status
-        digits = max((len(str(max(one.planned, one.done or 0))) for one in status.sessions), default=1)
-        cursor = self.row.name if self.row else ""
-        return Moment(status.now, self.passed, digits, frozenset(self.marked), cursor)
+    def end(self, by: str) -> None:
+        self.move(str(int(by) * _FAR))
 
+    def _move_cell(self, down: int, right: int) -> None:
+        found = Map.of(self.look.status)
+        most = len(found.policies) - 1, len(found.environments) - 1
+        row, column = self.cell[0] + down, self.cell[1] + right
+        self.cell = max(0, min(most[0], row)), max(0, min(most[1], column))
 
-def picture(desk: Desk) -> list[Text]:
-    above = desk.above()
-    if desk.full and desk.session:
-        lines = [*above, *_whole_pane(desk, desk.session, desk.height - len(above) - len(bottom(desk)))]
-    else:
-        height = desk.body_height(len(above))
-        page = _page(desk, height)
-        body = [*page.lines][:height]
-        body += [Text()] * (height - len(body))
-        lines = [*above, *([page.head] if desk.has_head else []), *body]
-        if desk.pane_height and desk.session:
-            title = pane.title(desk.look, desk.session, desk.pane, desk.width)
-            shown = _pane_lines(desk, desk.session, desk.width - 2)
-            cut = shown[-desk.pane_height :] if desk.pane == "log" else shown[: desk.pane_height]
-            lines += [title, *(Text("  ").append_text(line) for line in cut)]
-    below = bottom(desk)
-    lines = lines[: desk.height - len(below)]
-    lines += [Text()] * (desk.height - len(below) - len(lines))
-    return [_fitted(line, desk.width) for line in (*lines, *below)]
+    def right(self) -> None:
+        if self.page == "grid":
+            self._move_cell(0, 1)
+        elif self.row and self.row.folded:
+            self.choose(unfolded=self.choice.unfolded | {self.row.name})
 
+    def left(self) -> None:
+        if self.page == "grid":
+            self._move_cell(0, -1)
+        elif self.row:
+            name = self.row.name
+            first = next((one.name for one in self.rows if name in one.alike), name)
+            self.choose(unfolded=self.choice.unfolded - {first})
 
-def _fitted(line: Text, width: int) -> Text:
-    line.no_wrap, line.end = True, ""
-    line.truncate(width, overflow="crop")
-    return line
+    def back(self) -> None:
+        if self.full:
+            self.full, self.scrolled = False, 0
+        elif self.page == "help" and self.help_words:
+            self.help_words = ""
+        elif self.page != "sessions":
+            self.show("sessions")
+        elif self.marked:
+            self.marked.clear()
+        elif self.choice.words:
+            self.choose(words="")
 
+    # Pages and panes
 
-def _page(desk: Desk, height: int) -> Page:
-    status, width = desk.look.status, desk.width
-    if desk.page == "grid":
-        return _grid(desk, height)
-    if desk.page == "host":
-        return _scrolled(desk, pages.host(status, tuple(desk.samples), desk.events or (), width), height)
-    if desk.page == "events":
-        return _scrolled(desk, pages.events(desk.events, status.now, width), height)
-    if desk.page == "runs":
-        return _scrolled(desk, pages.runs(desk.fleet, status.run, width, time.time()), height)
-    if desk.page == "help":
-        return _scrolled(desk, pages.help_lines(desk.help_words, width), height)
-    if desk.page == "answer":
-        said = [line for one in desk.answer for line in pane.wrapped(one, width)]
-        return _scrolled(desk, Page(Text("ANSWER (Esc leaves)", "dim"), said), height)
-    return _sessions(desk, height)
+    def show(self, page: str) -> None:
+        """A page. From the list to the grid and back the same session stays chosen."""
+        session = self.session
+        if page == "grid" and self.page == "sessions" and session:
+            self.cell = Map.of(self.look.status).place(session)
+        if page == "sessions" and self.page == "grid" and session:
+            self._go_to(session.name)
+        self.page, self.full, self.scrolled = page, False, 0
 
+    def help(self) -> None:
+        self.show("sessions" if self.page == "help" else "help")
 
-def _sessions(desk: Desk, height: int) -> Page:
-    desk.top = _window(desk.top, desk.cursor, len(desk.rows), height)
-    form, at = desk.layout(), desk.moment()
-    lines = []
-    for place in range(desk.top, min(desk.top + height, len(desk.rows))):
-        line = form.line(desk.rows[place], at)
-        if place == desk.cursor:
-            line.stylize("bold")
-            line.stylize("reverse", 0, 2)
-        line.apply_meta({"act": ("row", place)})
-        if not desk.link.reachable:
-            line.stylize("dim")
-        lines.append(line)
-    if not desk.rows:
-        lines = [Text("  no session fits the filter; Esc ends it" if desk.choice.words else "  no session", "dim")]
-    return Page(form.head, lines)
+    def open(self) -> None:
+        """The pane of the chosen session on the whole screen."""
+        if self.session:
+            self.full, self.scrolled = True, 0
 
+    def show_pane(self, name: str) -> None:
+        """A pane below the list, or on the whole screen where there is no room below, and for what is long."""
+        if not self.session:
+            self.say("no session is chosen")
+            return
+        self.pane, self.scrolled = name, 0
+        self.full = self.full or not self.pane_height or name == "explain"
 
-def _window(top: int, cursor: int, count: int, height: int) -> int:
-    """The first row, so that the cursor is seen."""
-    top = min(top, cursor)
-    top = max(top, cursor - height + 1)
-    return max(0, min(top, count - height))
+    def next_pane(self, by: str) -> None:
+        full = self.full
+        self.show_pane(PANES[(PANES.index(self.pane) + int(by)) % len(PANES)])
+        self.full = full or not self.pane_height
 
+    def pager(self) -> None:
+        self.show_pane("log")
+        self.open()
 
-def _grid(desk: Desk, height: int) -> Page:
-    found = grid.Map.of(desk.look.status)
-    if not found.policies:
-        return Page(Text(), [Text("  no session", "dim")])
-    head, lines = grid.drawn(found, desk.cell, desk.width)
-    top = _window(0, desk.cell[0], len(lines), height)
-    return Page(head, lines[top:])
+    # Choosing
 
+    def choose(self, **changes: Any) -> None:
+        """Change the choice of rows. The cursor stays on its session."""
+        name = self.row.name if self.row else ""
+        self.choice = replace(self.choice, **changes)
+        self.rows = chosen(self.look.status, self.choice, self.causes)
+        self.drawn.pop("layout", None)
+        self.cursor = min(self.cursor, max(0, len(self.rows) - 1))
+        self._go_to(name)
 
-def _scrolled(desk: Desk, page: Page, height: int) -> Page:
-    desk.scrolled = max(0, min(desk.scrolled, len(page.lines) - height))
-    return page._replace(lines=page.lines[desk.scrolled :])
+    def _go_to(self, name: str) -> None:
+        self.cursor = next((at for at, row in enumerate(self.rows) if name in {row.name, *row.meant}), self.cursor)
 
+    def type_filter(self) -> None:
+        if self.page != "help":
+            self.show("sessions")
+        self.prompt, self.typed = "/", self.help_words if self.page == "help" else self.choice.words
 
-def _pane_lines(desk: Desk, session: SessionStatus, width: int) -> list[Text]:
-    if desk.pane == "explain":
-        cause = next((one for one in desk.causes if session.name in one.names), None)
-        found = pane.explanation(desk.look, session.name)
-        return pane.explain_lines(found, cause, f"{desk.program} {{}}{desk.options}", width)
-    if desk.pane == "episodes":
-        return pane.episode_lines(desk.look, session, width)
-    if desk.pane == "video":
-        return pane.video_lines(desk.videos.get(session.name), session)
-    log = desk.logs.get(session.name)
-    most = _LINES if desk.full else desk.pane_height
-    return pane.log_lines(log.data if log and log.attempt == session.attempt else session.latest.tail, most)
+    def type_command(self) -> None:
+        self.prompt = ":"
 
+    def type(self, key: str, text: str | None) -> str:
+        """Take a key while the user types. Returns the command when it is whole."""
+        if text:
+            self.typed += text
+        elif key == "backspace":
+            self.typed = self.typed[:-1]
+        elif key == "ctrl+u" or (key == "escape" and self.prompt == "/"):
+            self.typed = ""
+        prompt, typed = self.prompt, self.typed
+        if prompt == "/":
+            self.filter(typed)
+        if key in ("enter", "escape"):
+            self.prompt = self.typed = ""
+            return typed if prompt == ":" and key == "enter" else ""
+        return ""
 
-def _whole_pane(desk: Desk, session: SessionStatus, height: int) -> list[Text]:
-    title = pane.title(desk.look, session, desk.pane, desk.width)
-    lines = _pane_lines(desk, session, desk.width)
-    if desk.pane == "log":  # long lines are wrapped, because here nothing else shows their end
-        lines = [piece for line in lines for piece in pane.wrapped(line.plain, desk.width)]
-    room = max(1, height - 1)
-    desk.scrolled = max(0, min(desk.scrolled, len(lines) - room))
-    begin = len(lines) - room - desk.scrolled if desk.pane == "log" else desk.scrolled
-    return [title, *lines[max(0, begin) :][:room]]
+    def filter(self, words: str) -> None:
+        if self.page == "help":
+            self.help_words = words
+        elif words != self.choice.words:
+            self.choose(words=words)
 
+    def failed(self) -> None:
+        self.choose(words="" if self.choice.words == _FAILED else _FAILED)
+        self.cursor = 0
 
-def tabs(desk: Desk) -> Text:
-    """The pages, the filter, the order, and which rows are shown."""
-    line = Text("─ ")
-    for place, name in enumerate(keys.PAGES, 1):
-        shown = f"[{place} {name}]" if name == desk.page else f" {place} {name} "
-        part = Text(shown, "bold" if name == desk.page else "dim")
-        part.apply_meta({"act": ("show", name)})
-        line.append_text(part)
-    right = Text()
-    if desk.page == "sessions":
-        order = desk.choice.sort + (" ▲" if desk.choice.backwards else "")
-        words = f"filter: {desk.choice.words}" if desk.choice.words else ""
-        count = f"{desk.cursor + 1 if desk.rows else 0} of {len(desk.rows)}"
-        marked = f"{len(desk.marked)} marked" if desk.marked else ""
-        sorted_by = f"sort: {order}" if desk.choice.sort != "urgency" or desk.choice.backwards else ""
-        right = Text(f" {'  '.join(filter(None, (marked, words, sorted_by, count)))} ─")
-    free = desk.width - line.cell_len - right.cell_len
-    if free < 0:
-        line.truncate(max(0, desk.width - right.cell_len), overflow="ellipsis")
-    return line.append("─" * max(0, free), "dim").append_text(right)
+    def sort(self, by: str) -> None:
+        self.choose(sort=SORTS[(SORTS.index(self.choice.sort) + int(by)) % len(SORTS)])
 
+    def reverse(self) -> None:
+        self.choose(backwards=not self.choice.backwards)
 
-def bottom(desk: Desk) -> list[Text]:
-    """The line of keys, or what the user is asked, types, or is told."""
-    if desk.question:
-        answers = "   ".join(f"{key} {does}" for key, (does, _) in desk.question.answers.items())
-        said = [line for one in desk.question.lines for line in pane.wrapped(one, desk.width)]
-        said = said[: max(1, desk.height // 2)]
-        return [*(Text(line.plain, "bold yellow") for line in said), Text(f" {answers}   any other key: no", "bold")]
-    if desk.prompt:
-        return [Text(f"{desk.prompt}{desk.typed}", "bold").append("▏", "bold")]
-    if desk.message:
-        lines = pane.wrapped(desk.message, desk.width, " ")[: max(1, min(4, desk.height - 3))]
-        return [Text(line.plain, "bold") for line in lines]
-    return [Text(keys.line(desk.width), "dim")] if desk.height >= 8 else []
-
-
-def with_words(choice: Choice, words: str) -> Choice:
-    return replace(choice, words=" ".join(words.split()))
+    def mark(self) -> None:
+        if self.row and self.page == "sessions":
+            self.marked ^= set(self.row.meant)
+            self.move("1")

@@ -51,11 +51,11 @@ def drawn(found: Map, cursor: tuple[int, int], width: int) -> tuple[Text, list[T
     cells = {pair: _cell(sessions) for pair, sessions in found.sessions.items()}
     needed = max([cell_len(one) for one in found.environments] + [text.cell_len for text in cells.values()], default=0)
     column = max(_NARROWEST, min(_WIDEST, needed)) + 1
-    fitting = max(1, (width - first - 2 - 9) // column)
+    fitting = max(1, (width - first - 3 - 16) // column)
     begin = max(0, min(cursor[1] - fitting + 1, len(found.environments) - fitting)) if cursor[1] >= fitting else 0
     shown = found.environments[begin : begin + fitting]
-    more = f" +{len(found.environments) - len(shown)}" if len(shown) < len(found.environments) else ""
-    head = Text(" " * (first + 2), "dim")
+    more = f"  ({len(found.environments) - len(shown)} more)" if len(shown) < len(found.environments) else ""
+    head = Text(" " * (first + 3), "dim")
     for one in shown:
         head.append(clipped(visible(one), column - 1) + " ")
     head.append(f"mean{more}")
@@ -72,7 +72,7 @@ def _line(
 ) -> Text:
     first, column, shown = sizes
     policy = found.policies[place]
-    line = Text(("▸ " if place == cursor[0] else "  ") + clipped(visible(policy), first), no_wrap=True)
+    line = Text(("▸ " if place == cursor[0] else "  ") + clipped(visible(policy), first) + " ", no_wrap=True)
     for environment in shown:
         cell = cells.get((policy, environment), Text("")).copy()
         chosen = (place, found.environments.index(environment)) == cursor

@@ -10,7 +10,7 @@ from comborun.monitor.columns import bar, cut
 from comborun.monitor.fullscreen.rows import FAILED, group_of
 from comborun.monitor.fullscreen.table import SYMBOLS
 from comborun.monitor.status import Link, RunStatus
-from comborun.monitor.table import GAP, host_facts, packed
+from comborun.monitor.table import GAP, host_lines, packed
 from comborun.monitor.wording import MARKS, clock_words, visible
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import printable
@@ -21,25 +21,22 @@ from comborun.words.times import brief, clock, duration
 WIDE = 110
 _RESUME = "  [R]esume"
 _LEAST_WHY = 12
-_NOTES = 3
-_QUIET_S = 5.0
-"""seconds since the last contact that are no news while the link is up"""
+_NOTES, _LOW, _LOWEST = 3, 12, 8
 
 
 def below_title(status: RunStatus, link: Link, width: int, height: int) -> list[Text]:
-    """The heading without its first line, at most a third of the height: the first lines matter most."""
-    lines = [Text(), progress(status, width), *counts(status, width)]
-    most = 1 if height < 8 else 2 if height < 12 else 3 if height < 18 else max(4, height // 4)
-    if height < 12:
-        lines = [lines[0], *counts(status, width)]
-    notes = [cut(Text(f"! {printable(one)}", "yellow"), width) for one in remarks(status, link) if one]
-    host = host_line(status, width) if height >= 14 and not status.finished else []
-    room = max(0, most - len(lines) - len(host))
-    shown = notes[: max(min(len(notes), 1), min(room, _NOTES))]  # one note is shown even if the host has no line
-    if len(notes) > len(shown) and shown:
-        shown[-1] = cut(shown[-1].copy().append(f"  (and {len(notes) - len(shown)} more: key e)"), width)
-    lines = lines[:most] if height < 12 else [*lines, *host[: max(0, most - len(lines) - len(shown))], *shown]
-    return lines[1 : max(1, height - 2)]
+    """The heading without its first line: the lower the screen, the fewer lines."""
+    if height < _LOW:
+        return counts(status, width) if height >= _LOWEST else []
+    lines = [progress(status, width), *counts(status, width)]
+    host = host_line(status, width) if not status.finished else []
+    notes = [cut(Text(f"! {printable(one)}", "yellow"), width) for one in remarks(status, link)]
+    room = max(3, height // 4) - len(lines)
+    shown = notes[: min(_NOTES, max(1, room - len(host)))]
+    if len(notes) > len(shown):
+        more = f"  (and {len(notes) - len(shown)} more: page 4)"
+        shown[-1] = cut(shown[-1], max(1, width - len(more))).append(more)
+    return [*lines, *host[: max(0, room - len(shown))], *shown]
 
 
 def title(status: RunStatus, link: Link, passed: float, width: int) -> Text:
@@ -137,13 +134,8 @@ def counts(status: RunStatus, width: int) -> list[Text]:
 
 def host_line(status: RunStatus, width: int) -> list[Text]:
     """What the host has left; scarce resources stay."""
-    facts = host_facts(status.use)
-    if len(packed(facts, width)) > 1 + (width < WIDE):
-        facts = sorted(host_facts(status.use, summed=True), key=lambda fact: fact.style != "yellow")
-    lines = packed(facts, width)
-    if status.slurm and not status.finished:
-        lines = [Text(say(status.slurm)), *lines]
-    return [cut(line, width) for line in lines[:2]]
+    slurm = [cut(Text(say(status.slurm)), width)] if status.slurm else []
+    return [*slurm, *host_lines(status.use, width)]
 
 
 def remarks(status: RunStatus, link: Link) -> Sequence[str]:
@@ -155,6 +147,7 @@ def remarks(status: RunStatus, link: Link) -> Sequence[str]:
         said.append(say(status.outage.fact(status.host)))
     if status.advice and not (status.hold and status.advice.code == "run_held"):
         said.append(say(status.advice))
+    said += [say(status.ordered.fact)] if status.ordered else []
     said += [say(status.notify_problem)] if status.notify_problem else []
     said += [clock_words(status.ahead, status.host), status.undecided, *status.uncounted]
     return [one for one in said if one]

@@ -11,6 +11,7 @@ from comborun.monitor.columns import bar
 from comborun.monitor.fleet import FleetRow
 from comborun.monitor.fleet_table import Layout
 from comborun.monitor.fullscreen.keys import KEYS, PAGES
+from comborun.monitor.fullscreen.pane import wrapped
 from comborun.monitor.fullscreen.table import clipped, symbol
 from comborun.monitor.snapshot import HostUse
 from comborun.monitor.status import RunStatus, SessionStatus
@@ -173,12 +174,14 @@ def _expected(one: SessionStatus, now: float, width: int) -> Text:
 # Events and runs
 
 
-def events(found: Sequence[Event] | None, now: float | None, width: int) -> Page:
-    """The newest first."""
+def events(found: Sequence[Event] | None, notes: Sequence[str], now: float | None, width: int) -> Page:
+    """The notes of now, then what has happened, the newest first."""
+    lines = [line for one in notes for line in wrapped(printable(one), width, "! ")]
+    for line in lines:
+        line.style = "yellow"
     if found is None:
-        return Page(Text("TIME", "dim"), [Text("asking the host ...", "dim")])
+        return Page(Text("TIME", "dim"), [*lines, Text("asking the host ...", "dim")])
     name = max(10, min(36, width // 4))
-    lines = []
     for one in reversed([one for one in found if one.kind != _GPU_USE]):
         style = _STYLES.get(one.kind, "dim")
         if one.kind == Kind.ENDED and one.fields.get("outcome") != Outcome.SUCCEEDED:

@@ -66,7 +66,8 @@ def main() -> int:
             keeper = Keeper(connection, Kept(Path(str(asked["socket"]))), keep_s)
             keeper.listen()
             send(starter, warnings=connection.warnings)
-            os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+            for stream in (0, 2):
+                os.dup2(os.open(os.devnull, os.O_RDWR), stream)
             starter.close()
             keeper.serve()
     return 0
@@ -129,6 +130,7 @@ class Keeper:
                 if line == b'{"verb": "leave"}\n':
                     send(client, left=True)
                     self._leaving = True
+                    self._connection.close()
                 elif errors:
                     self._serve(client, errors[0])
 

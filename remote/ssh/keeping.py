@@ -88,6 +88,7 @@ class Kept:
     def write(self, host: str, fingerprints: list[str]) -> None:
         """`fingerprints`: the keys that the host, or its authority, showed at the login."""
         draft = self.socket.with_suffix(f".{os.getpid()}-json")
+        draft.unlink(missing_ok=True)
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "w") as file:
             json.dump({"host": host, "keys": fingerprints}, file)

@@ -7,7 +7,8 @@ import select
 import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+import tempfile
+from typing import IO, TYPE_CHECKING
 
 from comborun.errors import HostError
 from comborun.remote.ssh.config import Options, resolve
@@ -74,13 +75,13 @@ class KeptTransport(ShellTransport):
     def _start(self, target: SshTarget, place: Kept) -> None:
         """Start a keeper, and wait until it has logged in. Raises HostError if it can't."""
         ours, theirs = socket.socketpair()
-        with ours:
+        with ours, tempfile.TemporaryFile() as complaints:
             with theirs:
                 keeper = subprocess.Popen(
                     [sys.executable, "-P", "-m", "comborun.remote.ssh.keeper"],
                     stdin=theirs.fileno(),
                     stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
+                    stderr=complaints,
                 )
             config = self._options.config
             try:
@@ -93,14 +94,15 @@ class KeptTransport(ShellTransport):
                     socket=str(place.socket),
                     keep_s=self._options.keep_s,
                 )
-                self._talk(ours)
+                self._talk(ours, complaints)
             except BaseException:
                 keeper.kill()
                 keeper.wait()
                 raise
         keeper.returncode = 0  # it is left alone: Python shall not complain that it still runs
 
-    def _talk(self, keeper: socket.socket) -> None:
+    def _talk(self, keeper: socket.socket, complaints: IO[bytes]) -> None:
+        """Answer its questions until it has logged in."""
         for said in messages(keeper):
             if "ask" in said and self._options.ask:
                 send(keeper, answer=self._options.ask(str(said["ask"])))
@@ -109,7 +111,10 @@ class KeptTransport(ShellTransport):
             elif isinstance(told := said.get("warnings"), list):
                 self.warnings = tuple(map(str, told))
                 return
-        raise HostError(f"the process that logs in at {self.host} has ended", "COMBORUN_KEEP_S=0 logs in without it")
+        complaints.seek(0)
+        last = complaints.read(4096).decode("utf-8", "replace").strip().rpartition("\n")[2]
+        message = f"the process that logs in at {self.host} has ended: {last}".rstrip(": ")
+        raise HostError(message, "COMBORUN_KEEP_S=0 logs in without it")
 
     def interrupt(self) -> None:
         if isinstance(self._shell, SocketShell):

@@ -110,6 +110,7 @@ def claims(
             *(
                 f"Not compared in {environment}: {', '.join(policies)} (no episode with a verdict)."
                 for environment, policies in comparisons.left_out
+                if not any(environment in one.environments for one in graded)
             ),
             *(f"Not joined: {say(fact)}." for fact in alike),
         ),
@@ -216,7 +217,8 @@ def _findable(undecided: Sequence[Comparison]) -> Iterator[str]:
     none = [one for one in undecided if one.finds_nothing]
     if none:
         fewest = sorted({min(_independent(one.rate_a), _independent(one.rate_b)) for one in none})
-        many = several(fewest[0], "episode") if len(fewest) == 1 else f"{fewest[0]} to {fewest[-1]} episodes"
+        what = "different start" if all(one.rate_a.starts for one in none) else "episode"
+        many = several(fewest[0], what) if len(fewest) == 1 else f"{fewest[0]} to {fewest[-1]} {what}s"
         which = f" ({_names(none)})" if len(none) < len(undecided) else ""
         yield f"With {many}{which} and this many comparisons, no difference at all could have been found."
     some = sorted((one for one in undecided if one.findable is not None), key=lambda one: one.findable or 0.0)

@@ -158,7 +158,7 @@ def arm(combo: MergedCombo, settled: Settled | None = None, like: Arm | None = N
         contested=frozenset(chain(*combo.contested)),
         context=context_of(combo.accepted),
         runs=settled.runs if settled else {},
-        runs_told=not (settled and settled.runs),
+        runs_told=settled.runs_told if settled else True,
     )
 
 
@@ -208,7 +208,12 @@ def meet(environment: str, a: Side, b: Side) -> Meeting:
     told = [*a.starts.facts, *(one for one in b.starts.facts if one not in a.starts.facts)]
     if found.paired:  # then by hashes, and the seeds don't matter
         told = [fact for fact in told if fact.code not in {StartFact.RUN_SEEDS, StartFact.RUN_OR_START}]
-    facts = [*found.facts, *_each_once(told), *_conditions(a, b)]
+    starts = [
+        Fact(StartFact.REPEATED, episodes=len(one.completed), starts=one.by_start[1], policy=one.policy)
+        for one in (a, b)
+        if one.by_start[1] < len(one.completed)
+    ]
+    facts = [*found.facts, *_each_once([*told, *starts]), *_conditions(a, b)]
     return replace(found, facts=(*facts,)) if facts else found
 
 

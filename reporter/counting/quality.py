@@ -14,13 +14,15 @@ from comborun.reporter.counting.ending import cause_words
 from comborun.reporter.merge import MergedCombo
 from comborun.reporter.records.collected import Collected, SessionHistory
 from comborun.reporter.records.reading import Defect, Reject, RejectKind
-from comborun.reporter.text import combo_name
+from comborun.reporter.text import clock, combo_name
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.environment import difference
+from comborun.rules.events import Event
 from comborun.rules.facts import Fact
 from comborun.rules.results.counts import WROTE_NOTHING, where_it_ran
 from comborun.text import several
 from comborun.words import say
+from comborun.words.events import say_event
 from comborun.words.rows import why_not_counted
 
 
@@ -196,9 +198,16 @@ def differences(collected: Collected, seeds: Mapping[Combo, Mapping[int, object]
     seeds_given = ((one.policy, str(one.seed)) for one in sessions if one.seed is not None)
     yield from _unlike(seeds_given, "seeds of the plan")
     yield from _other_environments(collected)
+    yield from map(_retuned, collected.retuned)
     yield from _other_seeds(collected, seeds)
     yield from _same_files(collected.provenance)
     yield from _uncommitted(collected.provenance, "the run")
+
+
+def _retuned(event: Event) -> str:
+    """What a person changed while the run went on, or which GPU it lost."""
+    said = say_event(event).removeprefix("ordered: ")
+    return f"While it ran, at {clock(event.at)}: {said}."
 
 
 def _other_environments(collected: Collected) -> Iterator[str]:

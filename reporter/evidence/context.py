@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
+from unicodedata import normalize
 
 from comborun.model.attempt import EpisodeRecord, field_column
 from comborun.model.work import grouped
@@ -32,6 +33,7 @@ _CONDITION = re.compile(
 _RESULT = re.compile(
     r"outcome|result|status|verdict|message|note|comment|video|path|file|host|time|date|id$|uuid", re.IGNORECASE
 )
+_SEAMS = re.compile(r"[\s_-]+")
 _LEFT_OUT = {*FAILURE_FIELDS, *HASH_FIELDS}
 
 
@@ -88,11 +90,11 @@ def shown(values: Iterable[object]) -> list[str]:
 
 
 def alike(names: Iterable[str], kind: str) -> Iterator[Fact]:
-    """Names that are equal but for case and blanks."""
+    """Names that are equal but for case, blanks, hyphens, and how their signs are written."""
     for found in grouped(names, normal).values():
         if len(found) > 1:
             yield Fact(ContextFact.NAMES_ALIKE, kind=kind, names=list(found))
 
 
 def normal(name: str) -> str:
-    return " ".join(name.split()).casefold()
+    return " ".join(_SEAMS.sub(" ", normalize("NFKC", name)).split()).casefold()

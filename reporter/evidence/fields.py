@@ -138,12 +138,14 @@ def _nones(
     for name, value in suspects.items():
         others = [one for one in found[name] if one != value]
         count = len(found[name]) - len(others)
-        enough = len({*others}) >= (DISTINCT if value == -1 else 1)
+        enough = len({*others}) >= (DISTINCT if value in (-1, 0) else 1)
         if enough and (count > 1 or abs(value) >= HUGE) and _apart(value, others):
             yield name, value, count, len(found[name])
 
 
 def _may_mean_none(name: str, value: float) -> bool:
+    if value == 0:  # no time is zero
+        return bool(_TIME.search(name))
     if value == -1:
         return not _SIGNED.search(name)
     size = abs(value)
@@ -155,4 +157,6 @@ def _may_mean_none(name: str, value: float) -> bool:
 
 def _apart(value: float, others: Sequence[float]) -> bool:
     low, high = min(others), max(others)
-    return low >= 0 if value == -1 else min(abs(value - low), abs(value - high)) > high - low
+    if value in (-1, 0):
+        return low >= 0 if value else low >= high - low
+    return min(abs(value - low), abs(value - high)) > high - low

@@ -8,6 +8,7 @@ repeats what it did.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,11 @@ HASH_FIELDS = ("init_hash", "initial_state_hash", "init_state_hash", "first_fram
 """fields that can hold a hash of the initial state, the best evidence first"""
 RUN_LENGTH = 10
 """fewest episodes in a row with one seed, of several, that can be those of a run"""
+RUN_LEAST = 5
+"""fewest episodes of each value of a field that names runs"""
+_RUN = re.compile(
+    r"(?:train|training|policy|model|run)_?seed|(?:run|replica|replicate)(?:_?(?:id|index|number))?", re.IGNORECASE
+)
 ONE_SEED = "one seed for all episodes, which says nothing of their starts"
 SEED = "seed"
 
@@ -140,7 +146,9 @@ class Settled:
     """hashes that say nothing"""
     facts: tuple[Fact, ...] = ()
     runs: Mapping[str, Collection[int]] = field(default_factory=dict)
-    """by seed, the episodes that share it, if it may be that of a run"""
+    """by run, its episodes: of a field that names it, or of a seed that may be that of a run"""
+    runs_told: bool = True
+    """whether they are known to be runs"""
 
 
 def starts_of(judged: Sequence[EpisodeRecord], settled: Settled | None = None) -> Starts:
@@ -180,8 +188,27 @@ def settle(
         caution = cautions.get(combo, "")
         of_runs = seeded_by_run.get(combo, Settled()) if not caution else Settled(caution)
         names = frozenset(name for name in HASH_FIELDS if combo in silent[name])
-        found[combo] = Settled(of_runs.caution, names, (*facts, *of_runs.facts), of_runs.runs)
+        named = {} if combo in runs else _runs_by_field(judged[combo])
+        told = bool(named) or not of_runs.runs
+        found[combo] = Settled(of_runs.caution, names, (*facts, *of_runs.facts), named or of_runs.runs, told)
     return found
+
+
+def _runs_by_field(records: Sequence[EpisodeRecord]) -> dict[str, frozenset[int]]:
+    """The episodes of each run, by the first field whose name says that it names a run; empty for a single run."""
+    held = {name for names in {one.names for one in records} for some in names for name in some}
+    for name in sorted(filter(_RUN.fullmatch, held)):
+        values = zip(map(attrgetter("episode"), records), map(plain, field_column(records, name)), strict=True)
+        known = [(episode, value) for episode, value in values if value is not None]
+        found = {
+            f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}": frozenset(
+                episode for episode, one in known if one == value
+            )
+            for value in dict.fromkeys(value for _, value in known)
+        }
+        if len(found) > 1 and min(map(len, found.values())) >= RUN_LEAST:
+            return found
+    return {}
 
 
 def _silent(combos: Mapping[Combo, Sequence[EpisodeRecord]], name: str) -> set[Combo]:

@@ -35,6 +35,11 @@ def _run_or_start(fact: Fact) -> str:
     )
 
 
+def _repeated(fact: Fact) -> str:
+    starts = several(fact.count("starts"), "different start")
+    return f"{fact.count('episodes')} episodes have {starts}, and each counts once"
+
+
 def _one_sided(fact: Fact) -> str:
     return (
         f"only one of both has {fact.text('field')} in {fact.count('episodes')} of {fact.count('common')} common"
@@ -58,7 +63,7 @@ def _joined(fact: Fact) -> str:
 
 def _names_alike(fact: Fact) -> str:
     names = ", ".join(repr(name) for name in fact.texts("names"))
-    return f"{fact.text('kind')} that differ only by case or blanks, and are taken as different: {names}"
+    return f"{fact.text('kind')} that differ only by case, blanks or hyphens, and are taken as different: {names}"
 
 
 def _varies(fact: Fact) -> str:
@@ -78,6 +83,7 @@ def _no_value(fact: Fact) -> str:
 _WORDS: Mapping[str, Callable[[Fact], str]] = {
     StartFact.RUN_SEEDS: _run_seeds,
     StartFact.RUN_OR_START: _run_or_start,
+    StartFact.REPEATED: _repeated,
     StartFact.CONSTANT_HASH: lambda fact: (
         f"{fact.text('field')} never varies while seeds and results do, so it says nothing"
     ),

@@ -39,7 +39,7 @@ def _answer(summary: Summary, found: Standing) -> str:
         return _not_overall(summary, found)
     words = _order(found) if found.won else _nothing_decided(found)
     so_far = "So far " if any(one.so_far for one in summary.comparisons.all) else ""
-    return f"{so_far}{words}{_otherwise(summary, found)}{_lacking(summary)}."
+    return f"{so_far}{words}{_otherwise(summary, found)}{_lacking(summary, found)}."
 
 
 def _no_verdict(summary: Summary) -> str:
@@ -157,7 +157,9 @@ def _not_overall(summary: Summary, found: Standing) -> str:
     return f"{so_far}{total} of {several(len(here), 'comparison')} within environments are decided; {most}."
 
 
-def _lacking(summary: Summary) -> str:
+def _lacking(summary: Summary, found: Standing) -> str:
+    if found.measure != "success rate":
+        return ""
     counted = [combo for combo in summary.combos if combo.counts and combo.rate]
     empty = sum(not combo.rate.n for combo in counted if combo.rate)
     return (

@@ -15,6 +15,7 @@ from comborun.model.work import Combo, combo_of, describe, grouped, spans
 from comborun.reporter.json_types import Memory, Moment
 from comborun.reporter.records.reading import Defect, Reading, Reject
 from comborun.reporter.text import combo_name
+from comborun.rules.events import Event
 from comborun.rules.vocabulary import Outcome
 from comborun.text import several
 
@@ -150,6 +151,8 @@ class Collected:
     """as the run's manifest has it; a foreign one may hold anything"""
     environments: tuple[Mapping[str, str], ...] = ()
     """the variables of each start that differed, the first launch's first"""
+    retuned: tuple[Event, ...] = ()
+    """settings that a person changed while it went on, and GPUs that it lost"""
     stop_early: StopRule | None = None
     canary: Canary | None = None
     """how some episodes went when they ran alone once more"""

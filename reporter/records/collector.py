@@ -77,7 +77,8 @@ class RecordCollector:
             return
         unsure = not expected and reading.format in {JSONL_ROWS, TABLE, EPISODES, DATABASE} and not _decides(reading)
         if unsure and (found := _line_for(path)) and len(proposed(found)) > 1:
-            reading.defect(0, say(found))
+            reading.proposal = say(found)
+            reading.defect(0, reading.proposal)
         if expected and not reading.format and not reading.rejects:
             reading.reject(0, reading.unknown or say(Fact("unknown_format")), RejectKind.UNREADABLE)
         if ordered or reading.format == JOB_ROWS:

@@ -122,6 +122,10 @@ class Reading:
     """of a combo with several runs side by side: the run that this file is of, and its episodes"""
     numeric: int = 0
     """records whose verdict is a number"""
+    lacking: int = 0
+    """records without the field of the verdict"""
+    proposal: str = ""
+    """what was said of how to read it"""
     judged_by: str = ""
     """the field of the verdict"""
     numbered_by: str = ""
@@ -246,7 +250,9 @@ class Reading:
         if not isinstance(row.get(identity.episode.name), str):
             known.add(identity.episode.name)
         self.judged_by, self.numbered_by = identity.success.name, identity.episode.name
-        self.numeric += type(identity.success.find(row)) in (int, float)
+        verdict = identity.success.find(row)
+        self.numeric += type(verdict) in (int, float)
+        self.lacking += verdict is MISSING
         if record.complaint:
             self.defect(line, f"{say(record.complaint)}: errored")
         elif not identity.success.tests:

@@ -14,13 +14,14 @@ from math import comb
 from pathlib import PurePosixPath
 from typing import Any
 
-from comborun.model.attempt import EpisodeRecord, Verdict
+from comborun.model.attempt import EpisodeRecord, JsonValue, Names, Verdict, metric_columns
 from comborun.model.work import Combo, grouped
 from comborun.reporter.records.reading import Reading
 from comborun.rules.facts import Fact
 from comborun.words import say
 
 COPY, SUMMARY, SEVERAL_ROWS, MEANS = "copy_of_file", "summary_of_file", "several_rows_per_episode", "means_of_trials"
+NO_VERDICTS = "no_verdicts_at_all"
 
 TRIALS = (
     "n_trials",
@@ -53,6 +54,28 @@ def settle_rows(files: Sequence[Reading]) -> None:
             file.defect(0, say(found))
         else:
             _hold_back_repeated(file)
+    _measure(files)
+
+
+def _measure(files: Sequence[Reading]) -> None:
+    """Rows of a folder that nowhere have a verdict, and nothing that looks like one, are episodes with numbers."""
+    filled = [file for file in files if file.entries]
+    if not filled or any(file.aggregates or file.lacking != len(file.records) for file in filled):
+        return
+    records = [one for file in filled for one in file.records]
+    columns = metric_columns(records)
+    flags = any(isinstance(value, bool) for names in {one.names for one in records} for value in _first(records, names))
+    if flags or not columns or any({*values} <= {0.0, 1.0} for values in columns.values()):
+        return
+    for file in filled:
+        file.records = [replace(one, verdict=Verdict.MEASURED) for one in file.records]
+        told = {f"{say(Fact('no_verdict_field', field=file.judged_by))}: errored", file.proposal}
+        file.defects = [one for one in file.defects if one.reason not in told]
+        file.defect(0, say(Fact(NO_VERDICTS, field=file.judged_by)))
+
+
+def _first(records: Sequence[EpisodeRecord], names: Names) -> Sequence[JsonValue]:
+    return next(one.others for one in records if one.names == names)
 
 
 def _without_verdict(record: EpisodeRecord) -> EpisodeRecord:

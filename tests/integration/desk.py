@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 import quick_combo
+from answered import checked
 from box import until
 
 CHECKOUT = Path(__file__).parents[2]
@@ -94,14 +95,15 @@ class Desk:
         return asked.exitcode, shown.decode()
 
     def json(self, *arguments: object) -> Any:
-        """The answer of a command; of one that answers with records the first one."""
+        """The answer of a command, held against the schema; of one that answers with records the first one."""
         done = self.combo(*arguments, "--json")
         assert done.stdout, done.stderr
-        return json.JSONDecoder().raw_decode(done.stdout)[0]
+        return checked(list(map(str, arguments)), json.JSONDecoder().raw_decode(done.stdout)[0])
 
     def stream(self, *arguments: object) -> list[dict[str, Any]]:
         """The records that a command answers with."""
-        return [json.loads(line) for line in self.combo(*arguments, "--json").stdout.splitlines()]
+        lines = self.combo(*arguments, "--json").stdout.splitlines()
+        return [checked(list(map(str, arguments)), json.loads(line)) for line in lines]
 
     @property
     def runs(self) -> list[Path]:

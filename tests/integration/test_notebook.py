@@ -30,8 +30,10 @@ CELLS = [
     "import comborun",
     "run = comborun.launch('grid.yaml', set={'episodes': 8})\nrun",
     "watching = run.watch()\nwatching",
-    "import pathlib\npathlib.Path('~/go').expanduser().touch()\nlast = run.wait()\nprint(last.finished, dict(last.counts))",
+    "import pathlib\npathlib.Path('~/go').expanduser().touch()\nlast = watching.wait()",
+    "print(last.finished, dict(last.counts))",
     "[one] = run.explain()\nprint(one.session, one.outcome, one.last_lines[-1])",
+    "print([(cause.sessions, cause.failure) for cause in run.causes().causes])",
     "frame = run.episodes().to_pandas()\nprint(frame.groupby(['policy', 'environment']).success.agg(['size', 'mean']))",
     "found = run.compare('poor', 'good')\nprint([(e.environment, e.difference, e.better) for e in found.environments])",
     "pathlib.Path('~/mended').expanduser().touch()\nprint(run.retry(failed=True).done)",
@@ -67,11 +69,14 @@ def test_a_notebook_runs_watches_mends_and_compares(
         monkeypatch.setenv(name, value)
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
     NotebookClient(book, timeout=90, kernel_name="python3", resources={"metadata": {"path": str(desk.home)}}).execute()
-    _, _, watching, waited, explained, frame, compared, retried, again, status, refused = map(outputs, book.cells)
+    _, _, watching, _, waited, explained, causes, frame, compared, retried, again, status, refused = map(
+        outputs, book.cells
+    )
     assert "24 of 32 episodes; finished" in watching[0], "it was updated after its cell had ended"
     assert "field</td>" in watching[0]
     assert waited == ["True {'succeeded': 3, 'failed': 1}\n"]
     assert explained == ["field_poor failed ModuleNotFoundError: No module named 'a_module_that_is_not_there'\n"]
+    assert causes == ["[(('field_poor',), 'error')]\n"]
     assert [line.split() for line in frame[0].splitlines()[2:]] == [
         ["good", "field", "8", "1.0"], ["maze", "8", "1.0"], ["poor", "maze", "8", "0.0"],
     ]  # fmt: skip

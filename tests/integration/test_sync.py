@@ -92,7 +92,7 @@ def test_names_with_anything_in_them_survive(desk: Desk) -> None:
 def test_what_is_excluded_stays_here(desk: Desk) -> None:
     kept = ["a.py", "src/b.py", "results.txt"]
     left = [".git/config", "src/__pycache__/b.pyc", "x.pyc", ".venv/bin/python", "web/node_modules/m.js"]
-    left += [".DS_Store", "src/.DS_Store", "src/._a.py", ".idea/workspace.xml", "src/.ipynb_checkpoints/a.ipynb", "src/.a.py.swp"]
+    left += [".DS_Store", "src/._a.py", ".idea/workspace.xml", "src/.ipynb_checkpoints/a.ipynb", "src/.a.py.swp"]
     asked = ["src/deep/model.pt", "results/1.csv", "results/more/2.csv", "notes/x"]
     for name in [*kept, *left, *asked]:
         desk.put(name)

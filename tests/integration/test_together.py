@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -184,3 +186,21 @@ def test_a_process_is_stopped_whole_and_its_combos_go_on(lab: Lab) -> None:
     lab.desk.combo("retry", "hall_good")
     until(lambda: lab.desk.states["hall_good"] == "succeeded", "it runs again", 30)
     assert lab.starts == [["maze", "hall", "yard"], ["hall", "yard"]]  # the run had ended: it is resumed as a whole
+
+
+def test_a_start_that_nobody_saw_end_is_judged_by_what_each_environment_left(lab: Lab) -> None:
+    (lab.desk.home / "gate").touch()
+    lab.desk.combo("launch", lab.grid(), code=0)
+    begin = lab.desk.runs[-1] / "sessions/together_good/attempt-1/begin"
+    until(lambda: begin.exists() and lab.counted("maze_good") == 3, "it is in the hall", 30)
+    found = json.loads(begin.read_text())
+    os.kill(int(found["supervisor"]), signal.SIGKILL)
+    os.kill(int(found["pid"]), signal.SIGKILL)
+    (lab.desk.home / "gate").unlink()
+    until(lambda: set(lab.desk.states.values()) == {"succeeded"}, "the others run again", 60)
+    assert [[end["outcome"] for end in lab.ends(f"{name}_good")] for name in ("maze", "hall", "yard")] == [
+        ["succeeded"],
+        ["lost", "succeeded"],
+        ["succeeded"],
+    ]
+    assert lab.starts == [["maze", "hall", "yard"], ["yard", "hall"]]

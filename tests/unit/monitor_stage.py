@@ -227,7 +227,7 @@ def status_of(view: RunView, *answers: bytes, now: float | None = None) -> RunSt
     return classify(view, look_at(*answers, view=view), now)
 
 
-def picture(status: RunStatus, width: int, height: int | None = None, colour: bool = False) -> str:
+def picture(status: RunStatus, width: int, colour: bool = False) -> str:
     """The table as it is drawn; times of day are UTC."""
     file = io.StringIO()
     console = Console(
@@ -238,7 +238,7 @@ def picture(status: RunStatus, width: int, height: int | None = None, colour: bo
         legacy_windows=False,
         _environ={},
     )
-    console.print(render(status, width, height))
+    console.print(render(status, width))
     return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
 
 

@@ -79,14 +79,18 @@ def _session_problems(draft: Draft) -> Iterator[Problem]:
     first: dict[str, Combo] = {}
     collisions: dict[Path, tuple[Combo, Combo]] = {}
     for combo in draft.combos:
-        other = first.setdefault(combo.session, combo)
+        other = first.setdefault(combo.session.casefold(), combo)
         if other is not combo:
             kind = "policy" if other.policy != combo.policy else "environment"
             names = [entry.name for entry in getattr(draft.file, AXIS_OF[kind])]
             collisions.setdefault((AXIS_OF[kind], names.index(getattr(combo, kind).name)), (other, combo))
     for path, (other, combo) in collisions.items():
         message = f"`{other.label}` and `{combo.label}` would both run in the session `{combo.session}`"
-        yield draft.at_key(path, message, "session names contain A-Z, a-z, 0-9, _ and - only: rename one of them")
+        hint = "session names contain A-Z, a-z, 0-9, _ and - only: rename one of them"
+        if other.session != combo.session:
+            message = f"`{other.label}` and `{combo.label}` would run in sessions whose names differ only by case"
+            hint = "they would be one folder on a Mac, which copies their records: rename one of them"
+        yield draft.at_key(path, message, hint)
 
 
 _RANGE = "pass it, such as `--first {first_episode} --episodes {episodes}`"

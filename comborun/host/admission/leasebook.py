@@ -127,6 +127,10 @@ class LeaseBook:
         """GPU -> MiB that others used when that was last certain"""
         self._stale = False
         """whether the lease file is out of date"""
+        self.fallen: set[int] = set()
+        """GPUs that the driver lists no more, though it lists others"""
+        self._missing: set[int] = set()
+        """GPUs without a row in the last answer"""
         self._leases_at = -_LEASES_S
         self._cores: list[int] = []
         self._inner = machine.inner_pids()
@@ -216,6 +220,7 @@ class LeaseBook:
     def take_in(self, measured: Measured) -> None:
         self._measured = measured
         self.capacity.measured = True
+        self._find_fallen()
         pending = self.ledger.pending_release
         self.ledger.pending_release = [
             one for one in pending if one[2] > measured.number or one[0] not in measured.cards
@@ -226,6 +231,15 @@ class LeaseBook:
             self._charge(lease)
         self._measured_capacity()
         self._find_misplaced()
+
+    def _find_fallen(self) -> None:
+        """Note GPUs that two answers in a row lack: one answer may be torn."""
+        cards = self._measured.cards
+        missing = {gpu for gpu in self.capacity.gpus if gpu not in cards} if cards else set()
+        self.fallen = (self.fallen - set(cards)) | (missing & self._missing)
+        if missing - self.fallen:
+            self.want(setting("COMBORUN_MEMORY_ASK_MS", 5000) / 1000)
+        self._missing = missing
 
     def _find_misplaced(self) -> None:
         """Record in attempt-N/wrong_gpu which sessions hold memory on GPUs that they were not granted. Nothing ends."""

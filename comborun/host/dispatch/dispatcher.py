@@ -151,10 +151,8 @@ class Dispatcher:
         self._ends.close_gpus()
 
     def _tables_now(self) -> list[int]:
-        return [
-            files.changed(path)
-            for path in (self._run.layout.queue, self._run.layout.policy, self._run.layout.server_table)
-        ]
+        layout = self._run.layout
+        return [files.changed(path) for path in (layout.queue, layout.policy, layout.server_table, layout.settings)]
 
     def _replanned(self) -> bool:
         """Whether the plan was changed: the message of an amendment is lost with its FIFO. A torn policy is no plan."""
@@ -273,6 +271,8 @@ class Dispatcher:
                 self._launcher.later(session)
         if self._replanned():
             self._hear(Message("reread", "run", 0, ""))
+        if [gpu for gpu in sorted(self._run.admission.book.fallen) if self._policy.gpu_fell(gpu)]:
+            self._ends.close_gpus()
         self._lifecycle.look()
         self._servers.sweep()
         self._run.admission.book.flush()

@@ -13,7 +13,7 @@ from comborun.host.record.run_directory import NextRetry
 from comborun.host.system import files
 from comborun.rules import records
 from comborun.rules.endings.breaker import FAILED, Breaker, too_many
-from comborun.rules.endings.failures import HOST
+from comborun.rules.endings.failures import HOST, Failure
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact, data_of
 from comborun.rules.holds import HoldReason, Notice
@@ -153,6 +153,19 @@ class RunPolicy:
         if closed and len(self.breaker.quarantine) >= len(records.integers(self._attempts.policy, "gpus")):
             self._run.halt(Fact(HoldReason.NO_GPU_LEFT))
         return closed
+
+    def gpu_fell(self, gpu: int) -> bool:
+        """Start nothing more on a GPU that the driver has lost. Returns whether that is news."""
+        if str(gpu) in self.breaker.quarantine:
+            return False
+        reason = Fact(Notice.GPU_FELL, gpu=gpu)
+        self.breaker.quarantine[str(gpu)] = Failure.GPU_FAULT.value
+        files.write_text(self._run.layout.quarantine, self.breaker.quarantined(f"{time.time():.6f}"))
+        self._run.events.write(Kind.QUARANTINE, gpu=gpu, reason=reason, **{"class": Failure.GPU_FAULT.value})
+        self._run.notices.tell("host", "", reason)
+        if len(self.breaker.quarantine) >= len(records.integers(self._attempts.policy, "gpus")):
+            self._run.halt(Fact(HoldReason.NO_GPU_LEFT))
+        return True
 
     def _close(self, environment: str, failure: str) -> None:
         files.write_text(self._run.layout.quarantine, self.breaker.quarantined(f"{time.time():.6f}"))

@@ -11,7 +11,7 @@ from comborun.host.record.backend import Backend, ThisMachine
 from comborun.host.system import descendants, files, ownership, process
 from comborun.host.system.process import setting
 from comborun.host.verb_errors import USAGE, Refusal
-from comborun.rules import records
+from comborun.rules import records, settings
 from comborun.rules.endings import retry, together
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.host import Denial
@@ -73,16 +73,20 @@ class RunDirectory:
             raise LookupError(f"{path} is not a run directory")
         self.backend: Backend = ThisMachine(self.layout)
         self.policy: dict[str, str] = {}
+        self.planned: dict[str, str] = {}
+        """the policy as the grid has it, without what a person has changed since"""
         self._processes: dict[str, tuple[str, ...]] | None = None
         self.read_policy()
 
     def read_policy(self) -> None:
-        """Read the grid's policy. A missing or malformed value gets its default."""
+        """Read the policy: the grid's, and what a person has changed. A missing or malformed value gets its default."""
         self._processes = None
         self.policy = dict(_DEFAULTS)
         for key, value in files.read(self.layout.policy).items():
             if isinstance(value, str) and (_WORDS if key in ("gpus", "notify_kinds") else _VALUE).fullmatch(value):
                 self.policy[key] = value
+        self.planned = dict(self.policy)
+        self.policy.update(settings.in_force(files.read(self.layout.settings), self.planned))
 
     def at(self, name: str, number: int) -> AttemptLayout:
         return self.layout.attempt(name, number)

@@ -26,7 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable, Mapping, Sequence
 
-_LINKED = ("log", "out")
+_LINKED = ("log", "out", "stalled", "wrong_gpu", ".verdict")
+"""what a session has from its process; of these some come later, or never"""
 _NOT_SHARED = (records.JUDGING, TOGETHER, "first", "count")
 """fields of the claim of a process that its sessions have otherwise, or not at all"""
 
@@ -39,8 +40,12 @@ def judge(at: AttemptLayout, code: int | None) -> Judged:
 
 def write_end(at: AttemptLayout, ending: Ending, judged: Judged, reserved: bool = True) -> bool:
     """As `judging.write_end`; the ends of the sessions of a process come first."""
-    if judged.members and not Process(at).write_ends(ending, judged):
-        return False
+    if judged.members:
+        process = Process(at)
+        if not process.write_ends(ending, judged):
+            return False
+        if judged.now is Completeness.COMPLETE:  # if it is not complete, another start of it has failed
+            ending.signature = process.failure_of_others()
     return judging.write_end(at, ending, judged, reserved)
 
 
@@ -107,6 +112,12 @@ class Process:
 
     def _ends(self, name: str) -> Iterable[Mapping[str, Any]]:
         return (files.read(self.layout.attempt(name, number).end) for number in attempts_of(self.layout, name))
+
+    def failure_of_others(self) -> str:
+        """The class of the failure of a session that this start did not run; empty if there is none."""
+        others = (name for name in records.texts(self.data, TOGETHER) if name not in self.names)
+        ends = (end for name in others for end in self._ends(name))
+        return next((end["class"] for end in ends if end.get("class")), "")
 
     # Its end
 

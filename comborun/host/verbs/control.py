@@ -5,6 +5,7 @@ So it works without a dispatcher; a running one gets a message. It prints a line
   pause [WHY]     nothing new starts                          slots N           so many may run at once
   drain [WHY]     the same, and the dispatcher leaves then    retry NAME...     another attempt, with fresh budgets
   resume          no hold and no quarantine any more          retry --failed    failed, partial and lost ones
+  set KEY=VALUE... [because=WHY]  parallel, use_gpus, reserve.gpu_memory and reserve.memory (MiB) from now on
   notify          a test notice through the grid's command    retry --stalled   those that were ended for a stall
   decided NAME... standard input holds the decision; these sessions need not begin any more
 
@@ -27,20 +28,21 @@ from comborun.host.record.holds import Holds, over
 from comborun.host.record.queue import DROPPED, rows
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.record.run_owner import refuse_elsewhere
-from comborun.host.system import files
+from comborun.host.system import files, machine
 from comborun.host.verb_errors import LACKING, USAGE, Refusal, answer, run_directory, say, unwritable
-from comborun.rules import records
+from comborun.rules import records, settings
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.facts import Fact
 from comborun.rules.holds import DRAINING, PAUSED, HoldReason, Notice
 from comborun.rules.host import Denial
+from comborun.rules.room.capacity import Capacity, never
 from comborun.rules.vocabulary import Life, Outcome, outcome_of, several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_VERBS = "pause|drain|resume|slots N|retry NAME...|notify|decided"
+_VERBS = "pause|drain|resume|slots N|set KEY=VALUE...|retry NAME...|notify|decided"
 _ANYWHERE = frozenset(("decided", "notify"))
 """verbs that a run on another machine takes, too"""
 _AGAIN = frozenset((Outcome.FAILED, Outcome.PARTIAL, Outcome.LOST))
@@ -81,6 +83,7 @@ class Steering:
             "drain": lambda: self._hold(DRAINING, words),
             "resume": self._resume,
             "slots": lambda: self._slots("".join(words[:1])),
+            "set": lambda: self._set(words),
             "retry": lambda: self._retry(words),
             "decided": lambda: self._decided(words),
             "notify": self._notify,
@@ -138,6 +141,52 @@ class Steering:
             raise Refusal(USAGE, Denial.NOT_A_NUMBER)
         done = files.write_text(self.layout.slots, f"{number}\n")
         return self._ordered(done, f"at most {several(int(number), 'session')} at a time", "slots", slots=int(number))
+
+    def _set(self, words: list[str]) -> int:
+        """Change settings of the run: KEY=VALUE of `rules/settings.py`, and `because=WHY`."""
+        values = dict(word.partition("=")[::2] for word in words)
+        why = records.clean(values.pop(settings.BECAUSE, ""))
+        for key, value in values.items():
+            if not settings.is_value(key, value):
+                keys = [settings.PARALLEL, *settings.FIELDS]
+                raise Refusal(USAGE, Denial.NOT_SETTABLE, given=f"{key}={value}", keys=keys)
+            if self.slurm and key != settings.PARALLEL:
+                raise Refusal(USAGE, Denial.SLURM_DECIDES, key=key)
+        planned = self.attempts.planned
+        record = settings.changed(files.read(self.layout.settings), planned, values)
+        before = records.integers(self.attempts.policy, "gpus")
+        policy = {**planned, **settings.in_force(record, planned)}
+        if values.keys() & settings.FIELDS.keys():
+            self._check_room(policy, before)
+            self._must(files.write(self.layout.settings, record.items()), self.layout.dispatch)
+        if number := values.get(settings.PARALLEL):
+            self._must(files.write_text(self.layout.slots, f"{number}\n"), self.layout.dispatch)
+        told = " ".join(f"{key}={value}" for key, value in values.items())
+        gone = [gpu for gpu in before if gpu not in records.integers(policy, "gpus")]
+        drains = f"; running sessions on GPU {', '.join(map(str, gone))} go on" if gone else ""
+        return self._ordered(True, f"set {told}{drains}", "set", values=told, **({"why": why} if why else {}))
+
+    def _check_room(self, policy: dict[str, str], before: tuple[int, ...]) -> None:
+        """Raise Refusal for an unknown GPU, or if a session that is left could never start."""
+        from comborun.host.system import driver
+
+        capacity = Capacity(gpus=records.integers(policy, "gpus"))
+        capacity.reserve, capacity.memory_reserve = (int(policy[f"reserve_{key}_mib"]) for key in ("gpu", "memory"))
+        capacity.memory_total = (machine.memory_kib()[0] or 0) >> 10 or None
+        cards = {one.index: one for one in driver.cards(driver.hear(driver.Question(driver.CARDS)))}
+        capacity.totals = {gpu: card.total for gpu, card in cards.items() if card.total is not None}
+        added = [gpu for gpu in capacity.gpus if gpu not in before]
+        for gpu in added:
+            if gpu not in cards:
+                raise Refusal(USAGE, Denial.NO_SUCH_GPU, gpu=gpu, has=sorted(cards))
+        each = [row for row in files.read_rows(self.layout.server_table) if row.get("gpu")]
+        if added and each:
+            raise Refusal(USAGE, Denial.SERVER_ON_EACH_GPU, server=str(each[0].get("kind") or each[0].get("name")))
+        for row in rows(self.layout.queue):
+            number = self.attempts.latest(row.name)
+            over = number and self.attempts.end(row.name, number) and not self.attempts.follows(row.name, number)
+            if row.flag != DROPPED and not over and (why := never(row.request, capacity)):
+                raise Refusal(USAGE, Denial.NEVER_STARTS, session=row.name, reason=why.as_data())
 
     def _notify(self) -> int:
         """Run the grid's command in the foreground, to show its output."""

@@ -63,6 +63,8 @@ ERRORED = frozenset(
     }
 )
 """words of an episode without a verdict"""
+_AROUND = "[](){}<>!.:*'\" "
+"""signs around a word"""
 _DENIAL = re.compile(r"not?[ _-](?:an? )?|un|in(?=c)")
 
 
@@ -157,7 +159,7 @@ def _amount(value: object) -> float | None:
 
 
 def _word(text: str) -> bool | str:
-    return verdict_word(text.lower(), wider=True)
+    return verdict_word(text.lower().strip(_AROUND) or text, wider=True)
 
 
 def _known(text: str) -> bool:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from comborun.rules.facts import Fact
 from comborun.rules.results.candidates import SUCCESS_LISTS, as_rows, episodes, rank
-from comborun.rules.results.episodes import decode_whole
+from comborun.rules.results.episodes import decode, decode_whole
 from comborun.rules.results.fields import FORMAT, NO_RECORD, TEXT_MOST, TORN, UNREADABLE, Identity, RefusedError
 from comborun.rules.results.stated_counts import aggregate, counted
 
@@ -29,7 +29,9 @@ _GRADES = {"C": True, "I": False}
 
 def read(file: Whole) -> Iterator[Entry]:
     """The episodes of any document, else how many of them succeeded. Raises RefusedError."""
-    return found_in(as_rows(decode_whole(file.text)), file)
+    values, fault = decode(file.text)
+    several = len(values) > 1 and not fault  # lines in a file with the name of a document
+    return found_in(values if several else as_rows(decode_whole(file.text)), file)
 
 
 def found_in(value: Any, file: Whole) -> Iterator[Entry]:

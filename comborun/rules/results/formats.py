@@ -286,6 +286,8 @@ def _recognized(stream: BinaryIO, path: str, head: bytes, identity: Identity) ->
         kind = file_format(path, head, identity)
     else:
         kind = LOG_PATTERN if identity.pattern else _log(stream, identity)
+    if kind is None and suffix_of(path) not in DOCUMENTS and head.lstrip().startswith(b"{"):
+        kind = row_format(head, identity) or None  # lines of JSON, whatever the file is called
     if kind is None:
         raise RefusedError(FORMAT, "unknown_text" if is_log(path) else "unknown_format")
     return kind

@@ -175,9 +175,10 @@ _ANY_COMBO = {POLICY: IGNORE, ENVIRONMENT: IGNORE}
 
 
 def _names(samples: Sequence[Row], known: Sequence[str]) -> list[str]:
-    """Fields of all rows, those with a well-known name first."""
+    """Fields of all rows that have a well-known name, in the order of these, however their letters are written."""
     shared = set.intersection(*(set(row) for row in samples)) if samples else set()
-    return [name for name in known if name in shared]
+    by_name = {name.lower(): name for name in sorted(shared)}
+    return [by_name[name] for name in known if name in by_name]
 
 
 def _verdict(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator[Keys]:
@@ -235,12 +236,17 @@ def _paths(row: Row, before: str = "", depth: int = 0) -> Iterator[tuple[str, ob
 
 
 def _shifted(identity: Identity, span: Span, seen: Sequence[int]) -> Keys:
-    """Proposes an origin if the indices begin and end one later than planned."""
+    """Proposes an origin if there are as many indices as planned, one after another, and begin later. Other indices of
+    a whole combo are numbered as they come, if they are as many as planned or have equal distances.
+    """
     first, count = span
     field = identity.episode
-    if count and not field.word and not field.origin and seen and seen[0] == first + 1 and seen[-1] == first + count:
-        return {"episode": {"field": field.name, "from": 1}}
-    if not field.word and not field.names and strides(seen, span):
+    if not count or field.word or field.names or field.origin or not seen:
+        return {}
+    if list(seen) == list(range(seen[0], seen[0] + count)) and (seen[0] == first + 1 or (not first and seen[0] > 0)):
+        return {"episode": {"field": field.name, "from": seen[0] - first}}
+    outside = seen[0] >= first + count or seen[-1] >= first + count
+    if strides(seen, span) or (not first and outside and len(seen) == count > 1 and seen[0] != 1):
         return {"episode": LINE}
     return {}
 

@@ -394,7 +394,9 @@ class Table(RowLines):
             return
         if not self._header:
             if not line.startswith("#"):
-                self._between = max("\t;,", key=line.count)
+                self._between = max("\t;,|", key=line.count)
+                if self._between not in line:
+                    self._between = " "
                 self._header = [name.strip() for name in _split(line, self._between)]
             return
         cells = _split(line, self._between)
@@ -408,7 +410,7 @@ class Table(RowLines):
 
 def _split(line: str, between: str) -> list[str]:
     if '"' not in line:
-        return line.split(between)
+        return line.split(None if between == " " else between)
     import csv
 
     csv.field_size_limit(LINE_LIMIT)

@@ -82,7 +82,7 @@ def why_repeated(files: Iterable[tuple[str, Kept]], identity: Identity, span: Sp
     elif not (found := _by_file(told, planned)) and len(told) <= planned:
         named = [name for name in names if _words(name) & _NAMES][:_PAIRS_MOST]
         pair = next((pair for pair in combinations(named, 2) if _unique(told, pair)), None)
-        found = _numbered(list(pair), " and ".join(pair)) if pair else {}
+        found = _numbered(list(pair), " and ".join(pair)) if pair else _by_text(told, identity.episode.name)
     if len(told) < planned + len({path for path, _, _ in told}) or not found:
         return found
     return {"by": found["by"], "episodes": len(told), "planned": planned}
@@ -117,6 +117,13 @@ def _parallel(paths: Iterable[str]) -> bool:
 def _words(name: str) -> set[str]:
     """The words of a name: `scene`, `id` of `scene_id` and of `sceneId`."""
     return {one.lower() for one in _WORD.findall(name)}
+
+
+def _by_text(told: list[Told], name: str) -> dict[str, Any]:
+    """Whether the texts in which the indices stand all differ: `task0_trial0`, `task1_trial0`."""
+    texts = [row.get(name) for _, _, row in told]
+    apart = all(isinstance(one, str) for one in texts) and len({*texts}) == len(texts)
+    return _numbered("line", name) if apart else {}
 
 
 def _by_file(told: list[Told], planned: int) -> dict[str, Any]:

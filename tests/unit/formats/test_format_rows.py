@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,6 +15,7 @@ from report_runs import row
 from comborun.model.attempt import Verdict
 from comborun.reporter.counting.measures import balanced_rate
 from comborun.reporter.records.files import decoded
+from comborun.reporter.records.files import read as read_file
 from comborun.reporter.records.reading import Context, Defect, Reading, Reject
 from comborun.rules.results.episodes import decode
 from comborun.rules.results.fields import ResultRules
@@ -189,3 +191,21 @@ def test_the_fast_decoder_says_what_the_rules_say(number: str) -> None:
 def test_bytes_that_are_no_text_and_rows_that_are_too_deep_are_left_to_the_rules() -> None:
     for line in (b'{"x": "\xff"}', b'{"x": ' + b"[" * 200 + b"]" * 200 + b"}", b"", b"  \n", b"{"):
         assert decoded(line) == decode(line.decode("utf-8", "replace"))
+
+
+ROWS = '{"episode": 0, "success": true}\n{"episode": 1, "success": false}\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("r.json", ROWS),
+        ("r.txt", ROWS),
+        ("results", ROWS),
+        ("r.csv", "episode|success\n0|True\n1|False\n"),
+        ("r.csv", "episode success\n0   True\n1   False\n"),
+    ],
+)
+def test_rows_are_read_whatever_their_file_is_called_and_their_cells_lie_between(name: str, text: str) -> None:
+    reading = read_file(io.BytesIO(text.encode()), replace(OURS, path=f"out/{name}"))
+    assert verdicts(reading) == {0: "success", 1: "failure"}

@@ -70,6 +70,10 @@ CASES: dict[str, tuple[dict[str, list[Any]], Any]] = {
         {"r.jsonl": [{"episode": f"t{t}-i{i}-p201", "success": g, "t": t, "i": i} for t, i, g in TWELVE]},
         ["t", "i"],
     ),
+    "ids that end alike, and no other field": (
+        {"r.jsonl": [{"episode": f"task{t}_trial{e}", "success": g} for t, e, g in TWELVE]},
+        "line",
+    ),
     "by file": (per_file("rank{}.jsonl"), "line"),
     "by process, with equal verdicts": (
         {f"rank_{at}/e.jsonl": [{"episode": e, "success": e > 1} for e in range(6)] for at in (0, 1)},
@@ -190,3 +194,20 @@ def test_fields_that_tell_an_episode_together_number_it_once_whatever_comes_agai
     assert (told.records, completed) == (12, 12)
     assert told.refused == {"repeated": 2, "index": 1}
     assert ResultRules.of(ResultRules(episode=["task", "episode"]).as_data()).episode.names == ("task", "episode")
+
+
+@pytest.mark.parametrize(
+    ("indices", "line"),
+    [
+        ([500 + at for at in range(12)], {"field": "episode", "from": 500}),
+        ([f"a1b2c{at * 7 + 30}" for at in range(12)], "line"),
+        ([7 * at for at in range(12)], "line"),
+    ],
+)
+def test_indices_of_another_range_come_with_the_line_that_numbers_them(
+    tmp_path: Path, indices: list[Any], line: Any
+) -> None:
+    files = {"r.jsonl": [{"episode": index, "success": at % 2 == 0} for at, index in enumerate(indices)]}
+    told, _ = both(tmp_path / "before", files, ResultRules())
+    assert [*filter(None, map(proposed, told.facts))] == [{"episode": line}]
+    assert both(tmp_path / "after", files, ResultRules(episode=line))[1] == 12

@@ -7,13 +7,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from gridtext import mistakes, plan
+from gridtext import HOST, grid, mistakes, plan
 
 from comborun.amendment.changes import amend, compare
+from comborun.errors import UserError
 from comborun.generate.bundle import bundle
+from comborun.generate.compose import compose_text
 from comborun.generate.script import scripts
 from comborun.model.plan import Plan
 from comborun.model.work import process_of, processes
+from comborun.planner.laying import lay_out_on_slurm
 
 AXES = "policies: [flat, rough]\n"
 AXES += "environments: {stairs: {task: Stairs-v0}, grass: {task: Grass-v0}, maze: {task: Maze-v0}}\n"
@@ -62,6 +65,14 @@ def test_names_that_a_list_cannot_hold_are_refused() -> None:
         f"policies: [a]\nenvironments: ['x,y', z]\nepisodes: 1\ntogether: environments\n{LIST}"
     )
     assert "{environments} has no value" in mistakes(f"{AXES}episodes: 1\n{LIST}")
+
+
+def test_slurm_and_compose_are_refused() -> None:
+    checked = grid(TOGETHER + LIST + "container: {image: sim}\n")
+    with pytest.raises(UserError, match="together"):
+        lay_out_on_slurm(checked, HOST)
+    with pytest.raises(UserError, match="together"):
+        compose_text(plan(TOGETHER + LIST + "container: {image: sim}\nworkdir: /w\n"))
 
 
 def told(laid: Plan, folder: Path, **granted: str) -> tuple[list[str], str]:

@@ -14,9 +14,11 @@ from monitor_stage import NOW, HandClock, Seen, StagedHost, a_busy_run, a_host, 
 from rich.cells import cell_len
 
 from comborun.monitor.fullscreen.app import FullScreen
-from comborun.monitor.fullscreen.desk import Desk, picture
+from comborun.monitor.fullscreen.desk import Desk
 from comborun.monitor.fullscreen.keys import KEYS, document_lines
+from comborun.monitor.fullscreen.ordering import Ordering
 from comborun.monitor.fullscreen.orders import Orders
+from comborun.monitor.fullscreen.picture import picture
 from comborun.monitor.fullscreen.rows import Choice, chosen, parsed
 from comborun.monitor.fullscreen.table import layout
 from comborun.monitor.interval import exact_interval
@@ -75,9 +77,7 @@ def watched(view: RunView, *answers: bytes) -> Watcher:
 
 def desk_of(view: RunView, answer: bytes, width: int = 160, height: int = 50) -> Desk:
     watcher = watched(view, answer)
-    desk = Desk(watcher.look, Link(last_seen=0.4), width=width, height=height)
-    desk.renew(watcher.look)
-    return desk
+    return Desk(watcher.look, Link(last_seen=0.4), width=width, height=height)
 
 
 def text(desk: Desk) -> str:
@@ -118,7 +118,7 @@ def test_a_row_of_many_alike_is_folded_and_opens_and_an_order_to_it_means_all() 
     assert desk.row.folded
     assert len(desk.meant) == 58
     before = len(desk.rows)
-    desk.choose(replace(desk.choice, unfolded=frozenset({desk.row.name})))
+    desk.choose(unfolded=frozenset({desk.row.name}))
     assert len(desk.rows) == before + 57
     assert desk.meant == (desk.rows[0].name,)
 
@@ -215,8 +215,10 @@ def test_a_hold_is_in_the_first_line_with_its_key(width: int) -> None:
 
 
 def test_every_key_of_the_table_has_its_action() -> None:
+    owners = {"desk": Desk, "order": Ordering, "app": FullScreen}
     for key in KEYS:
-        assert callable(getattr(FullScreen, f"act_{key.action.partition(':')[0]}"))
+        owner, _, name = key.action.partition(":")[0].partition(".")
+        assert callable(getattr(owners[owner], name))
     names = [name for key in KEYS for name in key.names]
     assert len(names) == len(set(names))
 
@@ -398,10 +400,10 @@ def test_only_lines_that_have_changed_are_drawn_again() -> None:
         await pilot.pause()
         drawn: list[Any] = []
         app.canvas.refresh = lambda *regions, **_: drawn.extend(regions)  # type: ignore[method-assign,assignment]
-        app._tick()
+        app.tick()
         assert not drawn
         app.watcher._clock.passed += 1  # type: ignore[attr-defined]
-        app._tick()
+        app.tick()
         assert 0 < len(drawn) < 10
 
     on_screen(act)

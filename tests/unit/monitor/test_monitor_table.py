@@ -125,15 +125,14 @@ def test_the_picture_is_the_golden_one(scene: str) -> None:
 
 
 @settings(max_examples=30)
-@given(st.integers(7, 60), st.integers(40, 200))
-def test_no_picture_is_larger_than_the_terminal_and_every_session_is_in_it(height: int, width: int) -> None:
-    for status in (many(60), busy()):
-        lines = picture(status, width, height).splitlines()
-        assert len(lines) <= height
+@given(st.integers(40, 200))
+def test_no_table_is_wider_than_the_terminal_and_every_session_is_in_it(width: int) -> None:
+    for status in (many(160), busy()):
+        lines = picture(status, width).splitlines()
         assert max(map(len, lines)) <= width
         shown = sum("/100" in line for line in lines)
         left_out = [int(line.split()[1]) for line in lines if line.startswith("and ")]
-        assert shown == 0 or shown + sum(left_out) == len(status.sessions)
+        assert shown + sum(left_out) == len(status.sessions)
 
 
 def test_no_rate_is_shown_only_counts() -> None:
@@ -224,15 +223,15 @@ H100 = Card(0, used=42188, total=81559, utilization=97)
 BOX = HostUse(41.3, 64, Space(252 * GIB, 133 * GIB), Space(3577 * GIB, 812 * GIB), (H100,))
 
 
-def lines(host: HostUse, width: int, height: int | None = None) -> list[str]:
-    return [line.plain for line in host_lines(host, width, height)]
+def lines(host: HostUse, width: int) -> list[str]:
+    return [line.plain for line in host_lines(host, width)]
 
 
-def test_a_narrow_terminal_has_one_line_of_what_matters_most_and_a_low_one_keeps_its_lines_for_the_sessions() -> None:
+def test_a_narrow_terminal_has_one_line_of_what_matters_most() -> None:
     assert lines(BOX, 60) == ["gpu 0 41.2/79.6 GiB, 97 % busy   load 41.3 on 64 cpus"]
     assert lines(BOX, 40) == ["gpu 0 41.2/79.6 GiB, 97 % busy"]
     assert lines(BOX, 20) == []
-    assert [len(lines(BOX, 80, height)) for height in (11, 19, 20)] == [0, 1, 2]
+    assert len(lines(BOX, 80)) == 2
 
 
 def test_a_table_in_a_file_has_all_rows_and_cuts_nothing() -> None:

@@ -151,7 +151,7 @@ def test_returns_alone_are_compared_and_answer(tmp_path: Path) -> None:
 
 
 def test_without_any_verdict_the_first_line_says_so(tmp_path: Path) -> None:
-    rows = [json.dumps({"policy": "a", "environment": "x", "episode": i, "score": i}) + "\n" for i in range(5)]
+    rows = [json.dumps({"policy": "a", "environment": "x", "episode": i, "success": None}) + "\n" for i in range(5)]
     (tmp_path / "rows.jsonl").write_text("".join(rows))
     assert answer(summary_of(tmp_path)).startswith("No episode has a verdict (5 errored)")
 

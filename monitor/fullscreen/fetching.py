@@ -1,0 +1,131 @@
+"""What a pane or a page needs of the host, asked in one thread that nobody waits for."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from comborun.errors import UserError
+from comborun.monitor.fullscreen.desk import Desk, Log
+from comborun.monitor.fullscreen.pane import parsed_videos
+from comborun.remote.logs import LogPiece, LogPosition, follow
+from comborun.rules import events
+from comborun.rules.names import RunLayout
+
+if TYPE_CHECKING:
+    from comborun.monitor.fleet import Fleet
+    from comborun.monitor.fullscreen.orders import Orders
+    from comborun.monitor.status import SessionStatus
+    from comborun.monitor.watcher import Watcher
+
+REST_S = 0.25
+"""seconds that the cursor rests on a session before its log is fetched"""
+_AGAIN_S = 10.0
+"""seconds until something that failed is asked again"""
+_LOG_LINES, _LOGS_KEPT, _LOG_KEPT = 400, 20, 1 << 18
+"""lines at first; logs, and bytes of each, that are kept"""
+_EVENTS_KEPT = 1 << 17
+_EVENTS = 'tail -c "$2" -- "$1"'
+_VIDEOS = 'cd -- "$1" && for at in attempt-*/; do sed "s|^|${at%/}\t|" -- "${at}videos.tsv" 2>/dev/null; done; true'
+
+
+class Fetcher:
+    def __init__(self, desk: Desk, watcher: Watcher, orders: Orders, post: Callable[..., object]) -> None:
+        """`post` calls a function with arguments in the thread of the screen, and draws."""
+        self._desk, self._watcher, self._orders, self._post = desk, watcher, orders, post
+        self._errands: queue.SimpleQueue[tuple[str, Callable[[], None]]] = queue.SimpleQueue()
+        self._asked: set[str] = set()
+        self._failed: dict[str, float] = {}
+        """key of an errand -> when the host gave no answer to it"""
+        self._name, self._since = "", 0.0
+        """the chosen session, and since when it is chosen"""
+        self._events_of = -1
+        """the look for which the events were asked"""
+        self._fleet: Fleet | None = None
+        threading.Thread(target=self._work, name="fetcher", daemon=True).start()
+
+    def close(self) -> None:
+        if self._fleet:
+            self._fleet.close()
+
+    def ask(self, key: str, work: Callable[[], Any], then: Callable[[Any], object]) -> None:
+        """`work` in the thread of errands, unless it is asked already; `then` gets its result in that of the screen."""
+
+        def errand() -> None:
+            try:
+                found = work()
+            except UserError as error:
+                self._failed[key] = time.monotonic()
+                self._post(self._desk.say, error.headline)
+            except Exception as error:  # noqa: BLE001  a bug ends the screen with its traceback
+                self._post(_raise, error)
+            else:
+                self._failed.pop(key, None)
+                self._post(then, found)
+
+        if key not in self._asked:
+            self._asked.add(key)
+            self._errands.put((key, errand))
+
+    def _work(self) -> None:
+        while True:
+            key, errand = self._errands.get()
+            errand()
+            self._asked.discard(key)
+
+    def need(self) -> None:
+        """Ask for what the screen shows and does not have."""
+        desk, number = self._desk, self._desk.look.number
+        if desk.page in ("events", "host") and self._events_of != number:
+            self._events_of = number
+            source = self._watcher.source
+            path = RunLayout(source.view.directory).events
+            self.ask("events", lambda: events.parse(source.transport.run(_EVENTS, path, str(_EVENTS_KEPT)).text),
+                     lambda found: setattr(desk, "events", found))  # fmt: skip
+        elif desk.page == "runs":
+            self._fleet = self._fleet or self._orders.fleet()
+            if self._fleet.wait(0) or desk.fleet is None:
+                desk.fleet = self._fleet.rows() or desk.fleet
+        elif (session := desk.session) and session.attempt and (desk.full or desk.pane_height):
+            self._need_of(session)
+
+    def _need_of(self, session: SessionStatus) -> None:
+        desk, source, now = self._desk, self._watcher.source, time.monotonic()
+        if session.name != self._name:
+            self._name, self._since = session.name, now
+        late = any(now < self._failed.get(key, -_AGAIN_S) + _AGAIN_S for key in ("log", "video"))
+        if now < self._since + REST_S or late or not desk.link.reachable:
+            return
+        if desk.pane == "log":
+            log = desk.logs.get(session.name, Log())
+            log = log if log.attempt == session.attempt else Log()
+            asked = LogPosition(session.name, log.attempt, log.offset)
+
+            def read() -> list[LogPiece]:
+                return list(follow(source.transport, source.view.directory, [asked], _LOG_LINES, on=False))
+
+            if not log.over:
+                self.ask("log", read, lambda pieces: self._grown(session, log, pieces))
+        elif desk.pane == "video" and session.name not in desk.videos:
+            folder = str(PurePosixPath(RunLayout(source.view.directory).attempt(session.name, 1).log).parents[1])
+            self.ask("video", lambda: source.transport.run(_VIDEOS, folder).text,
+                     lambda text: desk.videos.__setitem__(session.name, parsed_videos(text)))  # fmt: skip
+
+    def _grown(self, session: SessionStatus, log: Log, pieces: Sequence[LogPiece]) -> None:
+        logs = self._desk.logs
+        for at, data in pieces:
+            kept = log.data if at.attempt == log.attempt else b""
+            over = at.ended and not session.alive
+            log = Log((kept + data)[-_LOG_KEPT:], at.attempt, at.offset, over)
+        logs.pop(session.name, None)
+        logs[session.name] = log
+        if len(logs) > _LOGS_KEPT:
+            del logs[next(iter(logs))]
+
+
+def _raise(error: Exception) -> None:
+    raise error

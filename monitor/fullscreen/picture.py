@@ -1,0 +1,198 @@
+"""From a desk to the lines of the screen: exactly as many as it is high, at any size. Pure.
+
+A line that can be clicked has the meta data `act`.
+"""
+
+from __future__ import annotations
+
+import time
+
+from rich.text import Text
+
+from comborun.monitor.fullscreen import grid, heading, keys, pages, pane
+from comborun.monitor.fullscreen.desk import Desk
+from comborun.monitor.fullscreen.pages import Page
+from comborun.monitor.fullscreen.table import Layout, Moment, layout
+from comborun.monitor.status import SessionStatus
+
+_LINES = 5000
+"""most lines of a log on the whole screen"""
+_HIGH, _MIDDLE, _LOW = 12, 9, 8
+"""least lines of a screen that shows the pages' names, the heads of columns, and the keys"""
+
+
+def picture(desk: Desk) -> list[Text]:
+    above = _above(desk)
+    if desk.full and desk.session:
+        lines = [*above, *_whole_pane(desk, desk.session, desk.height - len(above) - len(bottom(desk)))]
+    else:
+        below_list = desk.pane_height + 1 if desk.pane_height else 0
+        has_head = desk.height >= _MIDDLE
+        desk.shown = height = max(1, desk.height - len(above) - below_list - len(bottom(desk)) - has_head)
+        page = _page(desk, height)
+        body = [*page.lines][:height]
+        body += [Text()] * (height - len(body))
+        lines = [*above, *([page.head] if has_head else []), *body]
+        if desk.pane_height and desk.session:
+            title = pane.title(desk.look, desk.session, desk.pane, desk.width)
+            shown = _pane_lines(desk, desk.session, desk.width - 2)
+            cut = shown[-desk.pane_height :] if desk.pane == "log" else shown[: desk.pane_height]
+            lines += [title, *(Text("  ").append_text(line) for line in cut)]
+    below = bottom(desk)
+    lines = lines[: desk.height - len(below)]
+    lines += [Text()] * (desk.height - len(below) - len(lines))
+    return [_fitted(line, desk.width) for line in (*lines, *below)]
+
+
+def _above(desk: Desk) -> list[Text]:
+    """The heading and the pages' names."""
+    status, link = desk.look.status, desk.link
+    key = desk.look.number, desk.width, desk.height, link.reachable, link.complaint
+    if desk.drawn.get("heading", ((),))[0] != key:
+        desk.drawn["heading"] = key, heading.below_title(status, link, desk.width, desk.height)
+    lines = [title(desk), *(line.copy() for line in desk.drawn["heading"][1])]
+    return [*lines, _tabs(desk)] if desk.height >= _HIGH else lines
+
+
+def title(desk: Desk) -> Text:
+    """The first line, which alone changes with every second."""
+    return _fitted(heading.title(desk.look.status, desk.link, desk.passed, desk.width), desk.width)
+
+
+def _fitted(line: Text, width: int) -> Text:
+    line.no_wrap, line.end = True, ""
+    line.truncate(width, overflow="crop")
+    return line
+
+
+def _page(desk: Desk, height: int) -> Page:
+    status, width = desk.look.status, desk.width
+    if desk.page == "grid":
+        return _grid(desk, height)
+    if desk.page == "host":
+        return _scrolled(desk, pages.host(status, tuple(desk.samples), desk.events or (), width), height)
+    if desk.page == "events":
+        return _scrolled(desk, pages.events(desk.events, heading.remarks(status, desk.link), status.now, width), height)
+    if desk.page == "runs":
+        return _scrolled(desk, pages.runs(desk.fleet, status.run, width, time.time()), height)
+    if desk.page == "help":
+        return _scrolled(desk, pages.help_lines(desk.help_words, width), height)
+    if desk.page == "answer":
+        said = [line for one in desk.answer for line in pane.wrapped(one, width)]
+        return _scrolled(desk, Page(Text("ANSWER (Esc leaves)", "dim"), said), height)
+    return _sessions(desk, height)
+
+
+def _sessions(desk: Desk, height: int) -> Page:
+    desk.top = _window(desk.top, desk.cursor, len(desk.rows), height)
+    form, at = _layout(desk), _moment(desk)
+    lines = []
+    for place in range(desk.top, min(desk.top + height, len(desk.rows))):
+        line = form.line(desk.rows[place], at)
+        if place == desk.cursor:
+            line.stylize("bold")
+            line.stylize("reverse", 0, 2)
+        line.apply_meta({"act": ("row", place)})
+        if not desk.link.reachable:
+            line.stylize("dim")
+        lines.append(line)
+    if not desk.rows:
+        lines = [Text("  no session fits the filter; Esc ends it" if desk.choice.words else "  no session", "dim")]
+    return Page(form.head, lines)
+
+
+def _layout(desk: Desk) -> Layout:
+    """Kept until the rows or the width change."""
+    if desk.drawn.get("layout", (0,))[0] != desk.width:
+        desk.drawn["layout"] = desk.width, layout(desk.rows, desk.width)
+    found: Layout = desk.drawn["layout"][1]
+    return found
+
+
+def _moment(desk: Desk) -> Moment:
+    status = desk.look.status
+    digits = max((len(str(max(one.planned, one.done or 0))) for one in status.sessions), default=1)
+    return Moment(status.now, desk.passed, digits, frozenset(desk.marked), desk.row.name if desk.row else "")
+
+
+def _window(top: int, cursor: int, count: int, height: int) -> int:
+    """The first row, so that the cursor is seen."""
+    top = min(top, cursor)
+    top = max(top, cursor - height + 1)
+    return max(0, min(top, count - height))
+
+
+def _grid(desk: Desk, height: int) -> Page:
+    found = grid.Map.of(desk.look.status)
+    if not found.policies:
+        return Page(Text(), [Text("  no session", "dim")])
+    head, lines = grid.drawn(found, desk.cell, desk.width)
+    top = _window(0, desk.cell[0], len(lines), height)
+    return Page(head, lines[top:])
+
+
+def _scrolled(desk: Desk, page: Page, height: int) -> Page:
+    desk.scrolled = max(0, min(desk.scrolled, len(page.lines) - height))
+    return page._replace(lines=page.lines[desk.scrolled :])
+
+
+def _pane_lines(desk: Desk, session: SessionStatus, width: int) -> list[Text]:
+    if desk.pane == "explain":
+        cause = next((one for one in desk.causes if session.name in one.names), None)
+        found = pane.explanation(desk.look, session.name)
+        return pane.explain_lines(found, cause, f"{desk.program} {{}}{desk.options}", width)
+    if desk.pane == "episodes":
+        return pane.episode_lines(desk.look, session, width)
+    if desk.pane == "video":
+        return pane.video_lines(desk.videos.get(session.name), session)
+    log = desk.logs.get(session.name)
+    most = _LINES if desk.full else desk.pane_height
+    return pane.log_lines(log.data if log and log.attempt == session.attempt else session.latest.tail, most)
+
+
+def _whole_pane(desk: Desk, session: SessionStatus, height: int) -> list[Text]:
+    title = pane.title(desk.look, session, desk.pane, desk.width)
+    lines = _pane_lines(desk, session, desk.width)
+    if desk.pane == "log":  # long lines are wrapped, because here nothing else shows their end
+        lines = [piece for line in lines for piece in pane.wrapped(line.plain, desk.width)]
+    room = max(1, height - 1)
+    desk.scrolled = max(0, min(desk.scrolled, len(lines) - room))
+    begin = len(lines) - room - desk.scrolled if desk.pane == "log" else desk.scrolled
+    return [title, *lines[max(0, begin) :][:room]]
+
+
+def _tabs(desk: Desk) -> Text:
+    """The pages, the filter, the order, and which rows are shown."""
+    line = Text("─ ")
+    for place, name in enumerate(keys.PAGES, 1):
+        shown = f"[{place} {name}]" if name == desk.page else f" {place} {name} "
+        part = Text(shown, "bold" if name == desk.page else "dim")
+        part.apply_meta({"act": ("show", name)})
+        line.append_text(part)
+    right = Text()
+    if desk.page == "sessions":
+        order = desk.choice.sort + (" ▲" if desk.choice.backwards else "")
+        words = f"filter: {desk.choice.words}" if desk.choice.words else ""
+        count = f"{desk.cursor + 1 if desk.rows else 0} of {len(desk.rows)}"
+        marked = f"{len(desk.marked)} marked" if desk.marked else ""
+        sorted_by = f"sort: {order}" if desk.choice.sort != "urgency" or desk.choice.backwards else ""
+        right = Text(f" {'  '.join(filter(None, (marked, words, sorted_by, count)))} ─")
+    free = desk.width - line.cell_len - right.cell_len
+    if free < 0:
+        line.truncate(max(0, desk.width - right.cell_len), overflow="ellipsis")
+    return line.append("─" * max(0, free), "dim").append_text(right)
+
+
+def bottom(desk: Desk) -> list[Text]:
+    """The line of keys, or what the user is asked, types, or is told."""
+    if desk.question:
+        answers = "   ".join(f"{key} {does}" for key, (does, _) in desk.question.answers.items())
+        said = [line for one in desk.question.lines for line in pane.wrapped(one, desk.width)]
+        said = said[: max(1, desk.height // 2)]
+        return [*(Text(line.plain, "bold yellow") for line in said), Text(f" {answers}   any other key: no", "bold")]
+    if desk.prompt:
+        return [Text(f"{desk.prompt}{desk.typed}", "bold").append("▏", "bold")]
+    if desk.message:
+        lines = pane.wrapped(desk.message, desk.width, " ")[: max(1, min(4, desk.height - 3))]
+        return [Text(line.plain, "bold") for line in lines]
+    return [Text(keys.line(desk.width), "dim")] if desk.height >= _LOW else []

@@ -1,0 +1,112 @@
+"""The laptop's half on a Mac: every command, with a host and without. /proc is empty, names of Linux are gone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+from desk import CHECKOUT, EVALUATOR, Desk, evaluate
+from sshd import fresh_user, running_sshd
+
+from comborun.cli import combo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+AS_MAC = Path(__file__).with_name("as_mac")
+HIDE = 'mount -t tmpfs none /proc && exec "$@"'
+
+FAR = """
+init > presets > schema > docs results > completion bash > check grid.yaml
+doctor --host testbox > plan grid.yaml > export compose boxed.yaml > try grid.yaml > calibrate grid.yaml
+launch grid.yaml > status > runs > explain maze_good > logs maze_good > attach maze_good --show > pause > drain
+resume > slots 1 > stop > retry maze_good > resume > monitor --plain > run grid.yaml --plain > report > recheck
+notify > view --bundle page > clean --older 0 --dry-run --host testbox > disconnect
+"""
+"""in this order; what they need is there"""
+WITHOUT = {"init", "presets", "schema", "docs", "completion", "check", "disconnect", "canary"}
+"""commands that need no host"""
+
+
+@pytest.fixture
+def mac(desk: Desk, ssh_place: Path, tmp_path: Path) -> Iterator[Desk]:
+    """A desk on a Mac, with a host."""
+    with fresh_user() as user, running_sshd(ssh_place / tmp_path.name, user) as server:
+        shutil.copy(EVALUATOR, user.home / "evaluator.py")
+        desk.environment |= {
+            "COMBORUN_SSH_CONFIG": str(server.config),
+            "PYTHONPATH": f"{AS_MAC}:{CHECKOUT}",
+            "XDG_STATE_HOME": str(desk.home / "state"),
+        }
+        yield desk
+        mac_combo(desk, ["disconnect"])
+
+
+def mac_combo(desk: Desk, lines: list[str]) -> dict[str, tuple[int, str, str]]:
+    """The exit code and both streams of each command."""
+    folder = desk.home / "said"
+    folder.mkdir(exist_ok=True)
+    program = [sys.executable, str(AS_MAC / "each.py"), str(folder), *lines]
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", HIDE, "sh", *program],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=desk.environment,
+        cwd=desk.home,
+        stdin=subprocess.DEVNULL,
+        timeout=800,
+        check=True,
+    )
+    told = {}
+    for number, (words, code) in enumerate(zip(lines, json.loads(done.stdout), strict=True)):
+        out, err = ((folder / f"{number}.{name}").read_text() for name in ("out", "err"))
+        told[words] = code, out, err
+        print(f"{words}: {code}\n{err}")
+    return told
+
+
+def grid(desk: Desk, **keys: str) -> Path:
+    command = f"/usr/bin/python3 ~/evaluator.py --{evaluate(0.2).split(' --', 1)[1]}"
+    keys |= {"command": command, "policies": "[good]", "environments": "[maze]", "notify": "'true'"}
+    desk.grid("boxed.yaml", container="{image: evaluator}", **keys)
+    return desk.grid(**keys)
+
+
+def asked(line: str) -> list[str]:
+    return [words.strip() for words in line.replace("\n", " > ").split(">") if words.strip()]
+
+
+@pytest.mark.timeout(900)
+def test_every_command_works_with_a_host(mac: Desk) -> None:
+    grid(mac, host="testbox")
+    every = set(combo.list_commands(click.Context(combo)))
+    assert {words.split()[0] for words in asked(FAR)} >= every, "a new command needs a line above"
+    told = mac_combo(mac, [*asked(FAR), "status --json"])
+    for words, (code, out, err) in told.items():
+        assert "Traceback" not in out + err, words
+        assert "sessions need Linux" not in err, words
+        assert code in (0, 1), words
+    assert "1 succeeded" in told["run grid.yaml --plain"][1]
+    assert json.loads(told["status --json"][1])["finished"] is True
+
+
+@pytest.mark.timeout(600)
+def test_without_a_host_each_command_says_that_one_is_needed(mac: Desk) -> None:
+    grid(mac)
+    lines = [words.replace(" --host testbox", "") for words in asked(FAR) if words.split()[0] not in WITHOUT]
+    for words, (code, _, err) in mac_combo(mac, lines).items():
+        assert "Traceback" not in err, words
+        assert "sessions need Linux: give --host" in err, words
+        assert code == 2, words
+
+
+def test_names_that_differ_only_by_case_are_refused(desk: Desk) -> None:
+    done = desk.combo("check", desk.grid(policies="[PPO, ppo]"), code=2)
+    assert "differ only by case" in done.stderr
+    desk.combo("check", desk.grid(policies="[PPO, ppo2]"), code=0)
