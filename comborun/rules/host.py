@@ -70,6 +70,7 @@ class Denial(Word):
     SLURM_HOLDS = "slurm_still_holds_tasks"  # said
     SLURM_REFUSES = "slurm_refuses"  # said
     SLURM_SILENT = "slurm_does_not_answer"  # said
+    OTHER_USER = "run_of_another_user"  # owner
     DISPATCHER_STAYS = "other_dispatcher_stays"  # host: of which the run is taken over
     NO_MEMORY = "no_memory"
     FAULT = "system_error"  # error: of the system; path, if it is about a file

@@ -105,6 +105,7 @@ WORDS: Words = {
     Silence.NO_ANSWER: "no answer within {seconds:g} s",
     Silence.ANSWERED_WITH: "{said}",
     Silence.FAILED: "{program} ended with code {exit}",
+    Denial.OTHER_USER: "the run belongs to {owner}, whose processes only {owner} can end",
     Denial.SLURM_SILENT: "Slurm does not answer: {said}",
     Denial.DISPATCHER_STAYS: "the dispatcher on {host} lives, and does not leave",
     Denial.NO_MEMORY: "there is not enough memory here",

@@ -138,7 +138,8 @@ def test_what_goes_on_after_the_grace_is_ended_and_a_failure_says_so(box: Box) -
     by_hand(box, bash(f"trap '' HUP INT TERM; {leaves} exit 0", count=3, results=("*.jsonl",)))
     assert box.marked() == []
     end = box.ended("stairs_flat")
-    assert end.note == "processes that it left behind were ended after 1 s: 2"
+    (left,) = end.facts
+    assert (left.code, left.count("count")) == (Evidence.LEFT_BEHIND, 2)
 
 
 def test_of_a_session_that_is_stopped_nothing_gets_a_grace(box: Box) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import re
 import signal
@@ -16,6 +17,7 @@ from recorded import record
 from traces import HOLD, RECORD
 
 from comborun.host.system import files
+from comborun.host.verbs import stop
 from comborun.model.judging import NO_LIMITS, EvidenceRules, WatchRules
 from comborun.rules.vocabulary import Cause, Completeness, Outcome
 
@@ -285,3 +287,18 @@ def test_a_name_that_is_no_session_is_refused_and_one_that_has_ended_is_told_and
     assert (stopped.returncode, stopped.stdout) == (0, "env_two: has ended already\n")
     assert box.ended("env_two").outcome is Outcome.SUCCEEDED
     assert alive(begin.pid)
+
+
+def test_another_user_is_told_whose_run_it_is_and_nothing_is_signalled(
+    box: Box, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    box.plan({"env_one": bash("trap 'echo told' INT TERM; " + HOLD)})
+    box.start()
+    begin = box.begun("env_one")
+    monkeypatch.setattr(os, "getuid", lambda: 54321)
+    assert stop.main([str(box.directory)]) == 73
+    monkeypatch.undo()
+    assert getpass.getuser() in capfd.readouterr().err
+    assert alive(begin.pid)
+    assert box.log("env_one") == ""
+    assert not (box.directory / "dispatch/stopped").exists()

@@ -5,7 +5,7 @@ did. Model servers end after their clients; `--server NAME` instead of names end
 Ctrl-C ends only the output: the stop goes on.
 
 0: nothing of them is left. 1: something survives, and the output names it. 64: no such session. 66: no run directory.
-68: it runs on another machine.
+68: it runs on another machine. 73: it is another user's.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ from comborun.host.system import descendants, files, ownership, process
 from comborun.host.system.changes import Changes
 from comborun.host.system.children import fork
 from comborun.host.system.driver import still_held
-from comborun.host.verb_errors import answer, complain, run_directory, say
+from comborun.host.verb_errors import CANT_WRITE, Refusal, answer, complain, run_directory, say
 from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.host import Denial
 from comborun.rules.names import SERVERS, AttemptLayout, bare
 from comborun.rules.vocabulary import Life, outcome_of, several
 from comborun.words.endings import in_words, outcome_words
@@ -51,6 +52,8 @@ def _stop(arguments: list[str]) -> int:
     found = RunDirectory(run)
     found.check_names(names)
     refuse_elsewhere(run)
+    if os.getuid() not in (0, os.stat(run).st_uid):
+        raise Refusal(CANT_WRITE, Denial.OTHER_USER, owner=process.owner(run))
     if names == words:  # servers are ended by the dispatcher
         Events(found.layout).order("stop", names)
     return _in_background(lambda: Stopping(run).stop(names))
