@@ -349,7 +349,8 @@ def main() -> None:
         if only_status:
             print("round trips of the bare link: " + ", ".join(f"{value:.1f} ms" for value in bare.values()))
             the_bed.delay(0)
-            table(HEAD, [tuple(row.cells()) for row in (*kept_connects(the_bed, folder), *statuses(the_bed, folder))])
+            for rows in (kept_connects, statuses):
+                table(HEAD, [tuple(row.cells()) for row in rows(the_bed, folder)])
             return
         most, _ = deploy(Comborun(the_bed, "ssh", folder), 800)
         deployed = [*connects(the_bed, folder), *deploys(the_bed, folder), most]

@@ -50,7 +50,7 @@ def answer(status: RunStatus) -> Status:
         dispatcher=status.dispatcher,
         slots=status.slots,
         servers=tuple(_server(status, one) for one in status.servers),
-        slurm=Slurm(scheduler.answered, scheduler.at, scheduler.why or None) if scheduler else None,
+        slurm=Slurm(scheduler.answered, scheduler.at, scheduler.complaint or None) if scheduler else None,
         load=use.load,
         cpus=use.cpus,
         memory=_space(use.memory),

@@ -220,6 +220,8 @@ def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator
         shows = "shows it within its allocation" if status.scheduler else "opens its window"
         yield Command(f"attach {name} {run}", shows)
         yield Command(f"stop {name} {run}", "ends it")
+    elif seen.task and seen.life is Life.QUEUED:
+        return  # Slurm has its next attempt already
     elif seen.attempt and seen.outcome is not Outcome.SUCCEEDED and seen.name != AFTER and not asked_for:
         yield Command(f"retry {name} {run}", f"starts it again{when or ' now'}")
 

@@ -196,13 +196,19 @@ class Scheduler(NamedTuple):
     at: float | None = None
     """time of the last answer; None: never"""
     answered: bool = True
+    reason: Fact | None = None
+    """why there is no answer"""
     why: str = ""
-    """its message instead of an answer"""
+    """the same in words, of the former version"""
+
+    @property
+    def complaint(self) -> str:
+        return harmless(say(self.reason)) if self.reason else self.why
 
     def silence(self, now: float) -> Fact:
-        """Slurm does not answer: since when, and its words."""
+        """Slurm does not answer: since when, and why."""
         since = {} if self.at is None else {"ago_s": now - self.at}
-        return Fact("slurm_is_silent", **since, said=visible(self.why))
+        return Fact("slurm_is_silent", **since, said=self.reason.as_data() if self.reason else visible(self.why))
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,6 @@ UntrustedFacts = Annotated[tuple[Fact, ...], _MARK]
 
 def data_of(answer: Any) -> Any:
     """The JSON value of an answer, or of a list of them."""
-    if isinstance(answer, dict):
-        return answer
     if not is_dataclass(answer):
         return [data_of(one) for one in answer]
     kind: Any = type(answer)

@@ -43,6 +43,7 @@ ANSWERS: Mapping[str, tuple[Any, ...]] = {
     "stop": (runs.Stopped, runs.PlannedStop),
     "retry": (runs.Steered,),
     "slots": (runs.Steered,),
+    "set": (runs.Steered,),
     "pause": (runs.Steered,),
     "drain": (runs.Steered,),
     "notify": (runs.Steered,),

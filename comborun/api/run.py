@@ -187,6 +187,15 @@ class Run:
 
         return steering.slots(self._there(), count)
 
+    def change(self, values: Mapping[str, object], because: str = "") -> runs.Steered:
+        """Change settings of the run while it goes on, as `combo set` does: {"use_gpus": [0, 1], "parallel": 6}."""
+        from comborun.api import steering
+
+        given = {
+            key: ",".join(map(str, one)) if isinstance(one, list | tuple) else str(one) for key, one in values.items()
+        }
+        return steering.retune(self._there(), given, because)
+
     def pause(self, why: str = "") -> runs.Steered:
         """Start nothing new until `resume`; running sessions go on."""
         from comborun.api import steering

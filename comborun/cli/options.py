@@ -218,7 +218,7 @@ def disconnect(host: str | None, as_json: bool) -> None:
         show_json(Disconnected(tuple(ended)))
         return
     for name in ended:
-        click.echo(harmless(f"disconnected from {name}"))
+        click.echo(harmless(f"disconnected from {name or 'a host'}"))
     if not ended:
         click.echo("no connection is kept" + (harmless(f" to {host}") if host else ""))
 

@@ -49,7 +49,7 @@ def view(target: Target, port: int | None, bundle: Path | None, interval: float 
     \b
     combo view                           the newest run
     combo view 4_env_test --host h100    a run on another host
-    combo view --act                     with buttons for retry, stop, resume and slots
+    combo view --act                     with buttons: retry, stop, resume, slots
     combo view --bundle shared           as static files
     """
     from comborun.monitor.view import pages

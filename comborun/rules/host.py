@@ -27,6 +27,14 @@ class FolderFlaw(Word):
     OPEN = "folder_open_to_others"  # path, mode: in octal digits
 
 
+class Silence(Word):
+    """Why Slurm does not answer."""
+
+    NO_ANSWER = "slurm_gives_no_answer"  # seconds
+    ANSWERED_WITH = "slurm_answered_with"  # said
+    FAILED = "slurm_command_failed"  # program, exit
+
+
 class Denial(Word):
     """Why a verb of the host program says no."""
 

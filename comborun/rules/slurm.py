@@ -113,7 +113,7 @@ def why(output: Sequence[str]) -> tuple[str, Fact] | None:
         if cause == "stopped" and "memory limit" in before.lower():  # the reason is in the line before
             cause, line = "host_memory", before
         if cause:
-            said = line.partition("error: ")[2] or line
+            said = (line.partition("error: ")[2] or line).strip("* ")
             return cause, fact(Evidence.SLURM_SAYS, said=said)
     return None
 

@@ -167,7 +167,9 @@ WORDS: Words = {
     Evidence.SLURM_TIME_LIMIT.value: "Slurm's time limit",
     Evidence.HELD_MEMORY.value: "its processes held {mib} MiB of main memory, and its limit is {limit_mib}",
     Evidence.HUNG_AFTER_WORK.value: "it did not end within {limit_s} s after its work was done",
-    Evidence.NOT_READY.value: "it was not ready within {limit_s} s; still missing: {check}[; it listens on {at}, not on 127.0.0.1]",
+    Evidence.NOT_READY.value: (
+        "it was not ready within {limit_s} s; still missing: {check}[; it listens on {at}, not on 127.0.0.1]"
+    ),
     Evidence.WARM_UP_UNANSWERED.value: "it did not answer the warm-up request within {limit_s} s",
     Evidence.NO_ANSWER.value: ("it did not answer [{path}|on its port]: {misses} looks in a row, {every_s:g} s apart"),
     Evidence.INTERRUPTED.value: lambda fact: _INTERRUPTED.get(fact.text("by"), "it was interrupted"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from comborun.rules.environment import DIFFERS
 from comborun.rules.facts import Fact
-from comborun.rules.host import PYTHON_REPLACED, Denial, FolderFlaw, Lack, Limit
+from comborun.rules.host import PYTHON_REPLACED, Denial, FolderFlaw, Lack, Limit, Silence
 from comborun.rules.machines import Elsewhere
 from comborun.rules.slurm_variables import Variable
 from comborun.rules.vocabulary import several
@@ -102,6 +102,9 @@ WORDS: Words = {
     Denial.DATA_CUT: "what was sent did not arrive whole: nothing was changed",
     Denial.SLURM_HOLDS: "Slurm still holds tasks of the run: {said}",
     Denial.SLURM_REFUSES: "Slurm refuses: {said}",
+    Silence.NO_ANSWER: "no answer within {seconds:g} s",
+    Silence.ANSWERED_WITH: "{said}",
+    Silence.FAILED: "{program} ended with code {exit}",
     Denial.SLURM_SILENT: "Slurm does not answer: {said}",
     Denial.DISPATCHER_STAYS: "the dispatcher on {host} lives, and does not leave",
     Denial.NO_MEMORY: "there is not enough memory here",

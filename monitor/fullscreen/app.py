@@ -24,6 +24,7 @@ from comborun.monitor.fullscreen.fetching import REST_S, Fetcher
 from comborun.monitor.fullscreen.ordering import Ordering
 from comborun.monitor.fullscreen.picture import bottom, picture, title
 from comborun.monitor.watch import shortest
+from comborun.rules.names import RunLayout
 from comborun.text import harmless
 
 if TYPE_CHECKING:
@@ -232,8 +233,8 @@ class FullScreen(App[None]):
         desk, session, host = self.desk, self.desk.session, self.watcher.source.transport.host
         videos = desk.videos.get(session.name, ()) if session and desk.pane == "video" else ()
         if session and videos:
-            folder = f"{desk.look.view.directory}/sessions/{session.name}/attempt-{videos[0].attempt}"
-            text = f"{'' if host == 'local' else f'{host}:'}{folder}/{videos[0].path}"
+            attempt = RunLayout(desk.look.view.directory).attempt(session.name, videos[0].attempt)
+            text = f"{'' if host == 'local' else f'{host}:'}{attempt.directory}/{videos[0].path}"
         elif desk.page == "runs":
             text = f"{desk.program} runs"
         else:

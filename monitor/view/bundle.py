@@ -79,7 +79,7 @@ def write_bundle(source: Source, folder: Path) -> tuple[int, int]:
     wanted = dict.fromkeys(("show", "policy", "environment"), "")
     groups = {(one.environment, one.start): alike(rows, one, view.plan.policies) for one in rows}
     write(
-        "rollouts.html", "rollouts", rows=rows, wanted=wanted, one=None, beside=(), neighbours=("", ""),
+        "rollouts.html", "rollouts", rows=rows, wanted=wanted, one=None, beside=(), lacking=(), neighbours=("", ""),
         here=lambda path: path in shown, groups=[*groups.values()], **chosen,
     )  # fmt: skip
     for one in look.status.every:

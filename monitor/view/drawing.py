@@ -188,8 +188,8 @@ def _draw(panel: Panel, axes: Axes, bar: _Bar, top: float) -> None:
     if right > begin + gap:
         panel.box((begin, top), (right - begin - gap, height), bar.colour, 0.22)
     solid = sure - left > (right - left) / 2
-    width = (sure if solid else right) - left - 0.16
+    start, width = (left, sure - left - 0.16) if solid else (begin, right - begin - 0.16)
     if width > measure("abc", SMALL):
         words = fit(f"{bar.symbol} {bar.name}".strip(), width, SMALL)
         style = TextStyle(SMALL, "left", colour=ink_on(bar.colour)) if solid else TextStyle(SMALL, "left")
-        panel.text((left + 0.05, top + height / 2), words, style)
+        panel.text((start + 0.05, top + height / 2), words, style)

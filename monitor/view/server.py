@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 _CACHED = 24
 """rendered pages of the newest look"""
-_AGAIN_S = 15.0
+_AGAIN_S = 60.0
 """seconds after the end of a run before it is looked at again: somebody may have resumed it"""
 _BODY_MOST = 4096
 _ORDER_S = 120.0
@@ -238,9 +238,13 @@ class Server:
         one = next((row for row in rows if row.key == asked.get("at")), None)
         if one is None and not asked.get("at"):
             one = next((row for row in found if row.playable), None)
+        beside = alike(rows, one, look.view.plan.policies) if one else []
+        shown = {row.policy for row in beside}
+        others = (each.policy for each in look.view.plan.current if one and each.environment == one.environment)
         return {
             "rows": found, "count": count, "wanted": wanted, "one": one, "groups": (),
-            "beside": alike(rows, one, look.view.plan.policies) if one else (),
+            "beside": beside,
+            "lacking": [policy for policy in dict.fromkeys(others) if policy not in shown],
             "here": self._here, "busy": self._episodes.busy, "complaint": self._episodes.complaint,
             "made": self._episodes.number, "neighbours": _neighbours(found, one),
         }  # fmt: skip

@@ -112,8 +112,8 @@ class KeptTransport(ShellTransport):
                 self.warnings = tuple(map(str, told))
                 return
         complaints.seek(0)
-        said = complaints.read(4096).decode("utf-8", "replace").strip().rpartition("\n")[2]
-        message = f"the process that logs in at {self.host} has ended: {said}".rstrip(": ")
+        last = complaints.read(4096).decode("utf-8", "replace").strip().rpartition("\n")[2]
+        message = f"the process that logs in at {self.host} has ended: {last}".rstrip(": ")
         raise HostError(message, "COMBORUN_KEEP_S=0 logs in without it")
 
     def interrupt(self) -> None:

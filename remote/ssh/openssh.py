@@ -94,7 +94,8 @@ class OpensshTransport(ShellTransport):
             if place.may_be_used(target) and self._control("check") == 0 and (shell := self._answering()):
                 return shell
             place.end()
-        self._path = f"{self._own_folder()}/m"
+        self._folder = Path(tempfile.mkdtemp(prefix="n", dir=place.socket.parent))  # a rename stays on its disk
+        self._path = f"{self._folder}/m"
         said = self._start_master()
         if not _SECOND_FACTOR.search(said) or consent(self.host, self._options.confirm):
             self._keep(place, target, said)

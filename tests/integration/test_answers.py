@@ -94,6 +94,7 @@ def test_every_command_answers_by_the_schema(desk: Desk, failing: str) -> None:
     check(desk, "retry", "--failed")
     check(desk, "pause", "--why", "a test")
     check(desk, "slots", "2")
+    check(desk, "set", "parallel=2")
     check(desk, "drain")
     check(desk, "resume", "--dry-run")
     assert check(desk, "monitor", code=None)[-1]["record"] == "done"

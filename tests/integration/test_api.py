@@ -52,6 +52,8 @@ def test_a_run_is_steered_and_continued(desk: Desk, run: comborun.Run, capfd: py
     assert run.launched
     assert (run.launched.state, run.id, run.host) == ("new", desk.runs[-1].name, "local")
     assert run.slots(1).done
+    assert run.change({"parallel": 2}, because="a test").done
+    assert run.status().slots == 2
     assert run.pause("a test").note
     hold = run.status().hold
     assert hold

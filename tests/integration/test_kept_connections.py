@@ -36,7 +36,8 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder in which connections are kept."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    with tempfile.TemporaryDirectory(prefix="ck-") as short:  # that of a test is too long for a socket
+    shm = "/dev/shm" if Path("/dev/shm").is_dir() else None  # another file system than that of /tmp, as on a desktop
+    with tempfile.TemporaryDirectory(prefix="ck-", dir=shm) as short:  # the folder of a test is too long for a socket
         monkeypatch.setenv("XDG_RUNTIME_DIR", short)
         yield Path(short, f"combo-ssh-{os.getuid()}")
         for one in all_kept():

@@ -295,7 +295,7 @@ class Settling:
         return True
 
     def _silent(self) -> Refusal:
-        return Refusal(BUSY, Denial.SLURM_SILENT, said=self.cluster.silence)
+        return Refusal(BUSY, Denial.SLURM_SILENT, said=self.cluster.silence and self.cluster.silence.as_data())
 
 
 def in_array() -> bool:

@@ -21,6 +21,7 @@ from comborun.host.system.process import setting
 from comborun.rules import globs, records, slurm, slurm_variables
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.facts import Fact
+from comborun.rules.host import Silence
 from comborun.rules.names import AttemptLayout, RunLayout, batch_number
 from comborun.rules.slurm import PENDING, SETTLE, WAITING, Task
 from comborun.rules.vocabulary import Life
@@ -28,6 +29,7 @@ from comborun.rules.vocabulary import Life
 _MOST = 1 << 26
 """bytes of a list of tasks"""
 _OUTPUT = 1 << 16
+_SILENT = "Slurm does not answer"
 _NO_ANSWER = 124
 
 
@@ -45,10 +47,10 @@ class Slurm(Backend):
         self.settlers: list[Task] = []
         self.at: float | None = None
         """the time of the last answer"""
-        self.silence = ""
-        """why Slurm does not answer; empty while it does"""
-        self.gave_up = ""
-        """the message that this process got instead of an answer; each further order would wait for one again"""
+        self.silence: Fact | None = None
+        """why Slurm does not answer; None while it does"""
+        self.gave_up = False
+        """whether this process got no answer; each further order would wait for one again"""
         self._clock: float | None = None
         self.load()
 
@@ -59,7 +61,7 @@ class Slurm(Backend):
         found = list(slurm.tasks_of(lines, self.run_id, batches))
         self.tasks = {task.id: task for task in found if task.session}
         self.settlers = [task for task in found if task.batch == SETTLE]
-        self.silence = files.read(self.layout.silent).get("why", "")
+        self.silence = next(iter(records.facts(files.read(self.layout.silent))), None)
 
     def batches(self) -> list[str]:
         """The numbers of all batches, including those of submissions that were killed."""
@@ -78,13 +80,11 @@ class Slurm(Backend):
         names = ",".join(f"{self.run_id}.{batch}" for batch in [SETTLE, *self.batches()])
         code, answer, complaint = self.command("squeue", "-h", "-r", f"--name={names}", "-o", slurm.FORMAT)
         if code:
-            told = self._no_answer() if code == _NO_ANSWER else complaint.strip().partition("\n")[0]
-            why = told or f"squeue ended with code {code}"
+            self.silence, self.gave_up = self._why_silent(code, complaint), True
             since = files.read(self.layout.silent).get("since") or f"{at:.6f}"
-            files.write(self.layout.silent, [("since", since), ("asked", int(at)), ("why", records.clean(why))])
-            self.silence = self.gave_up = records.clean(why)
+            files.write(self.layout.silent, [("since", since), ("asked", int(at)), (records.REASON, self.silence)])
             return False
-        self.gave_up = ""
+        self.gave_up = False
         if not files.write_text(self.layout.states, f"{at:.6f}\n{answer}"):
             return False
         files.remove(self.layout.silent)
@@ -105,7 +105,7 @@ class Slurm(Backend):
             return True
         asked = records.integer(files.read(self.layout.silent), "asked")
         if self.young_s and asked is not None and 0 <= now - asked < self.patience_s:
-            self.gave_up = self.silence or "no answer"
+            self.gave_up = True
             return False
         return self.ask()
 
@@ -128,8 +128,11 @@ class Slurm(Backend):
             return 127, "", f"{words[0]}: {error.strerror}"
         return done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
 
-    def _no_answer(self) -> str:
-        return f"no answer within {self.patience_s:g} s"
+    def _why_silent(self, code: int, complaint: str) -> Fact:
+        if code == _NO_ANSWER:
+            return Fact(Silence.NO_ANSWER, seconds=self.patience_s)
+        said = records.clean(complaint.strip().partition("\n")[0])
+        return Fact(Silence.ANSWERED_WITH, said=said) if said else Fact(Silence.FAILED, program="squeue", exit=code)
 
     # --- the state of an attempt, for RunDirectory
 
@@ -206,7 +209,7 @@ class Slurm(Backend):
             for attempt in [self._attempt(task, latest(task.session))]
             if attempt
         ]
-        scheduler = {"at": self.at, "answered": not self.gave_up, "why": self.silence}
+        scheduler = {"at": self.at, "answered": not self.gave_up, "reason": self.silence}
         return {"dispatcher": 0 if self.tasks or self.settlers else None, "scheduler": scheduler, "tasks": tasks}
 
     def _attempt(self, task: Task, latest: int) -> int:
@@ -231,11 +234,11 @@ class Slurm(Backend):
     def order(self, *words: str) -> str:
         """Change tasks. Returns why it failed, or empty. A task that has already ended is not a failure."""
         if self.gave_up:
-            return self.gave_up
+            return _SILENT
         code, _, said = self.command(*words)
         why = slurm.refusal(said) if code else ""
         if code == _NO_ANSWER or slurm.is_silence(why):
-            self.gave_up = why = why or self._no_answer()
+            self.gave_up, why = True, why or _SILENT
         return why
 
     def cancel(self, tasks: Iterable[str], *options: str) -> str:
@@ -263,7 +266,7 @@ class Slurm(Backend):
 
     def call_off(self, names: Iterable[str] | None) -> str:
         if self.silence:
-            return "Slurm does not answer"
+            return _SILENT
         self.cancel_waiting(names)
         return ""
 

@@ -26,7 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable, Mapping, Sequence
 
-_LINKED = ("log", "out")
+_LINKED = ("log", "out", "stalled", "wrong_gpu", ".verdict")
+"""what a session has from its process; of these some come later, or never"""
 _NOT_SHARED = (records.JUDGING, TOGETHER, "first", "count")
 """fields of the claim of a process that its sessions have otherwise, or not at all"""
 

@@ -19,6 +19,7 @@ from comborun.monitor.observe import History
 from comborun.monitor.screen import changes
 from comborun.monitor.status import RunStatus
 from comborun.rules.facts import Fact
+from comborun.rules.host import Silence
 from comborun.rules.room.capacity import Request
 from comborun.rules.vocabulary import Life, Outcome
 
@@ -31,7 +32,9 @@ PLAN = replace(
 VIEW = a_view(PLAN, host="login1")
 ANSWERED = {"scheduler": {"at": NOW - 2, "answered": True}}
 UNABLE = "squeue: error: Unable to contact slurm controller"
-SILENT = {"scheduler": {"at": NOW - 754, "answered": False, "why": UNABLE}}
+SILENT = {
+    "scheduler": {"at": NOW - 754, "answered": False, "reason": Fact(Silence.ANSWERED_WITH, said=UNABLE).as_data()}
+}
 
 
 def a_task(session: str, job: str, state: str = "PENDING", attempt: int = 1, **fields: object) -> dict[str, Any]:
@@ -156,3 +159,9 @@ def test_a_task_that_has_begun_shows_nothing_of_the_attempt_before_it() -> None:
     dunes = seen(ANSWERED, task, answer=(replace(DUNES, gpus="3"),)).sessions[-1]
     assert (dunes.life, dunes.attempt, dunes.node) == (Life.STARTING, 2, "n2")
     assert (dunes.gpus, dunes.facts, dunes.failure, dunes.last_line) == ((), (), None, "")
+
+
+def test_no_retry_is_offered_while_slurm_has_its_next_task() -> None:
+    words = [one.words.split()[0] for one in told("dunes_act", ANSWERED, *TASKS).commands]
+    assert "retry" not in words
+    assert "retry" in [one.words.split()[0] for one in told("dunes_act", ANSWERED).commands]

@@ -16,20 +16,12 @@ ALLOWED = {
     "comborun": {"comborun", "comborun.rules", "comborun.words"},
     "comborun.remote": {"comborun", "comborun.rules", "comborun.words", "comborun.host", "comborun.remote"},
     "comborun.monitor": {"comborun", "comborun.rules", "comborun.words", "comborun.remote", "comborun.monitor"},
-    "comborun.monitor.view": {
-        "comborun",
-        "comborun.rules",
-        "comborun.words",
-        "comborun.remote",
-        "comborun.monitor",
-        "comborun.monitor.view",
-        "comborun.reporter",
-    },
     "comborun.reporter": {"comborun", "comborun.rules", "comborun.words", "comborun.reporter"},
 }
 _BELOW = {"comborun", "comborun.rules", "comborun.words", "comborun.remote", "comborun.monitor", "comborun.reporter"}
+ALLOWED["comborun.monitor.view"] = {*_BELOW, "comborun.monitor.view"}
 ALLOWED["comborun.api"] = {*_BELOW, "comborun.api"}
-ALLOWED["comborun.cli"] = {*_BELOW, "comborun.api", "comborun.cli"}
+ALLOWED["comborun.cli"] = {*_BELOW, "comborun.api", "comborun.monitor.view", "comborun.cli"}
 
 ROOMS = {
     "comborun.rules": ("results", "endings", "room"),

@@ -1,0 +1,116 @@
+"""What the screens of the page hold, from facts: map, news, episodes, rollouts, GPUs, slots; and what a copy hides."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from monitor_stage import NOW, Seen, a_host, a_plan, a_session, a_view, an_answer, look_at, status_of
+
+from comborun.monitor.observe import RunView
+from comborun.monitor.view.bundle import Redaction
+from comborun.monitor.view.drawing import gpu_chart, slots, strip, times
+from comborun.monitor.view.gpus import GpuHistory, samples
+from comborun.monitor.view.pages import news, the_map, verdicts_of
+from comborun.monitor.view.records import Rollout, alike, choose
+from comborun.rules import events
+
+PLAN = a_plan([a_session(policy, place, 10) for policy in ("flat", "rough") for place in ("grass", "stairs")])
+VIEW: RunView = a_view(PLAN)
+NAMES = [session.name for session in PLAN.sessions]
+ANSWER = an_answer(
+    Seen(NAMES[0]).ended(records=10, successes=9, ended=NOW - 50),
+    Seen(NAMES[1]).ended("exited", "partial", records=4, successes=1, code=1, ended=NOW - 5),
+    Seen(NAMES[2], counts=(5, 2), gpus="0"),
+    host=a_host((41000, 81559, 90)),
+)
+
+
+def test_the_map_has_a_row_for_each_policy_and_the_mean_of_the_environments_with_a_rate() -> None:
+    environments, rows = the_map(status_of(VIEW, ANSWER))
+    assert environments == ("grass", "stairs")
+    flat, rough = rows
+    assert [(cell.successes, cell.recorded, cell.done) for cell in flat.cells if cell] == [(9, 10, 10), (1, 4, 4)]
+    assert flat.mean == pytest.approx((0.9 + 0.25) / 2)
+    assert flat.low < flat.mean < flat.high
+    assert (rough.mean, rough.environments) == (pytest.approx(0.4), 1)
+
+
+def test_news_are_what_ended_or_stalled_after_the_last_look_the_most_urgent_first() -> None:
+    status = status_of(VIEW, ANSWER)
+    assert [(word, [one.name for one in found]) for word, found in news(status, NOW - 20)] == [("partial", [NAMES[1]])]
+    assert [word for word, _ in news(status, NOW - 500)] == ["partial", "succeeded"]
+    assert news(status, 0.0) == [], "who has never looked gets no news"
+
+
+def test_the_strip_has_every_planned_episode_with_its_verdict() -> None:
+    history = look_at(ANSWER, view=VIEW)
+    found = strip(PLAN.sessions[2], verdicts_of(PLAN.sessions[2], history.of(NAMES[2])))
+    assert [one.state for one in found] == ["success"] * 2 + ["failure"] * 3 + ["open"] * 5
+
+
+def a_rollout(policy: str, episode: int, verdict: str, at: float = 0.0) -> Rollout:
+    return Rollout(f"grass_{policy}", policy, "grass", episode, 1, verdict, f"seed {episode}", at)
+
+
+ROWS = [
+    a_rollout("flat", 3, "success", 9), a_rollout("flat", 2, "failure", 8), a_rollout("rough", 3, "failure", 7),
+    a_rollout("rough", 2, "success", 6),
+]  # fmt: skip
+
+
+def test_failed_episodes_come_first_and_filters_choose() -> None:
+    assert [one.verdict for one in choose(ROWS)[0]] == ["failure", "failure", "success", "success"]
+    assert choose(ROWS, "newest")[0] == ROWS
+    found, count = choose(ROWS, "failed", "rough", most=5)
+    assert ([one.key for one in found], count) == (["grass_rough:3"], 1)
+    assert choose(ROWS, most=1)[1] == 4
+
+
+def test_the_same_start_of_every_policy_stands_side_by_side_in_their_order() -> None:
+    assert [one.key for one in alike(ROWS, ROWS[3], ("flat", "rough"))] == ["grass_flat:2", "grass_rough:2"]
+
+
+def test_events_say_who_held_a_gpu_and_broken_ones_say_nothing() -> None:
+    card = {"used": 30, "total": 80, "busy": 1, "sessions": {"grass_flat": 10}, "others": [["ann", "train.py", 15]]}
+    lines = [
+        {"at": NOW - 60, "kind": "gpu_use", "gpus": {"0": card}},
+        {"at": NOW - 50, "kind": "gpu_use", "gpus": {"0": {"used": "much"}, "x": card, "1": 5}},
+        {"at": NOW - 40, "kind": "gpu_use", "gpus": [1]},
+        {"at": NOW - 30, "kind": "ended", "gpus": {"0": card}},
+    ]
+    found = [*samples(events.parse("\n".join(map(json.dumps, lines))))]
+    assert [(one.at, dict(one.sessions), dict(one.others)) for one in found] == [
+        (NOW - 60, {"grass_flat": 10}, {"ann: train.py": 15})
+    ]
+    history = GpuHistory()
+    history.add(found[0])
+    assert [mib for mib, _ in history.parts(found[0])] == [10, 15, 5], "the rest is of nobody who is known"
+    assert list(history.labels(NOW - 100)) == ["grass_flat", "ann: train.py"]
+    assert history.labels(NOW) == {}
+
+
+def test_a_chart_and_the_slots_are_drawn_with_what_is_predicted() -> None:
+    status, history = status_of(VIEW, ANSWER), look_at(ANSWER, view=VIEW)
+    drawn = slots(status, history, NOW - 100, NOW)
+    assert drawn
+    text = drawn.svg()
+    assert "grass_rough" in text
+    assert "stairs_rough" in text, "a queued session has a predicted place"
+    chart = gpu_chart(GpuHistory(), status.use.gpus[0], NOW - 100, NOW)
+    assert "80 GiB" in chart.svg()
+    assert slots(status_of(VIEW, an_answer()), look_at(an_answer()), NOW - 100, NOW) is None
+
+
+@pytest.mark.parametrize("span", [1.0, 90.0, 5000.0, 200_000.0, 1e7])
+def test_an_axis_of_time_has_a_few_ticks_whatever_its_span(span: float) -> None:
+    assert 0 <= len(times(NOW - span, NOW)) <= 9
+
+
+def test_a_copy_hides_folders_of_users_names_and_addresses() -> None:
+    private = Redaction("/data/runs/walkers-1", ["ann", "gpu-box", "x"])
+    text = private(
+        'File "/home/ann/eval.py", /data/runs/walkers-1/sessions, ann@10.0.0.5, 192.168.1.7:8080, fe80:0:1:2:3:4:5:6,'
+        " gpu-box, annual gpu-box-2 /Users/bob/x /root/y"
+    )
+    assert text == 'File "~/eval.py", RUN/sessions, …, …, …, …, annual gpu-box-2 ~/x ~/y'
