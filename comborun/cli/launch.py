@@ -166,7 +166,7 @@ def _failures(failed: tuple[SessionStatus, ...], of: int) -> str:
     if not failed:
         return ""
     first = failed[0]
-    line = f" ({first.last_line})" if first.last_line and first.failure is not Failure.LAUNCH_FAILED else ""
+    line = f" ({first.unquoted_line})" if first.unquoted_line and first.failure is not Failure.LAUNCH_FAILED else ""
     return f"{len(failed)} of {of} failed at once: {first.note}{line}"
 
 

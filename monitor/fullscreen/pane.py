@@ -67,9 +67,11 @@ def explain_lines(found: Explanation | None, cause: SharedCause | None, command:
 
 
 def wrapped(sentence: str, width: int, lead: str = "") -> list[Text]:
-    """The sentence in lines of that width, broken between words; further lines are indented like `lead`."""
+    """The sentence in lines of that width, broken between words; further lines are indented like the first."""
+    words = sentence.lstrip(" ")
+    lead += " " * min(len(sentence) - len(words), width // 2)
     room, lines, line = max(8, width - len(lead)), list[str](), ""
-    for word in sentence.split(" "):
+    for word in words.split(" "):
         for piece in chop_cells(word, room) or [""]:
             if line and cell_len(line) + 1 + cell_len(piece) > room:
                 lines.append(line)

@@ -125,3 +125,9 @@ def test_a_launch_whose_sessions_fail_at_once_says_so_and_why(desk: Desk) -> Non
     launched = desk.combo("launch", desk.grid(command="cat --no-such-flag {output_dir} {episodes}"))
     assert "4 of 4 failed at once: exit code 1 (" in launched.stdout.splitlines()[0]
     assert launched.returncode == 1
+
+
+def test_a_line_that_says_why_is_told_once(desk: Desk) -> None:
+    fails = """bash -c 'echo "ModuleNotFoundError: No module named x" >&2; exit 1' {output_dir} {episodes}"""
+    launched = desk.combo("launch", desk.grid(command=fails))
+    assert launched.stdout.splitlines()[0].count("ModuleNotFoundError") == 1

@@ -125,6 +125,13 @@ def test_a_run_is_followed_from_its_start_to_its_end_on_every_screen(desk: Desk,
     tab.reload()
     holds(tab, f"{SHOWN} === 1")
 
+    # A key leads to the same screen from everywhere
+    for screen in ("", "cell/field_poor"):
+        tab.goto(base + screen)
+        tab.wait_for_selector(".vitals")
+        tab.keyboard.press("3")
+        tab.wait_for_url(f"{base}host")
+
     # A log follows; of a bar the last state stays
     tab.goto(f"{base}cell/maze_good")
     tab.wait_for_selector("#lines:has-text('said episode 2')")

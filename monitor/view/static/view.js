@@ -348,12 +348,12 @@ document.addEventListener("keydown", (event) => {
   if (digit) digit.click(); else if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
 });
 function failed() {
-  const now = new URLSearchParams(location.search);
+  const now = new URLSearchParams(location.search), wrong = "state:failed,partial,lost"; // as in the full screen
   if (body.dataset.screen === "rollouts") go(ask({ show: now.get("show") === "failed" ? "" : "failed" }));
-  else if (main.querySelector("form[data-filter]")) go(ask({ q: now.get("q") === "state:failed" ? "" : "state:failed" }));
+  else if (main.querySelector("form[data-filter]")) go(ask({ q: now.get("q") === wrong ? "" : wrong }));
 }
 function help() {
-  $("question").textContent = "1 run, 3 rollouts, 4 host, 5 report. / filter or search, f failed only, j and k next and previous, space plays, Esc leaves a field. Every state of the page has an address that can be sent on."; $("answer").hidden = true; $("yes").hidden = true;
+  $("question").textContent = "1 run, 2 rollouts, 3 host, 4 report. / filter or search, f failed only, j and k next and previous, space plays, Esc leaves a field. Every state of the page has an address that can be sent on."; $("answer").hidden = true; $("yes").hidden = true;
   $("ask").onclose = null; $("ask").showModal();
 }
 

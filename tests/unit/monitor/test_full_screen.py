@@ -14,7 +14,7 @@ from monitor_stage import NOW, HandClock, Seen, StagedHost, a_busy_run, a_host, 
 from rich.cells import cell_len
 
 from comborun.monitor.fullscreen.app import FullScreen
-from comborun.monitor.fullscreen.desk import Desk
+from comborun.monitor.fullscreen.desk import Desk, Log
 from comborun.monitor.fullscreen.keys import KEYS, document_lines
 from comborun.monitor.fullscreen.ordering import Ordering
 from comborun.monitor.fullscreen.orders import Orders
@@ -94,6 +94,15 @@ def test_a_picture_fills_the_screen_exactly_whatever_its_size(size: tuple[int, i
             lines = picture(desk)
             assert len(lines) == size[1]
             assert max(line.cell_len for line in lines) <= size[0]
+
+
+def test_a_log_keeps_its_leading_blanks_on_the_whole_screen() -> None:
+    view, answer = a_busy_run()
+    desk = desk_of(view, answer, 80, 24)
+    desk.full = True
+    lines = 'Traceback\n  File "a.py", line 1\n    import b\n'
+    desk.logs[desk.session.name] = Log(lines.encode(), desk.session.attempt)
+    assert lines in text(desk)
 
 
 @pytest.mark.parametrize("size", SIZES[:3])
