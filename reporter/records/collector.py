@@ -60,6 +60,7 @@ class RecordCollector:
         self.passed: list[Reading] = []
         """files of a folder that hold no verdict; they are named if nothing else is read"""
         self.of_videos: Sequence[Defect] = ()
+        self._sources: dict[str, tuple[Path, Context]] = {}
 
     def read_file(self, path: Path, context: Context, *, expected: bool) -> None:
         """Read one file. `expected`: the grid names it, so it is a fault if its format is not known."""
@@ -72,6 +73,7 @@ class RecordCollector:
         if context.identity.episode.names:
             context = replace(context, keys=self._keys[group])
         reading = _read(path, context, self._unread.get(at, ""))
+        self._sources[reading.path] = path, context
         if not expected and reading.format in {"", TABLE, EPISODES, DATABASE} and not reading.entries:
             self._pass_over(path, reading)
             return
@@ -141,7 +143,7 @@ class RecordCollector:
     def collected(self, name: str, *, settled: bool = False) -> Collected:
         """What the files say. `settled`: no two runs are in one combo."""
         _leave_undecided(self.files)
-        _leave_repeated(self.files)
+        self._leave_repeated()
         _settle_counts(self.files)
         aggregates = tuple(one for reading in self.files for one in reading.aggregates)
         collisions = () if settled else _collisions(self.files)
@@ -156,6 +158,27 @@ class RecordCollector:
             aggregates=aggregates,
             unpaired=MappingProxyType(dict(unpaired)),
         )
+
+    def _leave_repeated(self) -> None:
+        """Take the records of an attempt whose rows repeat an index without being repeats: which are an episode's is
+        not decided. Such files are read once more, with their rows: they are rare, and rows take much memory."""
+        attempts: defaultdict[tuple[str, int], list[Reading]] = defaultdict(list)
+        for reading in self.files:
+            if reading.records and reading.records[0].session:
+                attempts[reading.records[0].session, reading.records[0].attempt].append(reading)
+        for readings in attempts.values():
+            episodes = [record.episode for reading in readings for record in reading.records]
+            identity = next((reading.identity for reading in readings if reading.identity), None)
+            if identity is None or identity.episode.names or len({*episodes}) == len(episodes):
+                continue
+            sources = [self._sources[reading.path] for reading in readings if reading.path in self._sources]
+            again = [_read(path, replace(context, keeps=True), "") for path, context in sources]
+            kept = [(reading.path, reading.kept) for reading in again]
+            if why := why_repeated(kept, identity, (0, identity.planned)):
+                rows = len(episodes) - len({*episodes})
+                readings[0].defect(0, say(Fact(REPEAT, rows=rows, of=len(episodes), **why)))
+                for reading in readings:
+                    reading.records = []
 
     @property
     def formats_read(self) -> Iterator[Defect]:
@@ -257,26 +280,6 @@ def _leave_undecided(files: Sequence[Reading]) -> None:
                 replace(record, verdict=Verdict.ERRORED) if (record.session, record.combo) in unsure else record
                 for record in reading.records
             ]
-
-
-def _leave_repeated(files: Iterable[Reading]) -> None:
-    """Take the records of an attempt whose rows repeat an index without being repeats: which are an episode's is not
-    decided."""
-    attempts: defaultdict[tuple[str, int], list[Reading]] = defaultdict(list)
-    for reading in files:
-        if reading.records and reading.records[0].session:
-            attempts[reading.records[0].session, reading.records[0].attempt].append(reading)
-    for readings in attempts.values():
-        episodes = [record.episode for reading in readings for record in reading.records]
-        identity = next((reading.identity for reading in readings if reading.kept), None)
-        if identity is None or len({*episodes}) == len(episodes):
-            continue
-        kept = [(reading.path, reading.kept) for reading in readings]
-        if why := why_repeated(kept, identity, (0, identity.planned)):
-            rows = len(episodes) - len({*episodes})
-            readings[0].defect(0, say(Fact(REPEAT, rows=rows, of=len(episodes), **why)))
-            for reading in readings:
-                reading.records = []
 
 
 def _settle_counts(files: Iterable[Reading]) -> None:

@@ -59,6 +59,8 @@ class Context:
     """whether its program has ended"""
     words: Identity | None = None
     """how its records name things, in its format"""
+    keeps: bool = False
+    """whether rows are kept besides their records"""
 
     @cached_property
     def identity(self) -> Identity:
@@ -134,7 +136,7 @@ class Reading:
     identity: Identity | None = field(default=None, compare=False, repr=False)
     """how its rows name things"""
     kept: Kept = field(default_factory=Kept, compare=False, repr=False)
-    """some of its rows, by which repeated ones are told apart"""
+    """some of its rows, by which repeated ones are told apart; only if the context asks for them"""
     plain: PlainRows | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -157,7 +159,7 @@ class Reading:
             return False
         records = self.plain.read(rows, line)
         self.records += records or ()
-        if records and len(self.kept) < ROWS_MOST:
+        if records and context.keeps and len(self.kept) < ROWS_MOST:
             for record, row in zip(records, rows, strict=True):
                 self.kept.add(record.episode, row)
         return records is not None
@@ -183,7 +185,7 @@ class Reading:
             record = self._record(context, line, held, value)
             self.records.append(record)
             self.identity = context.identity
-            if not asked.word:
+            if context.keeps and not asked.word:
                 self.kept.add(record.episode, value)
             if held.value is not None and held.value is not MISSING and not isinstance(held.value, bool):
                 key = (record.session, record.combo, record.attempt)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from comborun.cli.doctor import document, lines
+from comborun.answers import data_of
+from comborun.cli.doctor import answer, lines
 from comborun.grid import parse_grid
 from comborun.remote.host import Examination, clock, wanted_by
 from comborun.rules.facts import Fact
@@ -71,7 +72,7 @@ def test_a_code_of_another_version_is_shown_as_itself_and_what_another_program_s
 
 
 def test_the_document_holds_findings_and_what_the_host_is() -> None:
-    told = document("gpubox", examined(*SICK[1:]))
+    told = data_of(answer("gpubox", examined(*SICK[1:])))
     assert (told["host"], told["healthy"], told["about"]) == ("gpubox", True, ABOUT)
     findings = told["findings"]
     assert findings[0]["check"] == "tmux"

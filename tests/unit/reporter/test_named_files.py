@@ -17,7 +17,6 @@ NO_INDEX = "suite,task,success,steps\n" + "".join(f"e,t{at},{at % 2 == 0},3\n" f
 BAD = {
     "cut off": ("results.json", WHOLE[:-20]),
     "a comma too many": ("results.json", f"{WHOLE[:-1]},]"),
-    "two documents": ("results.json", WHOLE + WHOLE),
     "a list that was begun": ("other.json", "["),
     "packed": ("rows.jsonl.xz", b"\xfd7zXZ\0" + b"x" * 50),
     "a table without an index": ("eval.csv", NO_INDEX),
