@@ -30,7 +30,7 @@ from comborun.rules.results.fields import (
     ResultRules,
     unreadable,
 )
-from comborun.rules.results.proposals import VERDICTS, propose, proposed
+from comborun.rules.results.proposals import VERDICTS, proposed
 from comborun.rules.results.readers import WHOLE_MOST
 from comborun.rules.results.rows import VAGUE, Rows
 
@@ -418,7 +418,7 @@ def counted_by(folder: Folder, span: Span) -> tuple[Counts, dict[str, Any]]:
         files = held.read()
         counts = tally.tally(files, identity, span, over=True)
         seen = {index for _, rows in files.rows for index in (*rows.episodes, *rows.numbered)}
-        asked = [*map(reasons.keys_of, counts.facts), propose(files.samples, identity, span, seen)]
+        asked = [*map(reasons.keys_of, counts.facts), files.proposed(identity, span, seen)]
         more = next((one for one in asked if one and not keys.items() >= one.items()), {})
         if not more:
             break
