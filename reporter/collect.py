@@ -28,7 +28,7 @@ from comborun.reporter.records.collector import RecordCollector, walk
 from comborun.reporter.records.combos import settle, stem_of
 from comborun.reporter.records.names import names_in_rows, not_in_grid, of_any_session, other_columns
 from comborun.reporter.records.reading import Context, Defect, Reading
-from comborun.reporter.records.rows import settle_rows
+from comborun.reporter.records.rows import settle_rows, tell_errors
 from comborun.rules import counting, events, globs, names
 from comborun.rules.facts import Fact
 from comborun.rules.names import RUN, RunLayout
@@ -93,6 +93,8 @@ def _results(directory: Path, histories: Sequence[SessionHistory], unread: Mappi
             _read_attempt(collector, directory, _context(session, attempt), PurePosixPath(log), unread)
     sessions = [history.session for history in histories]
     collector.keep_whole_attempts({session.name: session.count for session in sessions})
+    for file in collector.files:
+        tell_errors(file)
     folders = (RUN.attempt(session.name, attempt.number) for session, attempt in attempts)
     found = (videos.listed(_text(directory / folder.videos), folder.directory) for folder in folders)
     collector.link_videos([*chain(*found)], {session.name: session.results.base for session in sessions})

@@ -11,7 +11,7 @@ from comborun.api.reports import collected
 
 if TYPE_CHECKING:
     import pandas
-    import polars
+    import polars  # pyright: ignore[reportMissingImports]
 
     from comborun.api.named import Target
     from comborun.model.attempt import EpisodeRecord, JsonValue
@@ -79,7 +79,7 @@ class Episodes(Sequence[Episode]):
         return pandas.DataFrame(self.rows(), columns=None if self else [*_COLUMNS, "video", "video_on_host"])
 
     def to_polars(self) -> polars.DataFrame:
-        import polars
+        import polars  # pyright: ignore[reportMissingImports]
 
         return polars.DataFrame(self.rows(), infer_schema_length=None, strict=False)
 

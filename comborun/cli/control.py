@@ -161,7 +161,7 @@ def set_(values: tuple[str, ...], target: Target, because: str, as_json: bool) -
     combo set use_gpus=0,1,3 --because "the training ends on GPU 3"
     combo set reserve.gpu_memory=50GiB reserve.memory=64GiB
     """
-    given = dict(value.partition("=")[::2] for value in values)
+    given = {key: value for key, _, value in (word.partition("=") for word in values)}
     return _show(steering.retune(target, given, because), as_json=as_json)
 
 

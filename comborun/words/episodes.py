@@ -53,4 +53,6 @@ WORDS: Words = {
     "no_verdicts_at_all": "no row has a verdict ({field!r}): its episodes have numbers alone",
     "several_rows_per_episode": _several_rows,
     "means_of_trials": _means,
+    "failures_with_errors": "{episodes:failure} with {text!r} or the like in the field {field!r}, counted as the rows"
+    " say: for an episode that broke off, write null as its verdict",
 }

@@ -7,6 +7,7 @@ import re
 
 from comborun.rules.facts import Fact
 from comborun.rules.results import counts as reasons
+from comborun.rules.results.fields import number
 from comborun.words import part, say
 
 TYPE_CHECKING = False
@@ -34,7 +35,8 @@ def without_line(fact: Fact) -> tuple[Fact, ...]:
     """The fact without its proposal; none where nothing else is left."""
     if fact.code == reasons.PROPOSAL:
         return ()
-    return (Fact(fact.code, **{key: value for key, value in fact.fields.items() if key not in ("keys", "score")}),)
+    kept = {key: value for key, value in fact.fields.items() if key not in ("keys", "score")}
+    return (Fact(fact.code, apart=True, **kept) if proposed(fact) else fact,)
 
 
 def other_way(fact: Fact) -> str:
@@ -131,7 +133,10 @@ def _undecided(fact: Fact) -> str:
     told = f"the field {field!r} holds {values}: no verdicts by themselves, so none counts"
     files = {"files": fact.text("files")} if fact.text("files") else {}
     shown = flow({**files, "success": {"field": field, "any_of": ["VALUE"]}})
-    return told + (_line(fact) or f": `results: {shown}`, with each VALUE that means a success, counts them")
+    line = _line(fact) or f": `results: {shown}`, with each VALUE that means a success, counts them"
+    means = len(fact.texts("values")) > 2 and all(number(one) is not None for one in fact.texts("values"))
+    warning = "; but if a row is the mean of several episodes, it has no verdict" if means else ""
+    return told + ("" if fact.fields.get("apart") else line) + warning
 
 
 def _not_planned(fact: Fact) -> str:

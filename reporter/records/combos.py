@@ -28,7 +28,9 @@ _SAYS_NOTHING = re.compile(
     re.IGNORECASE,
 )
 _REPLICA = re.compile(
-    r"(?:(?:train|eval|training)[-_])?(?:seed|run|rep|replica|replicate|repeat)[-_=]?\d+", re.IGNORECASE
+    r"(?:(?:train|eval|training)[-_])?(?:(?:seed|run|rep|replica|replicate|repeat)[-_=]?\d+"
+    r"|(?:rep|replica|replicate|repeat)[-_=][a-z])",
+    re.IGNORECASE,
 )
 """names of runs of one policy side by side"""
 _SHARD = re.compile(r"(?:(?P<name>.*?)[-_.])?(?:rank|shard|worker|proc|process|gpu)[-_=]?\d+", re.IGNORECASE)

@@ -18,10 +18,12 @@ from comborun.model.attempt import EpisodeRecord, JsonValue, Names, Verdict, met
 from comborun.model.work import Combo, grouped
 from comborun.reporter.records.reading import Reading
 from comborun.rules.facts import Fact
+from comborun.rules.results.caught import looks_wrong
+from comborun.rules.results.fields import TEXT_MOST
 from comborun.words import say
 
 COPY, SUMMARY, SEVERAL_ROWS, MEANS = "copy_of_file", "summary_of_file", "several_rows_per_episode", "means_of_trials"
-NO_VERDICTS = "no_verdicts_at_all"
+NO_VERDICTS, WITH_ERRORS = "no_verdicts_at_all", "failures_with_errors"
 
 TRIALS = (
     "n_trials",
@@ -36,10 +38,15 @@ TRIALS = (
 )
 """fields with the number of trials that a row is the mean of"""
 RATES = ("success_rate", "sr", "success_ratio", "mean_success", "avg_success", "success_mean")
+ERRORS = ("error", "exception", "traceback", "error_message", "exception_message")
+"""fields that tell what ended an episode"""
+ENDS = ("status", "termination", "termination_reason", "end_reason")
+"""fields with a word for how an episode ended"""
 CHANCE = 1000
 """two runs have the same sequence of verdicts by chance in fewer than one of so many cases"""
 _OF_TOTAL = re.compile(r".*?(\d{1,9})\s*/\s*(\d{1,9})")
 
+BROKEN_OFF = frozenset({"error", "errored", "crash", "crashed", "exception", "aborted"})
 _VERDICTS = {Verdict.SUCCESS, Verdict.FAILURE}
 
 
@@ -54,7 +61,22 @@ def settle_rows(files: Sequence[Reading]) -> None:
             file.defect(0, say(found))
         else:
             _hold_back_repeated(file)
+            tell_errors(file)
     _measure(files)
+
+
+def tell_errors(file: Reading) -> None:
+    """Say which failures tell of an error: an episode that broke off is no failure of its policy."""
+    held = {name for names in {one.names for one in file.records} for name in names[1]}
+    for field in sorted(held.intersection((*ERRORS, *ENDS))):
+        found = [
+            text
+            for one in file.records
+            if one.verdict is Verdict.FAILURE and isinstance(text := one.field(field), str)
+            if (field in ERRORS and looks_wrong(text)) or text.strip().lower() in BROKEN_OFF
+        ]
+        if found:
+            file.defect(0, say(Fact(WITH_ERRORS, episodes=len(found), field=field, text=found[0][:TEXT_MOST])))
 
 
 def _measure(files: Sequence[Reading]) -> None:

@@ -144,7 +144,7 @@ class Steering:
 
     def _set(self, words: list[str]) -> int:
         """Change settings of the run: KEY=VALUE of `rules/settings.py`, and `because=WHY`."""
-        values = dict(word.partition("=")[::2] for word in words)
+        values = {key: value for key, _, value in (word.partition("=") for word in words)}
         why = records.clean(values.pop(settings.BECAUSE, ""))
         for key, value in values.items():
             if not settings.is_value(key, value):

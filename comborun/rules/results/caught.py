@@ -38,6 +38,11 @@ _NAMED = re.compile(r"^.*?\b(?i:caught exception|episode error):\s*")
 _STACK = re.compile(r"\s|$")
 
 
+def looks_wrong(text: str) -> bool:
+    """Whether a text tells of an exception or something like it."""
+    return bool(_CAUGHT.search(text) or _LOOKS_WRONG.search(text)) and not _METRIC.search(text)
+
+
 class Caught:
     """Hears the lines between two verdicts. `markers`: patterns of the grid for lines that tell of a caught error."""
 

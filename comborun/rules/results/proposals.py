@@ -97,7 +97,7 @@ def seed(samples: Sequence[Row], identity: Identity) -> Keys:
     if identity.seed.word or any(identity.seed.find(row) is not MISSING for row in samples):
         return {}
     for name in _names(samples, SEEDS):
-        values = [whole(row.get(name)) for row in samples]
+        values = [whole(Field("seed", name).find(row)) for row in samples]
         if None not in values and len(set(values)) == len(values):
             return {"seed": name}
     return {}
@@ -161,7 +161,7 @@ def _index(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator[K
         return
     first, count = span
     for name in _names(samples, INDICES):
-        values = [whole(row.get(name)) for row in samples]
+        values = [whole(Field(INDEX, name).find(row)) for row in samples]
         known = [value for value in values if value is not None]
         if len(known) == len(values) == len(set(known)):
             origin = min(known) - first
@@ -175,10 +175,13 @@ _ANY_COMBO = {POLICY: IGNORE, ENVIRONMENT: IGNORE}
 
 
 def _names(samples: Sequence[Row], known: Sequence[str]) -> list[str]:
-    """Fields of all rows that have a well-known name, in the order of these, however their letters are written."""
-    shared = set.intersection(*(set(row) for row in samples)) if samples else set()
-    by_name = {name.lower(): name for name in sorted(shared)}
-    return [by_name[name] for name in known if name in by_name]
+    """Fields of all rows that have a well-known name, in the order of these, however their letters are written: first
+    those of the rows themselves, then those further in.
+    """
+    shared = set.intersection(*({path for path, _ in _paths(row)} for row in samples)) if samples else set()
+    paths = sorted(shared, key=lambda path: (path.count("."), path))
+    found = ((path.count("."), at, path) for path in paths for at, name in enumerate(known) if name == _last(path))
+    return [path for _, _, path in sorted(found)]
 
 
 def _verdict(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator[Keys]:

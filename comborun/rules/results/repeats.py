@@ -29,9 +29,12 @@ _NAMES = frozenset(
         *("episode", "ep", "trial", "rollout", "task", "scene", "env", "environment", "house", "room", "level", "map"),
         *("id", "idx", "index", "i", "e", "n", "t", "number", "instance", "inst", "layout", "object", "obj", "variant"),
         *("subset", "suite", "split", "goal", "instruction", "init", "state", "rank", "shard", "worker", "case"),
+        *("epoch", "checkpoint", "ckpt"),
     }
 )
 """words in the names of fields that tell one episode from another"""
+_WITHIN = frozenset({"index", "idx", "id", "i", "n", "t", "e", "number", "state", "init", "episode", "ep"})
+"""words that the fields of steps have too"""
 _AGAIN = frozenset({"attempt", "retry", "run", "rerun", "time", "timestamp", "date", "version", "created", "started"})
 """words in the names of fields that differ when an episode runs again"""
 _PARALLEL = re.compile(
@@ -61,11 +64,11 @@ def why_repeated(files: Iterable[tuple[str, Kept]], identity: Identity, span: Sp
     planned = span[1] or len(told)
     if len({index for _, index, _ in told}) == len(told) or identity.episode.names:
         return {}
-    if _of_steps(told, identity):
-        return {"by": STEPS, "episodes": len({(path, index) for path, index, _ in told}), "planned": planned}
     own = (identity.success, identity.policy_field, identity.environment_field, identity.seed)
     held = ({name for name, one in row.items() if not isinstance(one, float)} for _, _, row in told)
     shared = set.intersection(*held).difference(field.name for field in own)
+    if _of_steps(told, identity) and not any(_places(name) and _tells(told, name) for name in shared):
+        return {"by": STEPS, "episodes": len({(path, index) for path, index, _ in told}), "planned": planned}
     if _copied(told, shared | {identity.success.name}, planned):
         return {}
     known = shared - {identity.episode.name}
@@ -117,6 +120,12 @@ def _parallel(paths: Iterable[str]) -> bool:
 def _words(name: str) -> set[str]:
     """The words of a name: `scene`, `id` of `scene_id` and of `sceneId`."""
     return {one.lower() for one in _WORD.findall(name)}
+
+
+def _places(name: str) -> bool:
+    """Whether a field names what an episode is of, a task or a process, and surely no step of it."""
+    words = _words(name)
+    return bool((words & _NAMES) - _WITHIN) and not words & {"step", "frame"}
 
 
 def _by_text(told: list[Told], name: str) -> dict[str, Any]:

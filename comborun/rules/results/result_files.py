@@ -30,7 +30,7 @@ from comborun.rules.results.fields import (
     ResultRules,
     unreadable,
 )
-from comborun.rules.results.proposals import VERDICTS, propose, proposed
+from comborun.rules.results.proposals import VERDICTS, proposed
 from comborun.rules.results.readers import WHOLE_MOST
 from comborun.rules.results.rows import VAGUE, Rows
 
@@ -412,16 +412,16 @@ def uncounted(folder: Folder, span: Span, keys: Mapping[str, Any]) -> Fact | Non
 def counted_by(folder: Folder, span: Span) -> tuple[Counts, dict[str, Any]]:
     """The counts with every line that is proposed, one after another, and these lines."""
     keys: dict[str, Any] = {}
-    identity = folder.identity
-    for _ in range(_LINES_MOST):
+    identity, lines = folder.identity, 0
+    while True:
         held = Folder(folder.directory, folder.patterns, identity, folder.kind, folder.log)
         files = held.read()
         counts = tally.tally(files, identity, span, over=True)
         seen = {index for _, rows in files.rows for index in (*rows.episodes, *rows.numbered)}
-        asked = [*map(reasons.keys_of, counts.facts), propose(files.samples, identity, span, seen)]
+        asked = [*map(reasons.keys_of, counts.facts), files.proposed(identity, span, seen)]
         more = next((one for one in asked if one and not keys.items() >= one.items()), {})
-        if not more:
-            break
+        if not more or lines == _LINES_MOST:
+            return counts, keys
+        lines += 1
         keys.update(more)
         identity = identity.by(**more)
-    return counts, keys

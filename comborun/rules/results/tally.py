@@ -10,6 +10,7 @@ from comborun.rules.results.episodes import rebuild
 from comborun.rules.results.fields import (
     ENVIRONMENT,
     FORMAT,
+    IGNORE,
     INDEX,
     NO_RECORD,
     OUTSIDE,
@@ -26,7 +27,7 @@ from comborun.rules.results.rows import Refusals, Rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator, Mapping
+    from typing import Any, Iterable, Iterator, Mapping
 
     from comborun.rules.results.codings import Coding
     from comborun.rules.results.counts import Span, Verdicts
@@ -54,6 +55,14 @@ class Files:
         first = next((rows.samples for _, rows in self.rows if rows.samples), [])
         ones = [rows.samples[0] for _, rows in self.rows if len(rows.samples) == 1]
         return ones[:SAMPLES] if len(first) == 1 else first
+
+    def proposed(self, identity: Identity, span: Span, seen: Iterable[int]) -> dict[str, Any]:
+        """What to write in `results`. To ignore several names would lose rows if they are more than planned."""
+        keys = propose(self.samples, identity, span, seen)
+        ignored = [kind for kind in (POLICY, ENVIRONMENT) if keys.get(kind) == IGNORE]
+        refused = [rows.refused[kind] for _, rows in self.rows for kind in ignored if kind in rows.refused]
+        several = len({name for one in refused for name in one.named}) > 1
+        return {} if several and sum(rows.rows for _, rows in self.rows) > span[1] > 0 else keys
 
 
 def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> Counts:
@@ -89,7 +98,7 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
     if over and torn:
         said.append(Fact(reasons.REFUSED, **torn.fields(counts.rows)))
     counts.facts = tuple(said[:REASONS_MOST])
-    if counts.misread and not counts.proposes and (keys := propose(files.samples, identity, span, found.verdicts)):
+    if counts.misread and not counts.proposes and (keys := files.proposed(identity, span, found.verdicts)):
         counts.facts += (Fact(reasons.PROPOSAL, **proposed(keys, files.samples)),)
     counts.facts += tuple(remark for _, rows in files.rows for remark in rows.remarks)[:REASONS_MOST]
     if not counts.countable and not said:

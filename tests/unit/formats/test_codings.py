@@ -13,7 +13,7 @@ from comborun.rules.results.counts import UNDECIDED, Counts
 from comborun.rules.results.fields import Identity, ResultRules
 from comborun.rules.results.result_files import Folder, name_unread
 from comborun.rules.results.tally import tally
-from comborun.words.rows import proposed, why_not_counted
+from comborun.words.rows import proposed, why_not_counted, without_line
 
 
 def host(folder: Path, rules: ResultRules, count: int) -> Counts:
@@ -126,3 +126,13 @@ def test_a_table_that_no_pattern_takes_comes_with_one_line_for_all_of_it(
     files = keys.pop("files")
     counts = host(tmp_path, ResultRules(files=(files,), **keys), 6)
     assert (counts.successes, counts.verdicts) == (3, 6)
+
+
+def test_values_that_may_be_means_are_warned_of_and_the_line_is_said_once(tmp_path: Path) -> None:
+    for values, means in (([1.0, 0.8, 0.6], True), ([100.0, 0.0, 100.0], False)):
+        (fact,) = host(tmp_path, written(tmp_path, values), len(values)).facts
+        assert ("mean" in why_not_counted([fact])) is means
+        assert "results:" in why_not_counted([fact])
+        apart = why_not_counted(without_line(fact))
+        assert "results:" not in apart
+        assert ("mean" in apart) is means

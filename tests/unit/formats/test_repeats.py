@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from comborun.rules.results.tally import tally
 from comborun.words.rows import proposed
 
 TWELVE = [(task, trial, (task + trial) % 3 != 0) for task in range(3) for trial in range(4)]
+TURN = itemgetter(1, 0)
 
 
 def both(folder: Path, files: dict[str, list[Any]], rules: ResultRules) -> tuple[Counts, int]:
@@ -74,6 +76,14 @@ CASES: dict[str, tuple[dict[str, list[Any]], Any]] = {
         {"r.jsonl": [{"episode": f"task{t}_trial{e}", "success": g} for t, e, g in TWELVE]},
         "line",
     ),
+    "by task, an episode of each in turn": (
+        {"r.jsonl": [{"task": task, "episode": at, "success": good} for task, at, good in sorted(TWELVE, key=TURN)]},
+        ["task", "episode"],
+    ),
+    "by process, an episode of each in turn": (
+        {"r.jsonl": [{"local_rank": t, "episode": at, "success": good} for t, at, good in sorted(TWELVE, key=TURN)]},
+        ["local_rank", "episode"],
+    ),
     "by file": (per_file("rank{}.jsonl"), "line"),
     "by process, with equal verdicts": (
         {f"rank_{at}/e.jsonl": [{"episode": e, "success": e > 1} for e in range(6)] for at in (0, 1)},
@@ -114,6 +124,14 @@ EXCEEDING: dict[str, tuple[dict[str, list[Any]], str]] = {
     "tasks, each as long as the plan": (
         {"r.jsonl": [{"task": t, "episode": e, "success": e % 2 == t % 2} for t in range(3) for e in range(12)]},
         "task",
+    ),
+    "evaluations of two epochs": (
+        {"r.jsonl": [{"epoch": at, "episode": e, "success": e % 2 == at} for at in range(2) for e in range(12)]},
+        "epoch",
+    ),
+    "steps with an id": (
+        {"r.jsonl": [{"episode": e, "step_id": at, "success": at == 1} for e in range(12) for at in range(2)]},
+        "steps",
     ),
     "processes that differ": (
         {f"rank{at}.jsonl": [{"episode": e, "success": e % 2 == at} for e in range(12)] for at in (0, 1)},
@@ -211,3 +229,21 @@ def test_indices_of_another_range_come_with_the_line_that_numbers_them(
     told, _ = both(tmp_path / "before", files, ResultRules())
     assert [*filter(None, map(proposed, told.facts))] == [{"episode": line}]
     assert both(tmp_path / "after", files, ResultRules(episode=line))[1] == 12
+
+
+def test_names_of_several_runs_are_not_ignored_where_that_would_lose_rows(tmp_path: Path) -> None:
+    rows = [{"policy": f"mason-{run}", "episode": at, "success": run == "a"} for run in "ab" for at in range(12)]
+    told, _ = both(tmp_path, {"r.jsonl": rows}, ResultRules())
+    assert (told.records, told.proposes) == (0, False)
+    split = {f"{run}.jsonl": [row for row in rows if row["policy"] == f"mason-{run}"] for run in "ab"}
+    told, _ = both(tmp_path / "files", split, ResultRules())
+    assert (told.records, told.proposes) == (0, False)
+
+
+def test_an_index_further_in_numbers_the_episodes_and_not_their_order(tmp_path: Path) -> None:
+    rows = [{"meta": {"ep": at * 5 % 12}, "outcome": {"ok": at < 7}} for at in range(12)]
+    told, _ = both(tmp_path / "before", {"r.jsonl": rows}, ResultRules())
+    (keys,) = filter(None, map(proposed, told.facts))
+    assert keys == {"episode": "meta.ep", "success": "outcome.ok"}
+    after, completed = both(tmp_path / "after", {"r.jsonl": rows}, ResultRules(**keys))
+    assert (after.successes, completed) == (7, 12)

@@ -321,15 +321,15 @@ def in_folders(folder: Path, rates: Mapping[str, Mapping[str, float]], seeded: b
 
 
 @pytest.mark.parametrize("seeded", [True, False])
-@pytest.mark.parametrize("kind", ["seed", "run_", "rep-"])
+@pytest.mark.parametrize(("kind", "names"), [("seed", "012"), ("run_", "123"), ("rep-", "012"), ("replica_", "abc")])
 def test_runs_of_a_policy_are_joined_and_compared_with_the_run_as_the_unit(
-    tmp_path: Path, kind: str, seeded: bool
+    tmp_path: Path, kind: str, names: str, seeded: bool
 ) -> None:
     from scipy.stats import ttest_ind
 
     rates = {
-        "A": {f"{kind}{at}": rate for at, rate in enumerate((0.9, 0.7, 0.5))},
-        "B": {f"{kind}{at}": rate for at, rate in enumerate((0.6, 0.4, 0.3))},
+        "A": {f"{kind}{at}": rate for at, rate in zip(names, (0.9, 0.7, 0.5), strict=True)},
+        "B": {f"{kind}{at}": rate for at, rate in zip(names, (0.6, 0.4, 0.3), strict=True)},
     }
     found = in_folders(tmp_path, rates, seeded)
     (comparison,) = found.comparisons.all

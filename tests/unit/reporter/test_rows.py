@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from report_runs import RUN, RunDirectory
 
-from comborun.reporter.collect import collect_folder
+from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.summary import Summary, summarize
+from comborun.rules.names import AttemptLayout
 
 Rows = Iterable[Mapping[str, Any]]
 
@@ -97,6 +99,37 @@ def test_means_of_trials_are_no_episodes(rows: Rows, tmp_path: Path) -> None:
 def test_the_number_of_all_episodes_in_each_row_makes_no_mean_of_it(tmp_path: Path) -> None:
     rows = [row(policy, n, int(good(n, policy)), n_episodes=20) for policy in "AB" for n in range(20)]
     assert counts(told(tmp_path, {"rows.jsonl": rows})) == {("A", "s"): (14, 20), ("B", "s"): (8, 20)}
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "told_of"),
+    [
+        ("exception", "CUDA out of memory", True),
+        ("error", "ConnectionResetError: the server is gone", True),
+        ("status", "ERROR", True),
+        ("error", "collision", False),
+        ("status", "timeout", False),
+    ],
+)
+def test_failures_that_tell_of_an_error_are_named(field: str, text: str, told_of: bool, tmp_path: Path) -> None:
+    rows = [row("A", n, n > 3, **{field: "" if n > 3 else text}) for n in range(20)]
+    summary = told(tmp_path, {"rows.jsonl": rows})
+    assert counts(summary) == {("A", "s"): (16, 20)}
+    assert (f"4 failures with {text!r}" in findings(summary)) is told_of
+
+
+def test_failures_of_a_run_that_tell_of_an_error_are_named_too(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    session = run.session("mason", "stairs", count=12)
+    run.attempt(session)
+    run.write()
+    rows = [{"episode": n, "success": n > 3, **({} if n > 3 else {"exception": "out of memory"})} for n in range(12)]
+    output = Path(AttemptLayout(str(run.path / RUN.attempt(session.name, 1).directory)).output)
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "r.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    summary = summarize(collect_run(run.path)).summary
+    assert counts(summary) == {("mason", "stairs"): (8, 12)}
+    assert "4 failures with 'out of memory'" in findings(summary)
 
 
 A, B = ([row(policy, n, good(n, policy), seed=n) for n in range(30)] for policy in "AB")
