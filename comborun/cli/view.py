@@ -43,26 +43,14 @@ _FIRST_PORT, _PORTS = 8420, 40
 def view(target: Target, port: int | None, bundle: Path | None, interval: float | None, **how: bool) -> int:
     """Show a run on a live page in a browser: the grid, each cell, videos, the host, the report so far.
 
-            The page is on 127.0.0.1 and needs the key in its address. Ctrl-C ends the page; the sessions go on. A copy as
-            static files holds no logs, and no names of users and hosts.
+    The page is on 127.0.0.1 and needs the key in its address. Ctrl-C ends the page; the sessions go on. A copy as
+    static files holds no logs, and no names of users and hosts.
 
-    <<<<<<< HEAD
-        \b
-        combo view                           the newest run
-        combo view 4_env_test --host h100    a run on another host
-        combo view --act                     with buttons: retry, stop, resume, slots
-        combo view --bundle shared           as static files
-    =======
-            \b
-            combo view                           the newest run
-            combo view 4_env_test --host h100    a run on another host
-        <<<<<<< HEAD
-            combo view --act                     with buttons for retry, stop, slots
-        =======
-            combo view --act                     with buttons: retry, stop, resume, slots
-        >>>>>>> main
-            combo view --bundle shared           as static files
-    >>>>>>> strange1
+    \b
+    combo view                           the newest run
+    combo view 4_env_test --host h100    a run on another host
+    combo view --act                     with buttons: retry, stop, resume, slots
+    combo view --bundle shared           as static files
     """
     from comborun.monitor.view import pages
     from comborun.monitor.view.access import keep_access
