@@ -35,6 +35,7 @@ KNOBS = {
     "COMBORUN_WATCH_S": "0.5",
     "COMBORUN_MEMORY_ASK_MS": "200",
     "COMBORUN_VMSTAT": "/dev/null",
+    "COMBORUN_KEEP_S": "0",  # else a shell of the kept connection is left on the host
 }
 """shorter than a user has them, so that a fault takes seconds"""
 PATIENCE_S = 100.0
