@@ -30,6 +30,7 @@ from comborun.reporter.records.names import names_in_rows, not_in_grid, of_any_s
 from comborun.reporter.records.reading import Context, Defect, Reading
 from comborun.reporter.records.rows import settle_rows, tell_errors
 from comborun.rules import counting, events, globs, names
+from comborun.rules.deal import parse as parse_deal
 from comborun.rules.facts import Fact
 from comborun.rules.names import RUN, RunLayout
 from comborun.rules.records import parse
@@ -225,7 +226,8 @@ def _plan(directory: Path) -> Plan:
     """The newest plan, which contains the older ones."""
     path = directory / RUN.plan(newest_plan(str(directory)))
     try:
-        return Plan.from_json(path.read_text("utf-8", "surrogateescape"))
+        plan, deal = Plan.from_json(path.read_text("utf-8", "surrogateescape")), parse_deal(_text(directory / RUN.deal))
+        return plan.without(lambda one: deal is None or deal.runs_here(process_of(one)))
     except OSError as error:
         if (directory / RUN.manifest).is_file():
             raise _half(directory, RUN.manifest, RUN.plan(1)) from None

@@ -165,6 +165,11 @@ class RunLayout:
         self.seen = f"{dispatch}/seen"  # of a trial: whoever made it needs it no more
         self.engine = f"{dispatch}/engine"  # this and the following: only in a run on Slurm
         self.slurm_sessions = f"{dispatch}/slurm.json"
+        self.deal = f"{at}boxes/deal.json"  # this and the following: only in a grid run on several boxes
+        self.stops = f"{at}boxes/stops.json"
+        self.fence = f"{at}boxes/fence.json"
+        self.boxes_lock = f"{at}boxes/.lock"
+        self.lost = f"{at}lost"
         self.slurm = f"{at}slurm"
         self.settle = f"{at}slurm/settle.sh"
         self.jobs = f"{at}slurm/jobs"
@@ -224,6 +229,11 @@ class RunLayout:
         """The job script of the tasks of one kind of request; kinds count from 1."""
         return f"{self.slurm}/array-{kind}.sh"
 
+    def lost_box(self, boxes: str, number: tuple[int, int]) -> str:
+        """The record of a loss: the deal that followed from it."""
+        era, count = number
+        return f"{self.lost}/{re.sub('[^A-Za-z0-9_.+-]', '-', boxes)[:100]}.{f'{era}.' * (era > 0)}{count}"
+
     def batch(self, number: int) -> str:
         return f"{self.slurm}/batch-{number}.tsv"
 
@@ -231,7 +241,7 @@ class RunLayout:
 RUN = RunLayout()
 """names relative to the run directory"""
 
-FETCHED = (RUN.id, RUN.digest, RUN.manifest, RUN.grid, RUN.canary, RUN.queue)
+FETCHED = (RUN.id, RUN.digest, RUN.manifest, RUN.grid, RUN.canary, RUN.queue, RUN.deal)
 """what a mirror copies of a run, beside plans, attempts, the state of the dispatcher and `done`"""
 FETCHED_STATE = (RUN.slots, RUN.multiplexer, RUN.stopped, RUN.environments, RUN.events)
 _RECORDS = AttemptLayout("")
