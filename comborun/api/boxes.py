@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from comborun.api.joint import all_done, newest_of
 from comborun.api.launching import Started
 from comborun.api.named import HostChoice, Target
-from comborun.errors import UserError
+from comborun.errors import HostError, UserError
 from comborun.grid.checks.hosts import grid_on, hosts_of, refused_together
 from comborun.model.work import process_of
 from comborun.monitor.beginning import await_beginning
@@ -155,7 +155,7 @@ def _usable(found: Mapping[str, _Seen | UserError], *, leave_out: bool) -> tuple
     seen, why = dict[str, _Seen](), dict[str, str]()
     for host, one in found.items():
         if isinstance(one, UserError):
-            why[host] = one.message
+            why[host] = one.message + (f" ({one.hint})" if isinstance(one, HostError) and one.hint else "")
             continue
         twin = next((name for name, other in seen.items() if other.root.id == one.root.id), None)
         if twin:

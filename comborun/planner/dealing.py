@@ -161,7 +161,7 @@ def cut_of(plan: Plan) -> Cut:
 
 def recut(plan: Plan, cut: Cut) -> Plan:
     """The plan with another cut of the same episodes."""
-    pieces = list[Session]()
+    pieces: list[Session] = []
     for key, same in grouped(plan.sessions, replicate_of).items():
         wanted = cut.get(key)
         if not wanted or [*wanted] == [one.episodes for one in same]:

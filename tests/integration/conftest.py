@@ -4,6 +4,7 @@ from box import any_box, box, screen_box, small_disk_box
 from desk import desk, ended
 from slurm import slurm
 from slurm_box import slurm_box
+from boxes import boxes
 from sshd import own_sshd, ssh_place, ssh_user, sshd
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "box",
     "desk",
     "ended",
+    "boxes",
     "own_sshd",
     "screen_box",
     "slurm",

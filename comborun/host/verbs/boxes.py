@@ -24,7 +24,7 @@ from comborun.host.record.events import Events
 from comborun.host.record.holds import over
 from comborun.host.system import files, process
 from comborun.host.verb_errors import BUSY, CANT_WRITE, NO_RUN, USAGE, Refusal, answered, run_directory, unwritable
-from comborun.rules.deal import Deal, Number, Stops, parse, why_stale
+from comborun.rules.deal import Deal, Stops, parse, why_stale
 from comborun.rules.events import Kind
 from comborun.rules.host import Denial, FolderFlaw
 from comborun.rules.names import RunLayout
@@ -33,6 +33,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
+
+    from comborun.rules.deal import Number
 
 _LOCK_S = 20.0
 
