@@ -21,7 +21,7 @@ from comborun.remote.fetch import mirror_directory
 from comborun.remote.mirror import Skipped
 from comborun.remote.runs import plan_of
 from comborun.rules.deal import Deal, counting, parse
-from comborun.rules.names import RUN, RunLayout
+from comborun.rules.names import KEPT_EPISODES, RUN, RunLayout
 from comborun.rules.run_files import attempts_of
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from comborun.rules.deal import OnRecord
 
-KEPT = "boxes/kept.json"
-"""session -> attempt -> ranges of episodes that count"""
 _SEVERAL = "several-hosts"
 
 
@@ -81,7 +79,7 @@ class _Joint:
         self._write(RUN.plan(1), plan.to_json())
         for name, process in self._names(plan):
             self._link(name, process, copies)
-        self._write(KEPT, json.dumps(self._kept))
+        self._write(KEPT_EPISODES, json.dumps(self._kept))
         left = [host for host in self._deal.left if not (host in copies and (copies[host] / RUN.done).is_file())]
         done = self._folder / RUN.done
         if left:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from comborun.answers import runs
 from comborun.errors import UserError
 from comborun.model.work import process_of
+from comborun.monitor.addressing import sessions_of
 from comborun.monitor.classify import classify
 from comborun.monitor.joint import PartStatus, joined
 from comborun.monitor.observe import History, RunView, last_look
@@ -23,6 +25,7 @@ from comborun.text import several
 
 if TYPE_CHECKING:
     from comborun.api.named import Target
+    from comborun.model.plan import Plan
     from comborun.monitor.status import RunStatus
 
 T = TypeVar("T")
@@ -184,16 +187,70 @@ def _restarted(part: Target, state: BoxState) -> str:
     return f"{several(len(state.gained), 'session')} of other hosts run there now"
 
 
-def stop_all(target: Target) -> dict[str, program.Reply | UserError]:
+def by_host(
+    target: Target, words: Sequence[str], tell: Callable[[str], object], *, guess: bool = False
+) -> list[tuple[Target, tuple[str, ...]]]:
+    """The parts on which the sessions run that the words name, each with its sessions. Raises UserError."""
+    sources = at_once({one.transport.host: one.source for one in target.boxes})
+    there = {host: one for host, one in sources.items() if isinstance(one, Source)}
+    deal = settle(target, states(target))
+    if deal is None or not there:
+        raise next(one for one in sources.values() if isinstance(one, UserError))
+    plan, owners = merged_plan({host: one.view.plan for host, one in there.items()}, deal)
+    first = next(iter(there.values()))
+    names = sessions_of(first._replace(view=first.view._replace(plan=plan)), words, tell, guess=guess)
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(owners.get(name, deal.arbiter), []).append(name)
+    return [(part_on(target, host), tuple(own)) for host, own in found.items()]
+
+
+def merged_plan(plans: Mapping[str, Plan], deal: Deal) -> tuple[Plan, dict[str, str]]:
+    """The plan of all hosts, with what `resume` has added on some, and the host of each session."""
+    whole, owners = next(iter(plans.values())).whole, dict[str, str]()
+    for host, plan in plans.items():
+        known = {one.name for one in whole.sessions}
+        whole = replace(
+            whole, sessions=(*whole.sessions, *(one for one in plan.whole.sessions if one.name not in known))
+        )
+        for one in plan.sessions:
+            owners.setdefault(one.name, deal.of.get(process_of(one), host))
+    return whole, owners
+
+
+def going(target: Target) -> list[Target]:
+    """The parts of hosts that were not given up."""
+    deal = settle(target, states(target))
+    return [one for one in target.boxes if deal is None or one.transport.host not in deal.lost]
+
+
+def stop_all(target: Target) -> runs.Stopped:
     """Stop the run on all hosts: first the number of the stop, then the sessions. Hosts that are away follow later."""
     found = states(target)
     there = {host: one for host, one in found.items() if isinstance(one, BoxState)}
     number = 1 + max((max(one.stops.stop, one.stops.resumed) for one in there.values()), default=0)
     noted = at_once({host: partial(_note, part_on(target, host), number) for host in there})
-    ended = at_once(
-        {host: partial(_end, part_on(target, host)) for host, one in noted.items() if not isinstance(one, UserError)}
+    ended = at_once({host: partial(_end, part_on(target, host)) for host, one in noted.items() if _is_done(one)})
+    replies = {host: one for host, one in ended.items() if isinstance(one, program.Reply)}
+    failed = {host: one for host, one in {**found, **noted, **ended}.items() if isinstance(one, UserError)}
+    if not replies:
+        raise next(iter(failed.values()))
+    return runs.Stopped(
+        target.run,
+        tuple(name for reply in replies.values() for name in reply.facts("session")),
+        not failed and all(reply.done for reply in replies.values()),
+        (
+            *(f"{host}: {line}" for host, reply in replies.items() for line in reply.texts),
+            *(
+                f"! {host}: {one.headline}; it is stopped by the next look that reaches it"
+                for host, one in failed.items()
+            ),
+        ),
     )
-    return {**{host: one for host, one in {**found, **noted}.items() if isinstance(one, UserError)}, **ended}
+
+
+def _is_done(one: object) -> bool:
+    return not isinstance(one, UserError)
 
 
 def _note(part: Target, number: int) -> BoxState:

@@ -238,6 +238,9 @@ class RunLayout:
         return f"{self.slurm}/batch-{number}.tsv"
 
 
+KEPT_EPISODES = "boxes/kept.json"
+"""in the joint copy of a run on several hosts: session -> attempt -> ranges of episodes that count of a lost host"""
+
 RUN = RunLayout()
 """names relative to the run directory"""
 

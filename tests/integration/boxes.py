@@ -25,10 +25,19 @@ NAMES = ("alpha", "beta", "gamma")
 class Boxes:
     desk: Desk
     servers: dict[str, Sshd]
+    gate: Path
+    """without this file, no session begins its last episode"""
 
     def grid(self, pace: float = 0.0, **keys: str) -> Path:
-        command = f"/usr/bin/python3 ~/evaluator.py --{evaluate(pace).split(' --', 1)[1]}"
-        usual = {"hosts": f"[{', '.join(self.servers)}]", "limits": "{parallel: 1}", "workdir": "~/", "command": command}
+        """A grid of four sessions on all hosts, one at once on each; with a pace they wait for the gate."""
+        words = evaluate(pace, gate=self.gate if pace else None).split(" --", 1)[1]
+        command = f"/usr/bin/python3 ~/evaluator.py --{words}"
+        usual = {
+            "hosts": f"[{', '.join(self.servers)}]",
+            "limits": "{parallel: 1}",
+            "workdir": "~/",
+            "command": command,
+        }
         return self.desk.grid(**{**usual, **keys})
 
     def home(self, host: str) -> Path:
@@ -52,6 +61,16 @@ class Boxes:
 
     def status(self) -> dict[str, Any]:
         return self.desk.json("status")
+
+    def alive(self, host: str) -> list[int]:
+        """The pids of programs that run there."""
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                own = entry.stat().st_uid == self.servers[host].user.uid
+                if own and b"evaluator.py" in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+        return found
 
     def cut(self, host: str) -> None:
         """The host can't be reached; what runs there goes on."""
@@ -82,7 +101,7 @@ def boxes(desk: Desk, ssh_place: Path, tmp_path: Path) -> Iterator[Boxes]:
         config.write_text("".join(one.config.read_text() for one in servers.values()))
         desk.environment |= {"COMBORUN_SSH_CONFIG": str(config), "XDG_STATE_HOME": str(desk.home / "state")}
         desk.environment |= {"COMBORUN_KEEP_S": "0"}
-        yield Boxes(desk, servers)
+        yield Boxes(desk, servers, ssh_place / f"{tmp_path.name}-gate")
 
 
 def finished(boxes: Boxes, seconds: float = 60) -> dict[str, Any]:
