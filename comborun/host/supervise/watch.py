@@ -68,7 +68,7 @@ class Activity:
         """number of processes that a signal has stopped"""
 
     def find(self, *, now: bool = False) -> None:
-        """Search /proc for new processes; not in every look. Between two searches, only among this one's descendants."""
+        """Search /proc for new processes, not in every look; between two searches, only the descendants of this one."""
         if now or self._pace.due():
             began, ticks = time.process_time(), time.clock_gettime(time.CLOCK_BOOTTIME) * self._per_second
             self.pids = ownership.members(self._attempt.marker, self._attempt.roots)
