@@ -28,8 +28,8 @@ def hosts() -> None:
     """Show the hosts that share a run, or give up one that is gone.
 
     \b
-    combo hosts list                       the hosts of the newest run
-    combo hosts lost box2                  what box2 had not completed runs on the others
+    combo hosts list          the hosts of the newest run
+    combo hosts lost box2     what it had not completed runs on the others
     """
 
 

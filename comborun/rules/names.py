@@ -168,7 +168,7 @@ class RunLayout:
         self.deal = f"{at}boxes/deal.json"  # this and the following: only in a grid run on several boxes
         self.stops = f"{at}boxes/stops.json"
         self.fence = f"{at}boxes/fence.json"
-        self.boxes_lock = f"{at}boxes/.lock"
+        self.boxes_lock = f"{at}boxes/lock"
         self.lost = f"{at}lost"
         self.slurm = f"{at}slurm"
         self.settle = f"{at}slurm/settle.sh"
