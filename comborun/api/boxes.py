@@ -108,9 +108,9 @@ def start_together(
         Candidate(host, one.prepared.plan, one.prepared.facts, known_of(grids[host], one.prepared.facts))
         for host, one in seen.items()
     ]
-    same_work(candidates)
     cut = cut_together(grid, candidates)
     candidates = [one._replace(plan=recut(one.plan, cut)) for one in candidates]
+    same_work(candidates)
     dealt = deal([process_of(one) for one in candidates[0].plan.current], rooms_of(candidates))
     hosts = [one.host for one in candidates]
     fresh = Deal(
