@@ -146,8 +146,10 @@ class Supervisor:
             records.render(self._claim())
 
     def _claim(self) -> list[tuple[str, object]]:
-        together = self.attempt.together
-        return [*self._process(), *self.attempt.rules.fields(), *([(TOGETHER, together)] if together else [])]
+        attempt = self.attempt
+        judged_by = attempt.data.get(records.JUDGING, {})
+        fields = [("first", attempt.first), ("count", attempt.count), (records.JUDGING, judged_by)]
+        return [*self._process(), *fields, *([(TOGETHER, attempt.together)] if attempt.together else [])]
 
     def prepare(self) -> None:
         attempt = self.attempt
