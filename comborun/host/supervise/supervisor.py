@@ -258,9 +258,6 @@ class Supervisor:
                     raise
                 folder = self.attempt.folder
                 self._missing = fact(Evidence.COULD_NOT_RUN, program="bash", folder=folder, said=error.strerror)
-        from comborun.words import say
-
-        files.append(log, f"comborun: {say(self._missing)}\n")
         return spawn(["sh", "-c", f"exit {_REFUSED}"], {}, actions)
 
     def _begin(self) -> list[tuple[str, object]]:
