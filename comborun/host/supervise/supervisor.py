@@ -146,8 +146,10 @@ class Supervisor:
             records.render(self._claim())
 
     def _claim(self) -> list[tuple[str, object]]:
-        together = self.attempt.together
-        return [*self._process(), *self.attempt.rules.fields(), *([(TOGETHER, together)] if together else [])]
+        attempt = self.attempt
+        judged_by = attempt.data.get(records.JUDGING, {})
+        fields = [("first", attempt.first), ("count", attempt.count), (records.JUDGING, judged_by)]
+        return [*self._process(), *fields, *([(TOGETHER, attempt.together)] if attempt.together else [])]
 
     def prepare(self) -> None:
         attempt = self.attempt
@@ -256,9 +258,6 @@ class Supervisor:
                     raise
                 folder = self.attempt.folder
                 self._missing = fact(Evidence.COULD_NOT_RUN, program="bash", folder=folder, said=error.strerror)
-        from comborun.words import say
-
-        files.append(log, f"comborun: {say(self._missing)}\n")
         return spawn(["sh", "-c", f"exit {_REFUSED}"], {}, actions)
 
     def _begin(self) -> list[tuple[str, object]]:
