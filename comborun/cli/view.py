@@ -9,7 +9,6 @@ import shlex
 import socket
 import sys
 import tempfile
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
