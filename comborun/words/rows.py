@@ -268,6 +268,11 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "several_candidates": lambda fact: (
         f"more than one list of episodes ({', '.join(fact.texts('found'))}) where {fact.count('planned')} are planned"
     ),
+    "lists_of_verdicts": lambda fact: (
+        f"its rows hold lists of verdicts ({', '.join(fact.texts('found'))}), where {fact.count('planned')} are planned"
+        f" in all: have the program write a line for each episode, {_PRINTED}"
+    ),
+    "row_sums_up": "a row that sums up others: left out",
     "verdict_elsewhere": lambda fact: f"{fact.count('episodes')} episodes without the field of a verdict{_line(fact)}",
     "several_counts": _several_counts,
     "counts_contradict": lambda fact: f"its counts contradict each other ({', '.join(fact.texts('found'))})",

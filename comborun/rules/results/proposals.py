@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from itertools import product
 
-from comborun.rules.results.codings import Coding
+from comborun.rules.results.codings import Coding, verdict_word
 from comborun.rules.results.fields import (
     ENVIRONMENT,
     IGNORE,
@@ -63,6 +63,13 @@ _OUTCOMES = (
     *("result", "verdict", "status", "ok", "goal", "success_rate"),
 )
 """names of fields that hold a verdict if their values are those of one"""
+_FAILURES = ("failed", "failure", "is_failure", "is_failed", "fail", "task_failed", "episode_failed", "unsuccessful")
+"""names of a verdict that is true where the episode did not succeed"""
+VERDICT_NAMES = (*VERDICTS, *_OUTCOMES, *_FAILURES)
+_PLAIN = re.compile(r"(?i)\W*(?:(?:is|task|episode|not|un)[ _-]?)?(?:success(?:ful)?|succeeded|failed|failure|fail|passed|pass|solved)\W*")
+"""a word that is a verdict wherever it stands"""
+_VAGUE = ("complete", "ok", "goal", "status", "reached", "success_rate")
+"""names of fields that hold no verdict of an episode if it is true, in a document by itself"""
 SEEDS = ("env_seed", "episode_seed", "reset_seed", "eval_seed", "init_seed", "rng_seed", "scene_seed")
 """names of a seed"""
 RATE = re.compile(r"(?:^|[_/.])(?:rate|sr|mean|avg|average|ratio)(?:$|[_/.])", re.IGNORECASE)
@@ -192,20 +199,45 @@ def _verdict(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator
             yield {"success": coded}
         return
     paths = list(_paths(samples[0])) if samples else []
-    for wanted in (*VERDICTS, *_OUTCOMES):
-        for path, value in paths:
-            if _last(path) != wanted:
-                continue
-            if coded := _coded(samples, path):
-                yield {"success": coded}
-                return
-            if isinstance(value, bool) or (value in (0, 1) and wanted in VERDICTS):
-                yield {"success": path}
-                return
+    for wanted, (path, _) in product(VERDICT_NAMES, paths):
+        if _last(path) == wanted and (rule := verdict_rule(samples, path)):
+            yield {"success": rule}
+            return
     indexed = any(identity.episode.find(row) is not MISSING for row in samples)
     sums_up = any(RATE.search(path) for path, _ in paths) or (len(samples) == 1 < span[1] and not indexed)
     if any(isinstance(value, float) or SCORES.search(path) for path, value in paths) and not sums_up:
         yield {"success": NO_VERDICTS}
+
+
+def verdict_rule(samples: Sequence[Row], path: str, apart: bool = False) -> object:
+    """What to write for `success` if the field with a verdict's name holds verdicts; None if it does not.
+
+    `apart`: the rows are documents by themselves, of which most are none of episodes.
+    """
+    name, values = _last(path), [Field("success", path).find(row) for row in samples]
+    told = [value for value in values if value is not MISSING and value is not None]
+    plain = bool(told) and all(isinstance(value, str) and _PLAIN.fullmatch(value) for value in told)
+    if plain or not apart:
+        if coded := _coded(samples, path, clear=not plain):
+            return coded
+    if plain and apart:
+        return path  # only failures so far
+    if name in _FAILURES:
+        good = "false" if all(isinstance(value, bool) for value in told) else "0"
+        return {"field": path, "any_of": [good]} if told and all(value in (0, 1) for value in told) else None
+    if not told or (apart and name in _VAGUE):
+        return None
+    return path if isinstance(told[0], bool) or name in VERDICTS else None
+
+
+def failures_only(samples: Sequence[Row]) -> tuple[str, list[str]]:
+    """The field in which words say that all these episodes failed, and the words. Which word means a success is not
+    seen yet."""
+    for wanted, (path, _) in product(_OUTCOMES, list(_paths(samples[0])) if samples else ()):
+        words = [Field("success", path).find(row) for row in samples] if _last(path) == wanted else []
+        if words and all(isinstance(word, str) and verdict_word(word.strip().lower(), True) is False for word in words):
+            return path, list(dict.fromkeys(words))
+    return "", []
 
 
 def _coded(samples: Sequence[Row], path: str, clear: bool = True) -> dict[str, Any]:

@@ -298,6 +298,8 @@ def name_unread(counts: Counts, folder: Folder, span: Span, log: str = "") -> No
         counts.facts = (*before, fact, *(one for one in after if not reasons.keys_of(one)))
     if not counts.records and (folder.patterns or folder.log) and counts.countable:
         found = unread(folder, span, log) or (None if folder.found and counts.facts else _without_results(folder))
+        if found and counts.proposes and _says_nothing(found):
+            return
         counts.facts = (*((found,) if found else ()), *counts.facts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 
 from comborun.rules.results.fields import (
@@ -18,7 +19,7 @@ from comborun.rules.results.rates import EPISODES_MOST, SHOWN, Count, count, tot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Iterator, Mapping, Sequence, Tuple
+    from typing import Any, Collection, Iterable, Iterator, Mapping, Sequence, Tuple
 
     from comborun.rules.results.fields import Identity
 
@@ -96,6 +97,8 @@ def stated(row: Mapping[str, Any], wanted: str = "") -> Count | None:
         return None
     if good and 0 <= whole[good] <= episodes:
         found = Count(whole[good], episodes)
+    elif bad and every and rate is None and _alone(whole, bad, every):
+        found = Count(episodes - whole[bad], episodes)
     elif rate is not None:
         percent = last[rates[0]] in PERCENTAGES or rate > 1 or "%" in str(held[rates[0]])
         try:
@@ -106,6 +109,11 @@ def stated(row: Mapping[str, Any], wanted: str = "") -> Count | None:
         return None
     others = {key: number(one) for key, one in held.items() if key not in (good, bad, every, *rates[:1])}
     return found.of(None, {key: one for key, one in others.items() if one is not None})
+
+
+def _alone(whole: Mapping[str, int], bad: str, every: str) -> bool:
+    """Whether all that did not fail succeeded: no other number may count episodes that broke off, say."""
+    return 0 <= whole[bad] <= whole[every] and not any(0 <= whole[key] <= whole[every] for key in whole.keys() - {bad, every})
 
 
 def counted(row: object, wanted: str = "") -> Count:
@@ -166,11 +174,39 @@ def aggregate(value: Any, path: str = "") -> Count | None:
 
 
 def are_counts(rows: Sequence[Any], identity: Identity) -> bool:
-    """Whether these rows are no episodes, and each says how many of several succeeded."""
+    """Whether these rows are no episodes, and each says how many of several succeeded.
+
+    `{num_trials: 10, success: 1}` may be one of ten, or a success of ten planned ones: then the plan decides.
+    """
     if identity.success.tests or identity.success.word or not rows:
         return False
-    objects = all(isinstance(row, dict) and identity.episode.find(row) is MISSING and stated(row) for row in rows)
-    return objects and any(verdict_of(row, identity.success)[0] is None for row in rows)
+    numbers: set[int] = set()
+    for row in rows:
+        said = stated(row) if isinstance(row, dict) and identity.episode.find(row) is MISSING else None
+        if said is None:
+            return False
+        numbers.add(said.episodes)
+    if any(verdict_of(row, identity.success)[0] is None for row in rows):
+        return True
+    planned = identity.planned or len(rows)
+    of_episodes = len(rows) > 1 and (len(rows) == planned or numbers == {planned})
+    return not (of_episodes or numbers == {1} or identity.episode.word)
+
+
+_SUM = re.compile(r"(?i)\W*(?:(?:grand|sub)[ _-]?)?(?:totals?|sum|means?|averages?|avg|median|std|overall|summary|aggregated?)\W*")
+"""a text in a row that sums up those before it"""
+
+
+def sums_up(row: Mapping[str, Any], identity: Identity, before: Collection[str]) -> bool:
+    """Whether a row is no episode, and sums up those before it, which had these fields: `TOTAL,,0.5`."""
+    held = MISSING if identity.episode.word else identity.episode.find(row)
+    if number(held) is not None:
+        return False
+    names = (identity.policy_field.name, identity.environment_field.name)
+    if any(isinstance(one, str) and _SUM.fullmatch(one) for name, one in row.items() if name not in names):
+        return True
+    verdict = MISSING if identity.success.word else identity.success.find(row)
+    return held is verdict is MISSING and any(_last(key) in RATES and key not in before for key in row)
 
 
 def _without_sum(counts: list[Count]) -> Count:
