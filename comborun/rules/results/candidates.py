@@ -105,7 +105,9 @@ def spread(rows: list[Row], identity: Identity) -> list[tuple[Row, int]]:
     found = list(_arrays(rows, identity, (), {}, 0))
     spread = [row for one in found for row in one.rows]
     if identity.planned and len(spread) != identity.planned:
-        raise RefusedError(FORMAT, "lists_of_verdicts", found=[one.about for one in found[:SHOWN]], planned=identity.planned)
+        raise RefusedError(
+            FORMAT, "lists_of_verdicts", found=[one.about for one in found[:SHOWN]], planned=identity.planned
+        )
     return [(row, at) for at, row in enumerate(spread)]
 
 

@@ -66,7 +66,9 @@ _OUTCOMES = (
 _FAILURES = ("failed", "failure", "is_failure", "is_failed", "fail", "task_failed", "episode_failed", "unsuccessful")
 """names of a verdict that is true where the episode did not succeed"""
 VERDICT_NAMES = (*VERDICTS, *_OUTCOMES, *_FAILURES)
-_PLAIN = re.compile(r"(?i)\W*(?:(?:is|task|episode|not|un)[ _-]?)?(?:success(?:ful)?|succeeded|failed|failure|fail|passed|pass|solved)\W*")
+_PLAIN = re.compile(
+    r"(?i)\W*(?:(?:is|task|episode|not|un)[ _-]?)?(?:success(?:ful)?|succeeded|failed|failure|fail|passed|pass|solved)\W*"
+)
 """a word that is a verdict wherever it stands"""
 _VAGUE = ("complete", "ok", "goal", "status", "reached", "success_rate")
 """names of fields that hold no verdict of an episode if it is true, in a document by itself"""

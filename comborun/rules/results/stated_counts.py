@@ -113,7 +113,9 @@ def stated(row: Mapping[str, Any], wanted: str = "") -> Count | None:
 
 def _alone(whole: Mapping[str, int], bad: str, every: str) -> bool:
     """Whether all that did not fail succeeded: no other number may count episodes that broke off, say."""
-    return 0 <= whole[bad] <= whole[every] and not any(0 <= whole[key] <= whole[every] for key in whole.keys() - {bad, every})
+    return 0 <= whole[bad] <= whole[every] and not any(
+        0 <= whole[key] <= whole[every] for key in whole.keys() - {bad, every}
+    )
 
 
 def counted(row: object, wanted: str = "") -> Count:
@@ -193,7 +195,9 @@ def are_counts(rows: Sequence[Any], identity: Identity) -> bool:
     return not (of_episodes or numbers == {1} or identity.episode.word)
 
 
-_SUM = re.compile(r"(?i)\W*(?:(?:grand|sub)[ _-]?)?(?:totals?|sum|means?|averages?|avg|median|std|overall|summary|aggregated?)\W*")
+_SUM = re.compile(
+    r"(?i)\W*(?:(?:grand|sub)[ _-]?)?(?:totals?|sum|means?|averages?|avg|median|std|overall|summary|aggregated?)\W*"
+)
 """a text in a row that sums up those before it"""
 
 
