@@ -84,8 +84,24 @@ def episodes(value: Any, identity: Identity, path: str = "") -> list[tuple[Row, 
     found = found or _flat(value, identity) or _measures(value, identity)
     if not found:
         raise unknown_document(value)
-    rows = [row for one in _chosen(found, identity) for row in one.rows]
+    chosen = _chosen(found, identity)
+    if len(chosen) > 1:
+        _tell_apart(chosen)
+    rows = [row for one in chosen for row in one.rows]
     return [(row, None if found[0].rank == SINGLE else at) for at, row in enumerate(rows)]
+
+
+def _tell_apart(found: list[Candidate]) -> None:
+    """Give the rows of several lists the name of theirs: each may have its own numbers."""
+    own = {part for part in found[0].path if all(part in one.path for one in found)}
+    names = [".".join(part for part in one.path if part not in own)[:_TEXT_MOST] for one in found]
+    held = [one.rows for one in found if all(isinstance(row, dict) for row in one.rows)]
+    if len({*names}) < len(names) or len(held) < len(found):
+        return
+    key = "subset" if any("task" in row for rows in held for row in rows) else "task"
+    for name, rows in zip(names, held):
+        for row in rows:
+            row.setdefault(key, name)
 
 
 def _fields(value: Any) -> list[str]:
@@ -184,6 +200,12 @@ def _lists(value: Any, identity: Identity, path: Path, around: Row, depth: int) 
 def _keyed(value: Row, identity: Identity) -> list[Row]:
     """The episodes of an object whose keys are their indexes or names, and whose values all hold a verdict."""
     inner = {key: one for key, one in value.items() if isinstance(one, dict) and key not in METRICS}
+    indexed = {key: one for key, one in inner.items() if _INDEX_KEY.fullmatch(key)}
+    inner = (
+        indexed
+        if indexed and not any(_holds(one, identity) for key, one in inner.items() if key not in indexed)
+        else inner
+    )
     if not inner or not all(_holds(one, identity) for one in inner.values()):
         return []
     numbers = [_INDEX_KEY.fullmatch(key) for key in inner]
@@ -315,7 +337,8 @@ def _flat(value: Any, identity: Identity) -> list[Candidate]:
         path, one = open_.pop()
         inner = dict(entries(one)) if isinstance(one, (dict, list)) and one else {}
         pairs = isinstance(one, list) and all(isinstance(two, list) and len(two) == 2 and _told(two[1]) for two in one)
-        if inner and (pairs or all(map(_told, inner.values()))):
+        bits = isinstance(one, list) and all(integer(two) in (0, 1) for two in one)
+        if inner and (pairs or bits or all(map(_told, inner.values()))):
             numbers = [two[0] for two in one] if pairs else [_INDEX_KEY.fullmatch(key) for key in inner]
             indexed = isinstance(one, dict) and all(numbers)
             rows = _bare(inner, numbers, identity) if pairs or indexed else []

@@ -66,6 +66,14 @@ STATED: dict[str, dict[str, Any]] = {
         "r.jsonl": lines([{"task": "open", "successes": SEVEN[:4]}, {"successes": SEVEN[4:]}])
     },
     "lists of verdicts further in": {"r.jsonl": lines([{"seeds": [1, 2], "out": {"success": SEVEN}}])},
+    "names in other letters": {"r.json": {"numSuccess": 7, "numEpisodes": 10}},
+    "k of n in texts": {"r.json": {"open": "3/5", "close": "4 of 5"}},
+    "k of n in a field": {"r.json": {"open": {"success": "3/5"}, "close": {"success": "4/5"}}},
+    "tasks and episodes": {"r.json": {"num_tasks": 2, "n_success_episodes": 7, "n_total_episodes": 10}},
+    "a list of bits": {"r.json": [int(one) for one in SEVEN]},
+    "episodes beside what was set": {
+        "r.json": {"meta": {"model": "x"}, **{str(at): {"success": one} for at, one in enumerate(SEVEN)}}
+    },
     "failures of a number": {"r.json": {"task": "open", "failed": 3, "total": 10}},
     "a row that sums up": {
         "r.csv": "episode,success\n" + "".join(f"{at},{one:d}\n" for at, one in enumerate(SEVEN)) + "TOTAL,1\n"
@@ -131,6 +139,38 @@ def test_a_field_with_another_meaning_is_proposed_and_counts_with_its_line(tmp_p
     assert (counts.verdicts, told[0]) == (0, 0)
     assert {"success": success} in [proposed(fact) for fact in counts.facts]
     counts, told = both(tmp_path / "with", written, success=success)
+    assert (counts.successes, counts.records, told) == (7, 10, (7, 10))
+
+
+def test_episodes_that_each_task_of_a_document_numbers_are_no_repeats(tmp_path: Path) -> None:
+    tasks = {name: {f"ep{at}": {"success": one} for at, one in enumerate(SEVEN[:5])} for name in ("open", "close")}
+    counts, told = both(tmp_path / "before", {"r.json": {"suite": tasks}})
+    assert (counts.records, told) == (0, (0, 0))
+    line = next(keys for fact in counts.facts if (keys := proposed(fact)))
+    assert line == {"episode": ["task", "episode"]}
+    counts, told = both(tmp_path / "with", {"r.json": {"suite": tasks}}, **line)
+    assert (counts.successes, counts.records, told) == (6, 10, (6, 10))
+
+
+def test_two_of_three_files_that_are_equal_by_chance_number_their_own_episodes(tmp_path: Path) -> None:
+    verdicts = {"a": [1, 0, 1], "b": [0, 1, 0], "c": [1, 0, 1], "d": [1]}
+    files = {
+        f"{name}.csv": "episode,success\n" + "".join(f"{at},{one}\n" for at, one in enumerate(held))
+        for name, held in verdicts.items()
+    }
+    counts, told = both(tmp_path, files)
+    assert (counts.records, told) == (0, (0, 0))
+    assert {"episode": "line"} in map(proposed, counts.facts)
+
+
+def test_files_beside_those_that_count_are_named_with_the_line_that_reads_both(tmp_path: Path) -> None:
+    rows = [{"episode": at, "success": one} for at, one in enumerate(SEVEN)]
+    table = "episode,success\n" + "".join(f"{row['episode']},{row['success']}\n" for row in rows[4:])
+    written = {"a.jsonl": lines(rows[:4]), "b.csv": table}
+    counts, _ = both(tmp_path / "before", written, files=("**/*.jsonl",))
+    line = next(keys for fact in counts.facts if (keys := proposed(fact)))
+    assert (counts.records, line) == (4, {"files": ["**/*.jsonl", "**/*.csv"]})
+    counts, told = both(tmp_path / "with", written, files=tuple(line["files"]))
     assert (counts.successes, counts.records, told) == (7, 10, (7, 10))
 
 
