@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from comborun.model.attempt import EpisodeRecord, Verdict
+from comborun.model.attempt import EpisodeRecord, Verdict, having, held
 from comborun.model.work import Combo, Spans, grouped, size
 from comborun.reporter.comparing.absent import with_absent
 from comborun.reporter.comparing.claims import Claims, claims, prevented
@@ -39,6 +39,9 @@ from comborun.reporter.records.collected import Canary, Collected
 from comborun.reporter.text import combo_name
 from comborun.text import natural, several
 from comborun.words import say
+
+
+_JUDGED = (Verdict.SUCCESS, Verdict.FAILURE)
 
 
 @dataclass(frozen=True)
@@ -299,10 +302,11 @@ def _graded(
 
 def _only_metric(merged: Iterable[MergedCombo], fields: Fields) -> str | None:
     """The metric of a run that has nothing else: no verdict, and no other metric."""
-    kept = [record for one in merged for record in one.accepted if record.verdict is not Verdict.ERRORED]
-    if any(record.verdict is not Verdict.MEASURED for record in kept):
+    merged = [*merged]
+    if any(record.verdict in _JUDGED for one in merged for record in one.accepted):
         return None
-    names = {name for metrics in {record.names[0] for record in kept} for name in metrics} - fields.identifiers
+    measured = (having(one.accepted, Verdict.MEASURED) for one in merged)
+    names = {name for some in measured for metrics, _ in held(some) for name in metrics} - fields.identifiers
     return names.pop() if len(names) == 1 else None
 
 

@@ -255,7 +255,7 @@ def running(episodes: Sequence[EpisodeRecord]) -> Mapping[Combo, Running]:
         if count := len(verdicts):
             step = max(1, count // POINTS)
             shown = {*range(1, min(count, POINTS // 4) + 1), *range(step, count + 1, step), count}
-            successes = [*accumulate(map((Verdict.SUCCESS,).__contains__, verdicts))]
+            successes = [*accumulate(verdict is Verdict.SUCCESS for verdict in verdicts)]
             found[combo] = tuple((n, int(successes[n - 1])) for n in sorted(shown))
     return found
 
