@@ -28,7 +28,7 @@ from comborun.reporter.comparing.pairing import Arm, Results, Side, results_of
 from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
 from comborun.reporter.counting.combo import ComboData, ComboSummary, MacroMean, macro_means, summarize_combo
 from comborun.reporter.counting.ending import RunTiming, timing
-from comborun.reporter.counting.measures import EpisodeEnds, ends_of, time_field
+from comborun.reporter.counting.measures import JUDGED, EpisodeEnds, ends_of, time_field
 from comborun.reporter.counting.quality import DataFinding, Quality, differences, quality
 from comborun.reporter.evidence import words as evidence_words
 from comborun.reporter.evidence.context import alike, varying
@@ -39,9 +39,6 @@ from comborun.reporter.records.collected import Canary, Collected
 from comborun.reporter.text import combo_name
 from comborun.text import natural, several
 from comborun.words import say
-
-
-_JUDGED = (Verdict.SUCCESS, Verdict.FAILURE)
 
 
 @dataclass(frozen=True)
@@ -303,7 +300,7 @@ def _graded(
 def _only_metric(merged: Iterable[MergedCombo], fields: Fields) -> str | None:
     """The metric of a run that has nothing else: no verdict, and no other metric."""
     merged = [*merged]
-    if any(record.verdict in _JUDGED for one in merged for record in one.accepted):
+    if any(record.verdict in JUDGED for one in merged for record in one.accepted):
         return None
     measured = (having(one.accepted, Verdict.MEASURED) for one in merged)
     names = {name for some in measured for metrics, _ in held(some) for name in metrics} - fields.identifiers
