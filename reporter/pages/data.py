@@ -65,7 +65,7 @@ def _rows(
     """The rows of records of one file with the same fields. Column by column, since a run may have millions."""
     policy, environment, session, attempt, path = shared
     numbers = metric_columns(records)
-    cells = {name: map(repr, values) for name, values in numbers.items()}
+    cells: dict[str, Iterable[str]] = {name: map(repr, values) for name, values in numbers.items()}
     cells |= {name: _cells(field_column(records, name)) for name in names[1]}
     shown, rest = fields
     left = sorted(rest.intersection(cells))
@@ -107,7 +107,7 @@ def _csv(rows: Iterable[Iterable[JsonValue]]) -> str:
 
 def _cells(values: Sequence[JsonValue]) -> Iterable[str]:
     kinds = {*map(type, values)}
-    return map(str, values) if kinds == {int} else map(_text, values) if kinds == {str} else map(_cell, values)
+    return map(str if kinds == {int} else _cell, values)
 
 
 def _cell(value: JsonValue) -> str:

@@ -72,9 +72,7 @@ def tell_errors(file: Reading) -> None:
     for field in sorted(held.intersection((*ERRORS, *ENDS))):
         texts = Counter(text for text in field_column(failed, field) if isinstance(text, str))
         found = [
-            text
-            for text in texts
-            if (field in ERRORS and looks_wrong(text)) or text.strip().lower() in BROKEN_OFF
+            text for text in texts if (field in ERRORS and looks_wrong(text)) or text.strip().lower() in BROKEN_OFF
         ]
         if found:
             episodes = sum(texts[text] for text in found)
