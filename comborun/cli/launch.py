@@ -107,7 +107,6 @@ def run(grid: GridChoice, where: HostChoice, **options: Any) -> int:
     """
     shown = Shown(**{key: options.pop(key) for key in Shown._fields})
     request = LaunchRequest(**options)
-    where = replace(where, keeps=False)
     started = _told(start_run(grid, where, request), request, as_json=shown.as_json)
     if started.launched.hold:
         return 0

@@ -279,7 +279,7 @@ def _attach_all(target: Target, source: Source, *, show: bool, as_json: bool) ->
     if as_json:
         show_json([Window(name, tuple(words)) for name, words in panes.items()])
         return
-    commands = {name: f"TMUX= {shlex.join(words)}" for name, words in panes.items()}
+    commands = {name: shlex.join(words) for name, words in panes.items()}
     if show:
         click.echo("\n".join(commands.values()))
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,12 +145,12 @@ def root_options(command: Command) -> Command:
     return host_options(_ROOT(command))
 
 
-def of_run(command: Command, *, kept: bool = False, watches: bool = False) -> Command:
+def of_run(command: Command, *, kept: bool = False) -> Command:
     """Gives a command the argument and the options that name a run, as one argument `target`.
 
-    With `kept` this may be a run whose host does not answer. A command that `watches` has a connection of its own.
+    With `kept` this may be a run whose host does not answer.
     """
-    return _RUN_ARGUMENT(of_run_option(command, kept=kept, watches=watches))
+    return _RUN_ARGUMENT(of_run_option(command, kept=kept))
 
 
 def one_run(argument: str | None, option: str | None) -> str | None:
@@ -161,7 +160,7 @@ def one_run(argument: str | None, option: str | None) -> str | None:
     return argument or option
 
 
-def of_run_option(command: Command, *, kept: bool = False, watches: bool = False) -> Command:
+def of_run_option(command: Command, *, kept: bool = False) -> Command:
     """The same for commands with other arguments: the run is an option. With the option `everywhere`, the target of the
     command is the choice of hosts.
     """
@@ -169,7 +168,6 @@ def of_run_option(command: Command, *, kept: bool = False, watches: bool = False
     @functools.wraps(command)
     def with_target(*args: Any, where: HostChoice, wanted: str | None, run: str | None = None, **others: Any) -> Any:
         named = one_run(run, wanted)
-        where = replace(where, keeps=not watches)
         if not others.get("everywhere"):
             return command(*args, target=where.find(named, kept=kept), **others)
         if named:
