@@ -180,9 +180,7 @@ def why_no_container(log: str, runtime: str, code: int) -> Fact | None:
 
 def explain(attempt: Attempt, ending: Ending, records_made: int = 0) -> None:
     """Write into an ending why the attempt failed: cause, class from its log, facts."""
-    served = bool(
-        attempt.grant.get("served_by") or attempt.data.get("servers")
-    )  # by the grid's, or one that a person named
+    served = bool(attempt.grant.get("served_by") or attempt.data.get("servers"))
     ended = signatures.Ended(records=records_made, killed=ending.cause == "signal", served=served)
     failure, line, slow = failure_in_log(attempt, ended)
     host_knows = True
