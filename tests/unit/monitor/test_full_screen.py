@@ -19,7 +19,7 @@ from comborun.monitor.fullscreen.keys import KEYS, document_lines
 from comborun.monitor.fullscreen.ordering import Ordering
 from comborun.monitor.fullscreen.orders import Orders
 from comborun.monitor.fullscreen.picture import picture
-from comborun.monitor.fullscreen.rows import Choice, chosen, parsed
+from comborun.monitor.rows import Choice, chosen, parsed
 from comborun.monitor.fullscreen.table import layout
 from comborun.monitor.interval import exact_interval
 from comborun.monitor.observe import RunView
