@@ -169,7 +169,7 @@ def test_a_host_that_does_not_answer_is_given_up_in_time_for_another_try(
             filling.connect_ex(full.getsockname())
         server.config.write_text(server.stanza().replace(str(server.port), str(full.getsockname()[1])))
         begun = time.monotonic()
-        with pytest.raises(HostError, match="does not answer|let us in"):
+        with pytest.raises(HostError, match=r"does not answer|let us in"):
             said(OpensshTransport, server)
         assert time.monotonic() - begun < 10
 

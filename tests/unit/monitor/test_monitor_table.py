@@ -33,13 +33,11 @@ from structure import CHECKOUT
 from comborun.model.judging import RetryRule
 from comborun.model.plan import Limits
 from comborun.monitor import columns
-from comborun.monitor.causes import shared_causes
 from comborun.monitor.columns import COLUMNS, Column, Setting, bar, grid_lines
-from comborun.monitor.rows import Choice, chosen
 from comborun.monitor.screen import show_once
 from comborun.monitor.snapshot import HostUse, Space
 from comborun.monitor.status import Link, Outage, RunStatus, SessionStatus
-from comborun.monitor.table import USUAL, Rows, host_lines
+from comborun.monitor.table import Rows, host_lines
 from comborun.monitor.wording import MARKS
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact
@@ -276,16 +274,3 @@ def test_one_row_makes_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
     status = busy()
     assert ["log" in picture(status, width).split() for width in (200, 40)] == [True, False]
     assert str(status.sessions[0].latest.log_size) in picture(status, 200)
-
-
-def test_the_table_and_the_full_screen_have_the_same_order() -> None:
-    lines = {"grass_a": "ValueError", "grass_b": "KeyError: 1", "grass_c": "KeyError: 2"}
-    plan = a_plan([a_session(policy, "grass") for policy in "abcdef"])
-    failed = [
-        Seen(name).ended(completeness="none", code="1", failure="error", evidence=f"log: {line}")
-        for name, line in lines.items()
-    ]
-    status = status_of(a_view(plan), an_answer(*failed, Seen("grass_e")))
-    names = [row.name for row in chosen(status, Choice(), shared_causes(status), folds=False)]
-    assert [one.name for one in USUAL.of(status)] == names
-    assert names[3:] == ["grass_e", "grass_d", "grass_f"], "what runs follows what failed"
