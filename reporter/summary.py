@@ -35,7 +35,7 @@ from comborun.reporter.evidence.context import alike, varying
 from comborun.reporter.evidence.fields import Fields, fields_of
 from comborun.reporter.evidence.runs import joined
 from comborun.reporter.merge import MergedCombo
-from comborun.reporter.records.collected import Canary, Collected
+from comborun.reporter.records.collected import Canary, Collected, SessionVideos
 from comborun.reporter.text import combo_name
 from comborun.text import natural, several
 from comborun.words import say
@@ -106,6 +106,8 @@ class Summary:
     """what each policy loses from the grid's nominal environment to the others"""
     gates: tuple[GateResult, ...] = ()
     """the conditions of --gate"""
+    videos: tuple[SessionVideos, ...] = ()
+    """of each session that should have some"""
     strengths: tuple[Strength, ...] | None = None
     """with --ranking: log-strengths of Bradley-Terry"""
 
@@ -208,6 +210,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         differences=tuple(differences(collected, seeds)),
         kinds=kinds,
         trends=found_trends,
+        videos=collected.videos,
         losses=lost,
         gates=_checked(gates, collected, results, order),
         strengths=strengths({} if stopping_of(collected, results.sides) else results.sides) if ranked else None,

@@ -14,6 +14,7 @@ from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.counting.combo import ComboSummary, MacroMean
 from comborun.reporter.counting.measures import MetricMean
 from comborun.reporter.figures.figure import zoomed
+from comborun.reporter.records.collected import SessionVideos
 from comborun.reporter.standing import Place, Standing
 from comborun.reporter.summary import Summary
 from comborun.reporter.text import (
@@ -32,10 +33,11 @@ from comborun.reporter.text import (
     rate,
     with_interval,
 )
-from comborun.rules.vocabulary import Outcome
+from comborun.rules.vocabulary import Outcome, amount
 
 T = TypeVar("T")
 
+_VIDEOS_SHOWN = 6
 SHOWN = 40
 """comparisons of a table, the smallest p first"""
 KINDS_SHOWN = 8
@@ -392,6 +394,26 @@ def metrics(combos: Sequence[ComboSummary]) -> TextTable | None:
     )
     heads = [*columns("policy|environment"), *((name, "right") for name in names)]
     return TextTable("Metrics", heads, rows, note) if names else None
+
+
+def videos(found: Sequence[SessionVideos]) -> TextTable | None:
+    """The videos that sessions left, without those that episodes name; None without any."""
+    rows = [
+        [
+            one.policy,
+            one.environment,
+            one.session,
+            str(one.whole),
+            str(one.found - one.whole or ""),
+            "" if one.expected is None else str(one.expected),
+            amount(one.size),
+            ", ".join(one.apart[:_VIDEOS_SHOWN]),
+        ]
+        for one in found
+        if one.found or one.expected
+    ]
+    heads = columns("policy|environment|session", "whole|broken|expected|size", "of no single episode")
+    return filled(TextTable("Videos", heads, rows)) if rows else None
 
 
 def _metric(found: MetricMean | None) -> str:
