@@ -37,6 +37,7 @@ from comborun.reporter.evidence.runs import joined
 from comborun.reporter.merge import MergedCombo
 from comborun.reporter.records.collected import Canary, Collected, SessionVideos
 from comborun.reporter.text import combo_name
+from comborun.rules.results.proposals import SCORES
 from comborun.text import natural, several
 from comborun.words import say
 
@@ -301,11 +302,12 @@ def _graded(
 
 
 def _only_metric(merged: Iterable[MergedCombo], fields: Fields) -> str | None:
-    """The metric of a run that has nothing else: no verdict, and no other metric."""
+    """The metric of a run that has no verdicts: its only one, or the only one that is called like a score."""
     kept = [record for one in merged for record in one.accepted if record.verdict is not Verdict.ERRORED]
     if any(record.verdict is not Verdict.MEASURED for record in kept):
         return None
     names = {name for metrics in {record.names[0] for record in kept} for name in metrics} - fields.identifiers
+    names = names if len(names) == 1 else {name for name in names if SCORES.search(name)}
     return names.pop() if len(names) == 1 else None
 
 

@@ -199,7 +199,7 @@ def forest(place: Place, axis: Sequence[tuple[float, str]]) -> str:
 
 def means(summary: Summary) -> TextTable | None:
     found = sorted(summary.macro_means, key=lambda mean: (mean.mean is None, -(mean.mean or 0.0)))
-    if not found:
+    if not found or (summary.totals.measured and not summary.totals.completed):
         return None
     ranked = any(mean.rank and mean.rank != (1, len(found)) for mean in found)
     early = f" {EARLY}" if any(mean.early for mean in found) else ""
@@ -452,7 +452,7 @@ def consistency(combos: Iterable[ComboSummary]) -> TextTable | None:
 def combos(summary: Summary, shown: Sequence[ComboSummary]) -> TextTable | None:
     """Each with its counts, how it ended and how long it took."""
     below = ["; ".join(filter(None, _below(combo, summary))) for combo in shown]
-    rated = any(combo.counts for combo in shown)
+    rated = any(combo.counts and (combo.counts.completed or not combo.counts.measured) for combo in shown)
     notes = (
         "Rate = successes / completed episodes, with 95 % Clopper-Pearson intervals. At least: what it exceeds with"
         " 95 % confidence, one-sided."
@@ -482,6 +482,8 @@ def _counted(combo: ComboSummary) -> list[str]:
     if counts is None:
         return ["", "", "", "", "", _planned(combo), "", "", ""]
     lost = [Strong(count) if count else "0" for count in (counts.errored, counts.missing)]
+    if counts.measured and not counts.completed:  # episodes with numbers, and no verdicts
+        return ["", "", "", "", "", _planned(combo), str(counts.measured), *lost]
     least = NOTHING if combo.rate is None or combo.rate.at_least is None else fraction(combo.rate.at_least)
     rates = [
         *(Strong(of(combo.rate)), Strong(f"{rate(combo.rate)}{'†' * combo.leans}")),
