@@ -35,8 +35,9 @@ from comborun.reporter.evidence.context import alike, varying
 from comborun.reporter.evidence.fields import Fields, fields_of
 from comborun.reporter.evidence.runs import joined
 from comborun.reporter.merge import MergedCombo
-from comborun.reporter.records.collected import Canary, Collected
+from comborun.reporter.records.collected import Canary, Collected, SessionVideos
 from comborun.reporter.text import combo_name
+from comborun.rules.results.proposals import SCORES
 from comborun.text import natural, several
 from comborun.words import say
 
@@ -106,6 +107,8 @@ class Summary:
     """what each policy loses from the grid's nominal environment to the others"""
     gates: tuple[GateResult, ...] = ()
     """the conditions of --gate"""
+    videos: tuple[SessionVideos, ...] = ()
+    """of each session that should have some"""
     strengths: tuple[Strength, ...] | None = None
     """with --ranking: log-strengths of Bradley-Terry"""
 
@@ -209,6 +212,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         differences=tuple(differences(collected, seeds)),
         kinds=kinds,
         trends=found_trends,
+        videos=collected.videos,
         losses=lost,
         gates=_checked(gates, results, order, chosen=bool(stopping)),
         strengths=strengths({} if stopping else results.sides) if ranked else None,
@@ -302,12 +306,13 @@ def _graded(
 
 
 def _only_metric(merged: Iterable[MergedCombo], fields: Fields) -> str | None:
-    """The metric of a run that has nothing else: no verdict, and no other metric."""
+    """The metric of a run that has no verdicts: its only one, or the only one that is called like a score."""
     merged = [*merged]
     if any(record.verdict in JUDGED for one in merged for record in one.accepted):
         return None
     measured = (having(one.accepted, Verdict.MEASURED) for one in merged)
     names = {name for some in measured for metrics, _ in held(some) for name in metrics} - fields.identifiers
+    names = names if len(names) == 1 else {name for name in names if SCORES.search(name)}
     return names.pop() if len(names) == 1 else None
 
 
