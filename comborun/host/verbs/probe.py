@@ -32,7 +32,7 @@ from comborun.rules.endings.breaker import closed, quarantined
 from comborun.rules.facts import Fact
 from comborun.rules.holds import DRAINING, PAUSED
 from comborun.rules.names import AFTER, SERVERS
-from comborun.rules.run_files import attempts_of, newest_plan
+from comborun.rules.run_files import attempts_of, newest_plan, shares_output
 from comborun.rules.vocabulary import Life
 
 TYPE_CHECKING = False
@@ -268,7 +268,7 @@ class Probe:
 
 def _newest_output(at: AttemptLayout) -> float | None:
     """When it last wrote a record or a file, by the first entries of its output; seconds since 1970."""
-    times, folders = [files.changed(at.counts)], [] if os.path.islink(at.output) else [at.output]
+    times, folders = [files.changed(at.counts)], [] if shares_output(at) else [at.output]
     for folder in folders:  # grows by the folders in the first one
         try:
             with os.scandir(folder) as found:
