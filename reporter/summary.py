@@ -10,6 +10,7 @@ from comborun.model.attempt import EpisodeRecord, Verdict, having, held
 from comborun.model.work import Combo, Spans, grouped, size
 from comborun.reporter.comparing.absent import with_absent
 from comborun.reporter.comparing.claims import Claims, claims, prevented
+from comborun.reporter.comparing.factors import Factor, factors
 from comborun.reporter.comparing.family import MOST, Comparisons, compare, how_many
 from comborun.reporter.comparing.graded import (
     Graded,
@@ -105,6 +106,8 @@ class Summary:
     """of a folder that has been reported before and has grown: completed episodes at each report, this one last"""
     losses: tuple[Loss, ...] = ()
     """what each policy loses from the grid's nominal environment to the others"""
+    factors: tuple[Factor, ...] = ()
+    """whether success goes with what was set before the episodes"""
     gates: tuple[GateResult, ...] = ()
     """the conditions of --gate"""
     videos: tuple[SessionVideos, ...] = ()
@@ -161,6 +164,8 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
     )
     nominal = next((one.session.results.nominal for one in collected.sessions if one.session.results.nominal), "")
     sides = {combo: results.sides[combo] for combo in order if combo in results.sides}
+    named = {name for one in collected.sessions for name in one.session.results.factors}
+    found_factors = () if stopping else factors(results, named, fields)
     lost = () if not nominal or stopping else losses(sides, nominal)
     means = macro_means(policies, environments, combos)
     # A program that only counts leaves no record that could be missing.
@@ -194,7 +199,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         environments=environments,
         combos=combos,
         comparisons=comparisons,
-        claims=claims(comparisons, causes, kinds, names_alike, lost),
+        claims=claims(comparisons, causes, kinds, names_alike, (*lost, *found_factors)),
         macro_means=tuple(replace(mean, rank=comparisons.rank(mean.policy)) for mean in means),
         quality=quality(
             collected,
@@ -214,6 +219,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         trends=found_trends,
         videos=collected.videos,
         losses=lost,
+        factors=found_factors,
         gates=_checked(gates, results, order, chosen=bool(stopping)),
         strengths=strengths({} if stopping else results.sides) if ranked else None,
     )

@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Self, TypeVar
 
 from comborun.reporter.comparing.comparison import Comparison, Tested
+from comborun.reporter.comparing.factors import Factor
 from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDifference
 from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.counting.combo import ComboSummary, MacroMean
@@ -26,6 +27,7 @@ from comborun.reporter.text import (
     number,
     of,
     p_number,
+    p_value,
     per_cent,
     points,
     points_interval,
@@ -328,6 +330,21 @@ def losses(found: Sequence[Loss]) -> TextTable | None:
     title = f"Losses from {found[0].nominal}" if found else ""
     heads = columns("policy|environment", "nominal|here|loss|95 % interval|p (Holm)")
     return TextTable(title, heads, rows, note, len(found)) if rows else None
+
+
+def factors(found: Sequence[Factor]) -> TextTable | None:
+    rows = [
+        [one.field, level.name, str(level.starts), fraction(level.rate), per_cent(level.interval), p_value(one.p_holm)]
+        for one in found
+        for level in one.levels
+    ]
+    note = (
+        "Success at the levels of what was set before the episodes. Each start counts once, at its mean over policies;"
+        " intervals are 95 % for all levels of a factor together; p by permutation within environments, adjusted by"
+        " Holm over all factors. Factors that change together are not told apart."
+    )
+    heads = columns("factor|level", "starts|success, %|95 % interval|p (Holm)")
+    return TextTable("Factors", heads, rows, note, len(rows)) if rows else None
 
 
 def kinds_compared(found: Sequence[KindComparison]) -> TextTable | None:
