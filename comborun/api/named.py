@@ -157,8 +157,6 @@ class HostChoice:
     accept_new: bool = False
     root: str | None = None
     listener: Listener = QUIET
-    keeps: bool = True
-    """whether connections outlive the command; one that watches for hours has its own, and opens it again"""
 
     def connect(self, otherwise: str | None = None) -> Transport:
         """The transport to the host, or to `otherwise` if none was named. The listener may close it."""
@@ -252,8 +250,7 @@ class HostChoice:
         from comborun.remote.ssh.keeping import keep_seconds
 
         listener = self.listener
-        keep_s = keep_seconds() if self.keeps else 0
-        options = Options(accept_new=self.accept_new, ask=listener.ask, confirm=listener.agree, keep_s=keep_s)
+        options = Options(accept_new=self.accept_new, ask=listener.ask, confirm=listener.agree, keep_s=keep_seconds())
         if self.way(host) == "openssh":
             from comborun.remote.ssh.openssh import OpensshTransport
 

@@ -228,7 +228,8 @@ def _sentence(decision: dict[str, object]) -> str:
     better, a, b = (decision[key] for key in ("better", "a", "b"))
     if better is None or decision["pairs"] == decision["n_max"]:
         return ""
+    other, metric = b if better == a else a, decision.get("metric")
+    found = f"{better} has a higher mean {metric} than {other}" if metric else f"{better} beats {other}"
     return (
-        f"Decided early in {decision['environment']}: {better} beats {b if better == a else a},"
-        f" after {decision['pairs']} of {decision['n_max']} pairs."
+        f"Decided early in {decision['environment']}: {found}, after {decision['pairs']} of {decision['n_max']} pairs."
     )

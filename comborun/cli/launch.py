@@ -117,7 +117,6 @@ def run(grid: GridChoice, where: HostChoice, hosts: tuple[str, ...], **options: 
     shown = Shown(**{key: options.pop(key) for key in Shown._fields})
     leave_out = options.pop("leave_out")
     request = LaunchRequest(**options)
-    where = replace(where, keeps=False)
     if together := several_hosts(grid, hosts):
         target = _launch_together(grid, where, request, TogetherRequest(together, leave_out), as_json=shown.as_json)
         return watch_together(target, shown)

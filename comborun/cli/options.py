@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -169,13 +168,13 @@ def root_options(command: Command) -> Command:
     return host_options(_ROOT(command))
 
 
-def of_run(command: Command, *, kept: bool = False, watches: bool = False, together: bool = False) -> Command:
+def of_run(command: Command, *, kept: bool = False, together: bool = False) -> Command:
     """Gives a command the argument and the options that name a run, as one argument `target`.
 
-    With `kept` this may be a run whose host does not answer. A command that `watches` has a connection of its own. One
-    that works `together` takes a run on several hosts; others ask for one of them.
+    With `kept` this may be a run whose host does not answer. A command that works `together` takes a run on several
+    hosts; others ask for one of them.
     """
-    return _RUN_ARGUMENT(of_run_option(command, kept=kept, watches=watches, together=together))
+    return _RUN_ARGUMENT(of_run_option(command, kept=kept, together=together))
 
 
 def one_part(target: Target, verb: str) -> Target:
@@ -198,7 +197,7 @@ def one_run(argument: str | None, option: str | None) -> str | None:
     return argument or option
 
 
-def of_run_option(command: Command, *, kept: bool = False, watches: bool = False, together: bool = False) -> Command:
+def of_run_option(command: Command, *, kept: bool = False, together: bool = False) -> Command:
     """The same for commands with other arguments: the run is an option. With the option `everywhere`, the target of the
     command is the choice of hosts.
     """
@@ -206,7 +205,6 @@ def of_run_option(command: Command, *, kept: bool = False, watches: bool = False
     @functools.wraps(command)
     def with_target(*args: Any, where: HostChoice, wanted: str | None, run: str | None = None, **others: Any) -> Any:
         named = one_run(run, wanted)
-        where = replace(where, keeps=not watches)
         if not others.get("everywhere"):
             target = where.find(named, kept=kept)
             verb = click.get_current_context().info_name or ""

@@ -66,7 +66,7 @@ class Shown(NamedTuple):
 
 
 @click.command()
-@partial(of_run, kept=True, watches=True, together=True)
+@partial(of_run, kept=True, together=True)
 @click.option("--once", "just_once", is_flag=True, help="The same as `combo status`.")
 @click.option("--all", "everywhere", is_flag=True, help="Watch the runs of all hosts, a row for each.")
 @interval_option

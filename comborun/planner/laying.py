@@ -69,7 +69,9 @@ def lay_out(
         ),
         grid,
     )
-    after = _after(grid, host)
+    after = None
+    if grid.after is not None:
+        after = After(fill(grid.after, {}), grid.setup, work_folder(grid.workdir, grid, host), common_variables(grid))
     steps = {combo.policy.name: number(combo.policy.attributes.get("step", "")) for combo in grid.combos}
     plan = Plan(
         grid=grid.name,
@@ -162,12 +164,6 @@ def _request(request: Request, environment: AxisEntry) -> Request:
     return replace(request, group=clean(environment.name)) if request.per_gpu or request.per_host else request
 
 
-def _after(grid: Grid, host: HostFacts) -> After | None:
-    if grid.after is None:
-        return None
-    return After(fill(grid.after, {}), grid.setup, work_folder(grid.workdir, grid, host), common_variables(grid))
-
-
 def _notify(grid: Grid, host: HostFacts) -> Notify | None:
     keys = grid.notify
     if keys is None:
@@ -226,7 +222,7 @@ def with_threads(plan: Plan, grid: Grid, host: HostFacts) -> Plan:
 
     def threads(session: Session) -> int:
         wish = wished[session.policy, session.environment]
-        return max(1, (session.request.cpus or share) // max(1, session.around.ranks)) if wish is None else wish
+        return max(1, int(session.request.cpus or share) // max(1, session.around.ranks)) if wish is None else wish
 
     return replace(plan, sessions=tuple(replace(one, threads=threads(one)) for one in plan.sessions))
 

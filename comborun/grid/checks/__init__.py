@@ -5,7 +5,7 @@ from comborun.grid.checks import axes, commands, hosts, program, results, togeth
 PROBLEMS = (
     *(axes.axis_problems, commands.command_problems, program.program_problems, program.placement_problems),
     *(program.resource_problems, program.display_problems, program.launch_problems, commands.server_problems),
-    *(results.progress_problems, results.naming_problems, results.judging_problems),
+    *(results.progress_problems, results.naming_problems, results.nominal_problems, results.judging_problems),
     *(axes.cut_problems, axes.seed_problems, axes.stopping_problems, together.together_problems),
     hosts.hosts_problems,
 )

@@ -129,6 +129,11 @@ def scalar_of(tree: object) -> Scalar:
 
 def _as_written(tree: object) -> str:
     text = scalar_of(tree).text
+    if any("\udc80" <= character <= "\udcff" for character in text):  # a byte of a file's name, as Python holds it
+        shown = text.encode("utf-8", "surrogateescape").decode("latin-1")
+        raise UserError(
+            f"{shown!r} is no UTF-8, as commands and plans are", "rename the file, or have the glob leave it out"
+        )
     if "\0" in text or any(unicodedata.category(character) == "Cs" for character in text):
         raise UserError(f"{text!r} has a character that a command line can't pass", "remove the escape")
     return text
@@ -227,6 +232,20 @@ def whole_of(tree: object, low: int = 0) -> int:
     if value > LARGEST:
         raise UserError(f"{value} is too large", f"at most {LARGEST}")
     return value
+
+
+_PART = re.compile(r"(?:0|[1-9][0-9]{0,5})\.[0-9]{1,3}")
+
+
+def _cores(tree: object) -> float:
+    """Cores, or thousandths of one."""
+    scalar = scalar_of(tree)
+    if scalar.quoted or not _PART.fullmatch(scalar.text):
+        return whole_of(tree, low=1)
+    amount = float(scalar.text)
+    if not amount:
+        raise UserError("0 cores are none", "leave `cpus` out, or give a part of one such as 0.25")
+    return int(amount) if amount.is_integer() else amount
 
 
 def _gpus(tree: object) -> int:
@@ -341,6 +360,7 @@ AsWritten = Annotated[str, Reads(_as_written, SCALAR)]
 Flag = Annotated[bool, Reads(_flag)]
 Positive = Annotated[int, Ge(1), Reads(partial(whole_of, low=1))]
 NotNegative = Annotated[int, Ge(0), Reads(whole_of)]
+Cores = Annotated[float, Reads(_cores, {"type": "number", "exclusiveMinimum": 0})]
 GpuCount = Annotated[int, Ge(0), Reads(_gpus)]
 Count = Annotated[
     str,

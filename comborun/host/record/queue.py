@@ -54,10 +54,11 @@ def text(fields: Mapping[str, Any], key: str) -> str:
 
 def request(fields: Mapping[str, Any]) -> Request:
     """The request in a row of queue.jsonl or servers.jsonl; malformed values are left out."""
-    gpus, memory, cpus, host_memory, per_gpu, per_host = (
-        max(0, records.integer(fields, key) or 0)
-        for key in ("gpus", "gpu_memory", "cpus", "memory", "per_gpu", "per_host")
+    gpus, memory, host_memory, per_gpu, per_host = (
+        max(0, records.integer(fields, key) or 0) for key in ("gpus", "gpu_memory", "memory", "per_gpu", "per_host")
     )
+    whole = records.integer(fields, "cpus")
+    cpus = max(0, (records.seconds(fields, "cpus") or 0) if whole is None else whole)
     return Request(
         gpus=gpus,
         gpu_memory=memory if gpus else 0,

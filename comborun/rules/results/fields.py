@@ -63,6 +63,16 @@ def unreadable(error: Exception) -> RefusedError:
     return RefusedError(UNREADABLE, "reader_failed", error=f"{type(error).__name__}: {error}"[:TEXT_MOST])
 
 
+_UNIT, _BETWEEN = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$"), re.compile(r"[\s-]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def plain(path: str) -> str:
+    """The last name of a path in small letters, without its unit: `is_success` of `eval/isSuccess (bool)`."""
+    name = _UNIT.sub("", path).replace("/", ".").rpartition(".")[2]
+    return _BETWEEN.sub("_", _HUMP.sub("_", name.strip())).lower()
+
+
 class Field:
     """A field of the rows: its name, or one of the words above instead, perhaps with a test of its value. Frozen."""
 
@@ -175,7 +185,7 @@ class ResultRules:
 
     __slots__ = (
         *("base", "compare", "environment", "episode", "files", "format", "metrics", "pattern", "policy", "seed"),
-        *("source", "success", "videos", "errors", "margin", "named", "nominal"),
+        *("source", "success", "videos", "errors", "margin", "named", "nominal", "factors"),
     )
 
     def __init__(self, files: Iterable[str] = ("**/*.jsonl",), **given: Any) -> None:
@@ -200,6 +210,8 @@ class ResultRules:
         """a difference of success rates that does not matter: claims of "not worse by more"; 0: there are none"""
         self.nominal: str = given.pop("nominal", "")
         """the environment that the others are compared with, for each policy"""
+        self.factors: tuple[str, ...] = tuple(given.pop("factors", ()))
+        """fields that are set before an episode and may go with its success"""
         self.base: int = given.pop("base", 0)
         """the episode that is 0 in rows and in the command: each of `seeds` has its own range of the combo"""
         self.named: tuple[str, ...] = tuple(given.pop("named", ()))
@@ -229,7 +241,7 @@ class ResultRules:
         """From its JSON, also that of the former version. Values of other types are as by default."""
         given = data if isinstance(data, dict) else {}
         known = {key: given[key] for key in FIELDS if isinstance(given.get(key), (str, dict, list))}
-        for key in ("files", "metrics", "compare", "videos", "errors", "named"):
+        for key in ("files", "metrics", "compare", "videos", "errors", "named", "factors"):
             if isinstance(given.get(key), list):
                 known[key] = [one for one in given[key] if isinstance(one, str)]
         texts = ("format", "source", "pattern", "nominal")
@@ -394,6 +406,8 @@ def verdict_of(row: Mapping[str, Any], field: Field) -> tuple[bool | None, Fact 
     if field.tests:
         passed = field.passes(value)
         return passed, Fact("verdict_no_number", field=field.name) if passed is None else None
+    if isinstance(value, list) and len(value) == 1:  # of a vector of one environment
+        value = value[0]
     if isinstance(value, str):
         value = _TRUTHS.get(value.strip().lower())
     if isinstance(value, (bool, int, float)) and value in (True, False):
