@@ -7,6 +7,7 @@ promise to follow no deal of the former one, and say which one they have; the ne
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,7 +22,7 @@ from comborun.remote import boxes, program
 from comborun.remote.boxes import BoxState, at_once
 from comborun.remote.joint_copy import on_record
 from comborun.remote.runs import copy_of
-from comborun.rules.deal import Deal, redealt
+from comborun.rules.deal import Deal, Era, begins_era, redealt
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import did_you_mean
 
@@ -39,7 +40,7 @@ class Loss(NamedTuple):
     """before it"""
     lost: tuple[str, ...]
     arbiter: str
-    era: int
+    era: Era
     """later than that of the deal if the first host is lost: the others have promised it"""
     moved: Mapping[str, str]
     """process -> host that gets it"""
@@ -54,8 +55,9 @@ class Loss(NamedTuple):
         return sum(stop - start for start, stop in ranges)
 
 
-def planned_loss(target: Target, lost: Sequence[str], *, stop: bool, ask: Callable[[str], bool]) -> Loss:
-    """Look at all hosts, and say what would move. `ask` is asked before the first host is given up.
+def planned_loss(target: Target, lost: Sequence[str], *, stop: bool, ask: Callable[[str], bool] | None) -> Loss:
+    """Look at all hosts, and say what would move. `ask` is asked before the first host is given up; without it nothing
+    changes on any host, and nothing can be done with the answer.
 
     `stop`: hosts that still answer are stopped first. Raises UserError if they answer otherwise.
     """
@@ -69,11 +71,12 @@ def planned_loss(target: Target, lost: Sequence[str], *, stop: bool, ask: Callab
     if not there:
         raise UserError("no other host of this run answers", "nothing can move: give the command again later")
     newest, _ = newest_of({host: one for host, one in found.items() if isinstance(one, BoxState)})
-    settle(target, there)
-    era, left = newest.number[0], [host for host in newest.left if host not in lost]
-    if newest.arbiter in lost:
+    if ask:
+        settle(target, there)
+    era, left = Era(newest.number[0], newest.maker), [host for host in newest.left if host not in lost]
+    if ask and begins_era(newest, lost, [one.era for one in there.values()]):
         newest, era = _new_era(target, newest, lost, there, ask)
-    elif newest.arbiter not in there:
+    elif newest.arbiter not in there and newest.arbiter not in lost:
         raise UserError(
             f"{newest.arbiter}, the first host of this run, does not answer: it has to write down what moves",
             f"give the command again later, or give up both: combo hosts lost {' '.join((newest.arbiter, *lost))}",
@@ -115,7 +118,7 @@ def _check_away(target: Target, lost: Sequence[str], found: Mapping[str, BoxStat
 
 def _new_era(
     target: Target, newest: Deal, lost: Sequence[str], there: Mapping[str, BoxState], ask: Callable[[str], bool]
-) -> tuple[Deal, int]:
+) -> tuple[Deal, Era]:
     """The newest deal that any of the others has, once all of them have promised to follow no other of that era."""
     silent = [host for host in newest.left if host not in lost and host not in there]
     if silent:
@@ -125,14 +128,16 @@ def _new_era(
             f"give the command again later, or give up these, too: combo hosts lost {' '.join((*lost, *silent))}",
             code="arbiter_away",
         )
-    if not ask(f"{newest.arbiter} is the first host of this run, which decides for all. Give it up?"):
-        raise UserError("nothing was changed")
-    era = max(newest.number[0], *(one.era for one in there.values())) + 1
+    question = f"{newest.arbiter} is the first host of this run, which decides for all. Give it up?"
+    if newest.arbiter in lost and not ask(question):
+        raise UserError("nothing was changed", "--yes answers for a script")
+    number = max(newest.number[0], *(one.era.number for one in there.values())) + 1
+    era = Era(number, secrets.token_hex(4))
     promised = all_done(at_once({host: partial(_fence, part_on(target, host), era) for host in there}))
     return newest_of(promised)[0], era
 
 
-def _fence(part: Target, era: int) -> BoxState:
+def _fence(part: Target, era: Era) -> BoxState:
     return boxes.fence(part.transport, part.directory, era)
 
 

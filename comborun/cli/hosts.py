@@ -28,8 +28,8 @@ def hosts() -> None:
     """Show the hosts that share a run, or give up one that is gone.
 
     \b
-    combo hosts list                       the hosts of the newest run
-    combo hosts lost box2                  what box2 had not completed runs on the others
+    combo hosts list          the hosts of the newest run
+    combo hosts lost box2     what it had not completed runs on the others
     """
 
 
@@ -77,7 +77,8 @@ def lost(names: tuple[str, ...], target: Target, as_json: bool, **how: bool) -> 
     def ask(question: str) -> bool:
         return how["yes"] or (sys.stdin.isatty() and click.confirm(question, err=True))
 
-    loss = planned_loss(target, names, stop=how["stop"] and not how["dry_run"], ask=ask)
+    changes = not how["dry_run"]
+    loss = planned_loss(target, names, stop=how["stop"] and changes, ask=ask if changes else None)
     if not as_json:
         _show(loss)
     if how["dry_run"]:
