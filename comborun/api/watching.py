@@ -32,6 +32,11 @@ _MIRROR_S = 60.0
 
 def status_of(target: Target) -> RunStatus:
     """The run now; if its host does not answer, as it was last seen."""
+    if target.boxes:
+        from comborun.api.joint import JointSource
+
+        with target.listener.working(f"looking at {several(len(target.boxes), 'host')}"):
+            return JointSource(target).look()
     if away := target.away:
         kept = last_look(target.transport.host, target.run, target.directory)
         if kept is None:

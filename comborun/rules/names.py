@@ -176,6 +176,11 @@ class RunLayout:
     seen = _File("dispatch/seen")  # of a trial: whoever made it needs it no more
     engine = _File("dispatch/engine")  # this and the following: only in a run on Slurm
     slurm_sessions = _File("dispatch/slurm.json")
+    deal = _File("boxes/deal.json")  # this and the following: only in a grid run on several boxes
+    stops = _File("boxes/stops.json")
+    fence = _File("boxes/fence.json")
+    boxes_lock = _File("boxes/lock")
+    lost = _File("lost")
     slurm = _File("slurm")
     settle = _File("slurm/settle.sh")
     jobs = _File("slurm/jobs")
@@ -238,14 +243,22 @@ class RunLayout:
         """The job script of the tasks of one kind of request; kinds count from 1."""
         return f"{self.slurm}/array-{kind}.sh"
 
+    def lost_box(self, boxes: str, number: tuple[int, int]) -> str:
+        """The record of a loss: the deal that followed from it."""
+        era, count = number
+        return f"{self.lost}/{re.sub('[^A-Za-z0-9_.+-]', '-', boxes)[:100]}.{f'{era}.' * (era > 0)}{count}"
+
     def batch(self, number: int) -> str:
         return f"{self.slurm}/batch-{number}.tsv"
 
 
+KEPT_EPISODES = "boxes/kept.json"
+"""in the joint copy of a run on several hosts: session -> attempt -> ranges of episodes that count of a lost host"""
+
 RUN = RunLayout()
 """names relative to the run directory"""
 
-FETCHED = (RUN.id, RUN.digest, RUN.manifest, RUN.grid, RUN.canary, RUN.queue)
+FETCHED = (RUN.id, RUN.digest, RUN.manifest, RUN.grid, RUN.canary, RUN.queue, RUN.deal)
 """what a mirror copies of a run, beside plans, attempts, the state of the dispatcher and `done`"""
 FETCHED_STATE = (RUN.slots, RUN.multiplexer, RUN.stopped, RUN.environments, RUN.events)
 _RECORDS = AttemptLayout("")

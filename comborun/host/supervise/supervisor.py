@@ -20,6 +20,7 @@ import resource
 import time
 
 from comborun.host.record import launch_environment
+from comborun.host.record.deals import refuse_ceded
 from comborun.host.supervise.attempt import Attempt, Place
 from comborun.host.supervise.environment import CommandEnvironment, bind, inherited
 from comborun.host.supervise.running import RunningCommand
@@ -169,7 +170,8 @@ class Supervisor:
             variables.update(clients.environment(*words), **clients.without_proxy(variables))
 
     def claim(self) -> None:
-        """Claim the attempt. Raises Refusal if it was claimed before."""
+        """Claim the attempt. Raises Refusal if it was claimed before, or if the session runs on another box."""
+        refuse_ceded(self.attempt.run_layout, self.attempt.name)
         try:
             self._claimed = self.place.claim(self._claim())
         except OSError:
