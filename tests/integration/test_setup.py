@@ -92,7 +92,9 @@ def test_setup_stops_at_its_first_line_that_fails(box: Box, tmp_path: Path, case
     end = box.ended("stairs_flat")
     assert (end.cause, end.code) == (Cause.LAUNCH_FAILED, 78)
     assert end.note.startswith(note)
-    assert not {"evaluated", "go on"} & set(box.log("stairs_flat").splitlines())
+    log = box.log("stairs_flat").splitlines()
+    assert not {"evaluated", "go on"} & set(log)
+    assert [line.startswith(f"comborun: {note}") for line in log if line.startswith("comborun: ")] == [True]
 
 
 @pytest.mark.parametrize("case", GOES_ON)
