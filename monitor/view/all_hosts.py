@@ -39,17 +39,16 @@ class AllHosts:
         return {"runs": rows, "silent": self._silent, "busy": not self._answered}
 
     def _work(self) -> None:
-        fleet = self._start()
         try:
-            while True:
-                with self._lock:
-                    if monotonic() > self._asked + _UNUSED_S:
-                        self._going = False
-                        return
-                if fleet.wait(1.0) or not self.number:
-                    self._rows, self._answered = fleet.rows(), fleet.answered
-                    self._silent = {one.host: one.complaint for one in fleet.listings() if one.complaint}
-                    self.number += 1
+            fleet = self._start()
+            try:
+                while monotonic() < self._asked + _UNUSED_S:
+                    if fleet.wait(1.0) or not self.number:
+                        self._rows, self._answered = fleet.rows(), fleet.answered
+                        self._silent = {one.host: one.complaint for one in fleet.listings() if one.complaint}
+                        self.number += 1
+            finally:
+                fleet.close()
+                fleet.disconnect()
         finally:
-            fleet.close()
-            fleet.disconnect()
+            self._going = False  # the next page begins anew
