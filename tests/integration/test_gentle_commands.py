@@ -29,6 +29,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "init": (),
     "launch": (GRID,),
     "logs": ("maze_good",),
+    "mcp": (),
     "monitor": ("--plain", "--interval", "2"),
     "notify": (),
     "pause": (),

@@ -29,7 +29,7 @@ launch grid.yaml > status > hosts list > runs > explain maze_good > logs maze_go
 drain
 resume > slots 1 > set parallel=2 > stop
 retry maze_good > resume > monitor --plain > run grid.yaml --plain > report > recheck
-notify > view --bundle page > clean --older 0 --dry-run --host testbox > disconnect
+notify > mcp > view --bundle page > clean --older 0 --dry-run --host testbox > disconnect
 """
 """in this order; what they need is there"""
 WITHOUT = {"init", "presets", "schema", "docs", "completion", "check", "disconnect", "canary"}
