@@ -28,7 +28,7 @@ from comborun.rules.names import RunLayout
 BOXES = ("a", "b", "c", "d")
 SESSIONS = tuple(f"s{number}" for number in range(6))
 EPISODES = 4
-EXAMPLES = 1500 if os.environ.get("COMBORUN_SLOW") else 40
+EXAMPLES = 400 if os.environ.get("COMBORUN_SLOW") else 40
 box_names, session_names = st.sampled_from(BOXES), st.sampled_from(SESSIONS)
 laptops = st.sampled_from(("one", "two"))
 
