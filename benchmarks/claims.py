@@ -20,6 +20,7 @@ from comborun.model.attempt import EpisodeRecord, Verdict, packed
 from comborun.model.stopping import PlannedComparison, StopRule
 from comborun.reporter.comparing.absent import with_absent
 from comborun.reporter.comparing.comparison import ALPHA, Comparison
+from comborun.reporter.comparing.factors import factors
 from comborun.reporter.comparing.family import compare
 from comborun.reporter.comparing.graded import Graded, Scores, compare_graded, compare_kinds
 from comborun.reporter.comparing.orders import Trend, fit, steps_of, strengths, trend_of
@@ -27,6 +28,7 @@ from comborun.reporter.comparing.pairing import Arm, Results
 from comborun.reporter.comparing.pairing import arm as side_of
 from comborun.reporter.comparing.stopping import EarlyStopping, standings
 from comborun.reporter.counting.measures import ends_of, time_field, time_to_success
+from comborun.reporter.evidence.fields import Fields
 from comborun.reporter.evidence.starts import Starts, settle
 from comborun.reporter.merge import merge
 from comborun.reporter.statistics.difference import PairCounts
@@ -476,6 +478,69 @@ def more_cases() -> Iterator[Case]:
     yield Case(
         "gap of half a standard deviation found by a mean, paired, n = 50", None, mean_claimed(50, 0.5, "paired")
     )
+    yield from newest_cases()
+
+
+def factor_claimed(episodes: int, starts: int) -> Draw:
+    """Two policies on the same starts, which differ in how hard they are, and three factors that don't matter."""
+
+    def hit(rng: np.random.Generator) -> bool:
+        hard, mass, light = rng.random(starts), rng.random(starts), rng.integers(0, 3, starts)
+        records = [
+            EpisodeRecord(
+                *(policy, environment, at, Verdict.SUCCESS if rng.random() < hard[at % starts] else Verdict.FAILURE),
+                at % starts,
+                **packed(
+                    {"mass": float(mass[at % starts]), "offset": float(at % starts)}, {"light": str(light[at % starts])}
+                ),
+            )
+            for policy in "ab"
+            for environment in ("grass", "stairs")
+            for at in range(episodes)
+        ]
+        merged = {one.key: one for one in merge(records, {})}
+        settled = settle({combo: one.accepted for combo, one in merged.items()})
+        sides = {combo: side_of(one, settled[combo]) for combo, one in merged.items()}
+        found = factors(Results(merged, {}, sides, settled), ("mass", "offset", "light"), Fields())
+        return any(one.decided for one in found)
+
+    return hit
+
+
+def newest_cases() -> Iterator[Case]:
+    for episodes, starts in ((50, 50), (50, 25), (200, 200)):
+        name = f"any false claim by one of 3 factors, 2 x {episodes} episodes of {starts} starts"
+        yield Case(name, ALPHA, factor_claimed(episodes, starts))
+
+    for kind in ("plain", "unlike", "paired", "verdicts"):
+        name = f"graded, after every pair of 100, {kind}"
+        yield Case(f"false claim, {name}", ALPHA, graded_stop(100, 0.0, kind))
+        yield Case(
+            f"interval after a stop covers, {name}", 0.95, graded_stop(100, 0.2, kind, covered=True), at_least=True
+        )
+        yield Case(f"gap found, {name}", None, graded_stop(100, 0.2, kind))
+
+
+def graded_stop(n: int, gap: float, kind: str, *, covered: bool = False) -> Draw:
+    """Values from 0 to 1 compared after every pair, by betting: whether a claim is made, or the interval covers."""
+    planned = PlannedComparison("stairs", "a", "b", 0, n)
+    rule = StopRule(ALPHA, 1, (planned,), metric="progress")
+
+    def hit(rng: np.random.Generator) -> bool:
+        shared, values = rng.random(n), {}
+        for name, mean, size in (("a", 0.5 + gap, 2.0), ("b", 0.5, 20.0 if kind == "unlike" else 2.0)):
+            own = rng.beta(mean * size, (1 - mean) * size, n)
+            if kind == "verdicts":
+                own = np.where(rng.random(n) < mean, 1.0, 0.0)
+            used = (own + shared) / 2 if kind == "paired" else own
+            values[name, "stairs"] = valued(name, used.tolist(), range(n))
+        sides = {combo: one.arm for combo, one in values.items()}
+        found = EarlyStopping(rule, standings(rule, sides, values=values), values=values)
+        (one,) = compare({"stairs": [*sides.values()]}, found).mean_differences
+        true = gap / 2 if kind == "paired" else gap
+        return one.interval[0] <= true <= one.interval[1] if covered else one.decided
+
+    return hit
 
 
 def equal_shown(rng: np.random.Generator) -> bool:

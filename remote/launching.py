@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from comborun.remote.publish import Publication
     from comborun.remote.shipping import Delivery, Shipment
     from comborun.remote.transport import Transport
+    from comborun.rules.deal import Deal
 
 _TRIES = 5
 
@@ -69,6 +70,8 @@ class Prepared:
     deliveries: tuple[Delivery, ...]
     secrets: bytes = field(repr=False)
     warnings: tuple[str, ...] = ()
+    deal: Deal | None = None
+    """of one of several hosts"""
 
     @property
     def sends(self) -> str:
@@ -151,7 +154,9 @@ def publish_run(
     """
     request, grid = prepared.request, prepared.grid
     origin = provenance(grid, prepared.facts, prepared.shipments)
-    draft = RunContent(prepared.plan, grid.record, grid.root, origin, program.Python(known=prepared.facts.python))
+    deal = prepared.deal
+    origin |= {"grid_run": deal.grid_run} if deal else {}
+    draft = RunContent(prepared.plan, grid.record, grid.root, origin, program.Python(known=prepared.facts.python), deal)
     whole = replace(draft, plan=with_smoke(draft.plan, request.smoke)) if request.smoke else draft
     mode = "new" if request.new else "resume"
     notes: tuple[str, ...] = ()
@@ -166,6 +171,12 @@ def publish_run(
             program.refuse_elsewhere(found.elsewhere, publication.run)
         if found.environment and publication.state != "finished" and request.environment != "first":
             tell(say(found.environment))
+        if deal and publication.state == "changed":
+            raise UserError(
+                f"the grid has changed since its run {publication.run} was dealt to its hosts",
+                "--new starts another run; with the former grid the same command continues this one",
+                code="changed_grid",
+            )
         draft, kept = _with_kept_policies(prepared, draft, found.plan)
         other = publication.state == "changed" and found.ended and not request.changed
         if other and not compare(found.plan, draft.plan).common:

@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from comborun.model.attempt import EpisodeRecord, Verdict
+from comborun.model.attempt import EpisodeRecord, Verdict, having, held
 from comborun.model.work import Combo, Spans, grouped, size
 from comborun.reporter.comparing.absent import with_absent
 from comborun.reporter.comparing.claims import Claims, claims, prevented
+from comborun.reporter.comparing.factors import Factor, factors
 from comborun.reporter.comparing.family import MOST, Comparisons, compare, how_many
 from comborun.reporter.comparing.graded import (
     Graded,
@@ -25,10 +26,10 @@ from comborun.reporter.comparing.margins import GateResult, check, parse_gate
 from comborun.reporter.comparing.nominal import Loss, losses
 from comborun.reporter.comparing.orders import Strength, Trend, steps_of, strengths, trend_of
 from comborun.reporter.comparing.pairing import Arm, Results, Side, results_of
-from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
+from comborun.reporter.comparing.stopping import EarlyStopping, as_run, spared, stopping_of
 from comborun.reporter.counting.combo import ComboData, ComboSummary, MacroMean, macro_means, summarize_combo
 from comborun.reporter.counting.ending import RunTiming, timing
-from comborun.reporter.counting.measures import EpisodeEnds, ends_of, time_field
+from comborun.reporter.counting.measures import JUDGED, EpisodeEnds, ends_of, time_field
 from comborun.reporter.counting.quality import DataFinding, Quality, differences, quality
 from comborun.reporter.evidence import words as evidence_words
 from comborun.reporter.evidence.context import alike, varying
@@ -105,6 +106,8 @@ class Summary:
     """of a folder that has been reported before and has grown: completed episodes at each report, this one last"""
     losses: tuple[Loss, ...] = ()
     """what each policy loses from the grid's nominal environment to the others"""
+    factors: tuple[Factor, ...] = ()
+    """whether success goes with what was set before the episodes"""
     gates: tuple[GateResult, ...] = ()
     """the conditions of --gate"""
     videos: tuple[SessionVideos, ...] = ()
@@ -145,6 +148,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
     spare = _spared(collected)
     results = results_of(collected, spare)
     results, fewer = (results, {}) if collected.plan else with_absent(results)
+    stopping = stopping_of(collected, results)
     if collected.plan:
         policies, environments = collected.plan.policies, collected.plan.environments
     else:
@@ -153,14 +157,16 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
     order = [(policy, environment) for environment in environments for policy in policies]
     fields = fields_of(one.accepted for one in results.merged.values())
     ends = {combo: ends_of(one.accepted) for combo, one in results.merged.items() if combo not in results.counts}
-    comparisons, kinds, found_trends = _compared(collected, results, (ends, fields), order)
+    comparisons, kinds, found_trends = _compared(collected, results, (ends, fields), stopping, order)
     combos = tuple(
         replace(combo, letters=comparisons.letters_of(*combo.key))
         for combo in _combos(collected, results, (ends, fields), spare, order)
     )
     nominal = next((one.session.results.nominal for one in collected.sessions if one.session.results.nominal), "")
     sides = {combo: results.sides[combo] for combo in order if combo in results.sides}
-    lost = () if not nominal or stopping_of(collected, results.sides) else losses(sides, nominal)
+    named = {name for one in collected.sessions for name in one.session.results.factors}
+    found_factors = () if stopping else factors(results, named, fields)
+    lost = () if not nominal or stopping else losses(sides, nominal)
     means = macro_means(policies, environments, combos)
     # A program that only counts leaves no record that could be missing.
     counted = [
@@ -193,7 +199,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         environments=environments,
         combos=combos,
         comparisons=comparisons,
-        claims=claims(comparisons, causes, kinds, names_alike, lost),
+        claims=claims(comparisons, causes, kinds, names_alike, (*lost, *found_factors)),
         macro_means=tuple(replace(mean, rank=comparisons.rank(mean.policy)) for mean in means),
         quality=quality(
             collected,
@@ -213,8 +219,9 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         trends=found_trends,
         videos=collected.videos,
         losses=lost,
-        gates=_checked(gates, collected, results, order),
-        strengths=strengths({} if stopping_of(collected, results.sides) else results.sides) if ranked else None,
+        factors=found_factors,
+        gates=_checked(gates, results, order, chosen=bool(stopping)),
+        strengths=strengths({} if stopping else results.sides) if ranked else None,
     )
     return Report(summary, tuple(chain.from_iterable(combo.accepted for combo in counted)))
 
@@ -245,7 +252,11 @@ def _combos(
 
 
 def _compared(
-    collected: Collected, results: Results, told: tuple[Mapping[Combo, EpisodeEnds], Fields], order: Sequence[Combo]
+    collected: Collected,
+    results: Results,
+    told: tuple[Mapping[Combo, EpisodeEnds], Fields],
+    stopping: EarlyStopping | None,
+    order: Sequence[Combo],
 ) -> tuple[Comparisons, tuple[KindComparison, ...], tuple[Trend, ...]]:
     """Success rates, failure kinds and checkpoints; only the rates if the results chose the number of episodes."""
     ends, fields = told
@@ -253,7 +264,7 @@ def _compared(
     by_environment: dict[str, list[Side]] = {environment: [] for _, environment in order}
     for (_, environment), side in sides.items():
         by_environment[environment].append(side)
-    if stopping := stopping_of(collected, results.sides):
+    if stopping:
         return compare(by_environment, stopping), (), ()
     graded = () if how_many(by_environment) > MOST else _graded(collected, results, fields, order)
     policies = tuple(dict.fromkeys(policy for policy, _ in order))
@@ -262,9 +273,8 @@ def _compared(
     return compare(by_environment, None, graded, _margin(collected)), compare_kinds(ends, sides), found
 
 
-def _checked(
-    texts: Sequence[str], collected: Collected, results: Results, order: Sequence[Combo]
-) -> tuple[GateResult, ...]:
+def _checked(texts: Sequence[str], results: Results, order: Sequence[Combo], *, chosen: bool) -> tuple[GateResult, ...]:
+    """`chosen`: whether the results chose the number of episodes."""
     if not texts:
         return ()
     policies, environments = (tuple(dict.fromkeys(combo[axis] for combo in order)) for axis in (0, 1))
@@ -273,8 +283,8 @@ def _checked(
         name: [results.sides[combo] for combo in order if combo[1] == name and combo in results.sides]
         for name in environments
     }
-    chosen = "the number of episodes depends on their results: the run is not over, or could stop early"
-    return check(gates, sides, chosen if stopping_of(collected, results.sides) else "")
+    why = "the number of episodes depends on their results: the run is not over, or could stop early"
+    return check(gates, sides, why if chosen else "")
 
 
 def _margin(collected: Collected) -> float:
@@ -303,10 +313,11 @@ def _graded(
 
 def _only_metric(merged: Iterable[MergedCombo], fields: Fields) -> str | None:
     """The metric of a run that has no verdicts: its only one, or the only one that is called like a score."""
-    kept = [record for one in merged for record in one.accepted if record.verdict is not Verdict.ERRORED]
-    if any(record.verdict is not Verdict.MEASURED for record in kept):
+    merged = [*merged]
+    if any(record.verdict in JUDGED for one in merged for record in one.accepted):
         return None
-    names = {name for metrics in {record.names[0] for record in kept} for name in metrics} - fields.identifiers
+    measured = (having(one.accepted, Verdict.MEASURED) for one in merged)
+    names = {name for some in measured for metrics, _ in held(some) for name in metrics} - fields.identifiers
     names = names if len(names) == 1 else {name for name in names if SCORES.search(name)}
     return names.pop() if len(names) == 1 else None
 

@@ -27,8 +27,8 @@ FACTS, ENDING, REASON = "facts", "ending", "reason"
 JUDGING = "judging"
 """of a claim: a JSON object, which `host/record/judging.py` reads"""
 
-LISTS = frozenset(("together", "dropped", "servers", "tokens", "only", "held"))
-"""the fields that are lists of text"""
+LISTS = frozenset(("together", "dropped", "servers", "tokens", "only", "held", "files"))
+"""the fields that are lists of text; `files` is in claims of the former version"""
 
 NOTE_MOST = 300
 """characters of a note"""

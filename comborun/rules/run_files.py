@@ -17,6 +17,16 @@ def attempts_of(run: RunLayout, session: str, above: int = 0) -> list[int]:
     return [number for number in numbers if _is_attempt(run.attempt(session, number))]
 
 
+def shares_output(at: AttemptLayout) -> bool:
+    """Whether its output is that of the process in which it ran with others. A Slurm task's own output may be a link,
+    too: to a folder beside it.
+    """
+    try:
+        return "/" in os.readlink(at.output)
+    except OSError:
+        return False
+
+
 def newest_plan(directory: str) -> int:
     """The number of the newest plan, which contains the older ones; 1 if there is none."""
     return max(map(plan_number, _entries(directory or ".")), default=0) or 1

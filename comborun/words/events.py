@@ -40,6 +40,7 @@ WORDS: Words = {
     "event_notice_failed": "the notify command could not be started: {error}",
     "event_ordered": "ordered: {order}[ {sessions}][ {values}][ because {why}]",
     "event_amended": "the grid was changed: plan {plan}",
+    "event_dealt": "hosts given up: {lost}[; {gained:session} came here]",
     "event_summary": "older events: {counts}",
 }
 

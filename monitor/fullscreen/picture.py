@@ -13,6 +13,7 @@ from comborun.monitor.fullscreen import grid, heading, keys, pages, pane
 from comborun.monitor.fullscreen.desk import Desk
 from comborun.monitor.fullscreen.pages import Page
 from comborun.monitor.fullscreen.table import Layout, Moment, layout
+from comborun.monitor.grid_map import the_map
 from comborun.monitor.status import SessionStatus
 
 _LINES = 5000
@@ -123,8 +124,8 @@ def _window(top: int, cursor: int, count: int, height: int) -> int:
 
 
 def _grid(desk: Desk, height: int) -> Page:
-    found = grid.Map.of(desk.look.status)
-    if not found.policies:
+    found = the_map(desk.look.status)
+    if not found.rows:
         return Page(Text(), [Text("  no session", "dim")])
     head, lines = grid.drawn(found, desk.cell, desk.width)
     top = _window(0, desk.cell[0], len(lines), height)

@@ -18,6 +18,7 @@ from threading import Lock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware.gzip import GZipMiddleware
@@ -29,6 +30,7 @@ from comborun.errors import UserError
 from comborun.monitor.status import Link
 from comborun.monitor.view import pages
 from comborun.monitor.view.access import FILE_POLICY, REPORT_POLICY, Access, Guard
+from comborun.monitor.view.all_hosts import AllHosts
 from comborun.monitor.view.gpus import GpuWatch
 from comborun.monitor.view.logs import Logs
 from comborun.monitor.view.records import (
@@ -54,8 +56,11 @@ from comborun.words.times import brief, clock
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from comborun.monitor.fleet import Fleet
     from comborun.monitor.watch import Source
 
+_LISTED = 60
+"""sessions in the list, unless the user wants all: with 500 a tab would work for seconds"""
 _CACHED = 24
 """rendered pages of the newest look"""
 _AGAIN_S = 60.0
@@ -138,20 +143,23 @@ def _trouble(link: Link) -> str:
 
 
 class Server:
-    def __init__(self, feed: Feed, access: Access, site: pages.Site) -> None:
+    def __init__(self, feed: Feed, access: Access, site: pages.Site, fleet: Callable[[], Fleet]) -> None:
+        """`fleet` begins to look at the runs of all hosts."""
         self._feed = feed
         self._access = access
         self._site = site
         self._logs = Logs()
-        self._kept: OrderedDict[tuple[object, ...], tuple[str, bytes]] = OrderedDict()
+        self._kept: OrderedDict[tuple[object, ...], tuple[str, str]] = OrderedDict()
         self._rendering = Lock()
         self._life: object = None
         local = feed.watcher.source.transport.host == LOCAL
         self._episodes: Renewed[tuple[Rollout, ...]] = Renewed((), 4.0 if local else 20.0)
         self._report = Renewed(ReportSoFar(), 30.0)
+        self._hosts = AllHosts(fleet)
         self._transfers: dict[str, Transfer] = {}
         self._scratch = TemporaryDirectory(prefix="comborun-view-")
         """0700; the report is written there"""
+        Thread(target=pages.compile_templates, daemon=True).start()
 
     def app(self) -> Guard:
         of_run = [
@@ -200,8 +208,8 @@ class Server:
         screen = path.partition("/")[0] or "run"
         part, looked = bool(request.headers.get("x-part")), _number(request.headers.get("x-looked", ""))
         renewed = {"rollouts": self._renewed_episodes, "report": self._renewed_report}.get(screen)
-        number = renewed(look) if renewed else 0
-        key = (life, number, path, request.url.query, part, round(looked), len(self._transfers))
+        number = renewed(look) if renewed else self._hosts.need() if screen == "hosts" else 0
+        key = (life, number, path, request.url.query, round(looked), len(self._transfers))
         with self._rendering:  # ten pages that ask at once share one
             if life != self._life:
                 self._life = life
@@ -210,12 +218,14 @@ class Server:
                 values = self._values(screen, request, look, looked)
                 if values is None:
                     return PlainTextResponse("there is no such page", 404)
-                template = f"{screen}.html.j2" if part else "page.html.j2"
-                text = pages.render(template, self._site, look, screen, said=self._feed.said(), **values).encode()
-                self._kept[key] = f'"{sha256(text).hexdigest()[:20]}"', text
+                text = pages.render(f"{screen}.html.j2", self._site, look, screen, **values)
+                self._kept[key] = f'"{sha256(text.encode()).hexdigest()[:20]}"', text
                 while len(self._kept) > _CACHED:
                     self._kept.popitem(last=False)
             tag, text = self._kept[key]
+        if not part:
+            frame = {"said": self._feed.said(), "tag": tag, "main": Markup(text)}  # noqa: S704 - templates escape
+            text = pages.render("page.html.j2", self._site, look, screen, **frame)
         headers = {"etag": tag, "x-said": json.dumps(self._feed.said()), "vary": "x-part", "cache-control": "no-store"}
         if part and request.headers.get("if-none-match", "").removeprefix("W/") == tag:
             return Response(status_code=304, headers=headers)
@@ -224,12 +234,15 @@ class Server:
     def _values(self, screen: str, request: Request, look: Look, looked: float) -> dict[str, Any] | None:
         asked = request.query_params
         if screen == "run":
-            return {**pages.of_run(look), "news": pages.news(look.status, looked)}
+            most = None if asked.get("all") else _LISTED
+            return {**pages.of_run(look, asked.get("q", "")[:200], most), "news": pages.news(look.status, looked)}
         if screen == "cell":
             return pages.of_cell(look, request.path_params["name"])
         if screen == "host":
             self._feed.gpus.read(self._feed.watcher.source)
             return pages.of_host(look, self._feed.gpus.history, _number(asked.get("hours", "")))
+        if screen == "hosts":
+            return self._hosts.values()
         if screen == "report":
             return {"report": self._report.value, "busy": self._report.busy, "complaint": self._report.complaint}
         rows = self._episodes.value

@@ -42,7 +42,7 @@ KEYS: Mapping[type, str] = {
         family=comparisons.size claims=claims.decided undecided=claims.left_open
         comparisons=comparisons.all overall=comparisons.overall graded?=comparisons.graded
         mean_differences?=comparisons.mean_differences not_worse?=comparisons.not_worse
-        losses? gates? failure_kinds?=kinds
+        losses? factors? gates? failure_kinds?=kinds
         trends? videos? detectable=comparisons.environments means=macro_means strengths? looks? attempts=timing.spans
         quality canary? provenance""",
     ComboSummary: """
@@ -72,7 +72,7 @@ KEYS: Mapping[type, str] = {
     Loss: f"""
         policy nominal environments rate_nominal rate difference interval {_P} decided only_completed""",
     MeanDifference: f"metric environments a b n paired test means difference=gap interval=limits {_P} {_LEFT_OPEN}"
-    " more=better facts?",
+    " more=better so_far? sequential? prevented? facts?",
     NotWorse: f"a b margin environments difference interval {_P} shown=decided {_LEFT_OPEN} facts?",
     KindComparison: f"""
         kind environments?=found.environments environment?=found.environment

@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Self, TypeVar
 
 from comborun.reporter.comparing.comparison import Comparison, Tested
+from comborun.reporter.comparing.factors import Factor
 from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDifference
 from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.counting.combo import ComboSummary, MacroMean
@@ -26,6 +27,7 @@ from comborun.reporter.text import (
     number,
     of,
     p_number,
+    p_value,
     per_cent,
     points,
     points_interval,
@@ -294,7 +296,7 @@ def mean_differences(found: Sequence[MeanDifference]) -> TextTable | None:
     rows = [
         [
             *(one.metric, f"all {len(one.environments)}" if one.environments[1:] else one.environments[0]),
-            *(one.a, one.b, strong(number(one.difference), one)),
+            *(one.a, one.b, strong(f"{number(one.difference)}{'†' * one.leans}", one)),
             f"[{number(one.interval[0])}, {number(one.interval[1])}]",
             *map(number, one.means),
             *(holm_p(one), _both(*one.n), one.test, _better(one)),
@@ -305,6 +307,8 @@ def mean_differences(found: Sequence[MeanDifference]) -> TextTable | None:
         "The difference of means with its 95 % t interval, each environment with the same weight; p by permutation,"
         " adjusted by Holm in the family of the success rates."
     )
+    if any(one.sequential for one in found):
+        note = f"The difference of means, tested after every pair, and its 95 % interval, both by betting. {LEANS}"
     heads = columns("metric|environment|a|b", "a − b|95 % interval|mean a|mean b|p (Holm)|n", "test|more")
     return TextTable("Means of metrics compared", heads, rows, note, len(found)) if rows else None
 
@@ -326,6 +330,21 @@ def losses(found: Sequence[Loss]) -> TextTable | None:
     title = f"Losses from {found[0].nominal}" if found else ""
     heads = columns("policy|environment", "nominal|here|loss|95 % interval|p (Holm)")
     return TextTable(title, heads, rows, note, len(found)) if rows else None
+
+
+def factors(found: Sequence[Factor]) -> TextTable | None:
+    rows = [
+        [one.field, level.name, str(level.starts), fraction(level.rate), per_cent(level.interval), p_value(one.p_holm)]
+        for one in found
+        for level in one.levels
+    ]
+    note = (
+        "Success at the levels of what was set before the episodes. Each start counts once, at its mean over policies;"
+        " intervals are 95 % for all levels of a factor together; p by permutation within environments, adjusted by"
+        " Holm over all factors. Factors that change together are not told apart."
+    )
+    heads = columns("factor|level", "starts|success, %|95 % interval|p (Holm)")
+    return TextTable("Factors", heads, rows, note, len(rows)) if rows else None
 
 
 def kinds_compared(found: Sequence[KindComparison]) -> TextTable | None:

@@ -18,6 +18,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "check": (GRID,),
     "clean": ("--older", "0", "--yes"),
     "completion": ("bash",),
+    "disconnect": (),
     "docs": ("limits.parallel",),
     "doctor": ("--host", "local"),
     "drain": (),
@@ -38,12 +39,14 @@ CALLS: dict[str, tuple[str, ...]] = {
     "run": (GRID, "--plain", "--interval", "2"),
     "runs": (),
     "schema": (),
+    "set": ("parallel=2",),
     "slots": ("1",),
     "status": (),
     "try": (GRID,),
+    "view": ("--no-browser", "--interval", "2"),
 }
 """command -> words after which it does what it does"""
-WATCHING = ("calibrate", "monitor", "run")
+WATCHING = ("calibrate", "monitor", "run", "view")
 """they go on until they are interrupted, all at once"""
 
 

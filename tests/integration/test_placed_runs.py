@@ -43,7 +43,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 def launched(desk: Desk, **keys: str) -> list[Path]:
     """The folders of both sessions, when their run has ended."""
     done = desk.combo("launch", desk.grid(**{**PLACED, **keys}), "--json", code=0)
-    run = Path(json.loads(done.stdout)["directory"])
+    run = Path(json.loads(done.stdout.splitlines()[0])["directory"])
     until((run / "dispatch/done").exists, "both sessions have ended", 60)
     return [run / f"sessions/radio_{policy}" for policy in ("one", "other")]
 

@@ -188,6 +188,9 @@ class ResultKeys(Keys):
         "a difference of success rates that does not matter, such as `5 points`: claims of `not worse by more`", 0.0
     )
     nominal: Line = key("the environment that the others are compared with, for each policy", "")
+    factors: Annotated[tuple[Line, ...], ONE_OR_MANY] = key(
+        "fields that are set before an episode, such as a mass: does success go with them?", ()
+    )
     errors: Annotated[tuple[LogPattern, ...], ONE_OR_MANY] = key(
         "regular expressions of log lines that tell of a caught error: the episode's verdict does not count", ()
     )

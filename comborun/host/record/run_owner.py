@@ -15,7 +15,7 @@ from comborun.host.verb_errors import ELSEWHERE, Refusal
 from comborun.rules import machines, records
 from comborun.rules.facts import Fact
 from comborun.rules.names import SERVERS, RunLayout
-from comborun.rules.run_files import attempts_of
+from comborun.rules.run_files import attempts_of, shares_output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,10 +52,9 @@ def open_attempts(layout: RunLayout) -> Iterator[tuple[str, int, dict[str, str]]
     for name in (*files.entries(layout.sessions), *(SERVERS + one for one in files.entries(layout.servers))):
         number = max(attempts_of(layout, name), default=0)
         at = layout.attempt(name, number)
-        shares = os.path.islink(at.output)  # it ends with its process
         if (
             number
-            and not shares
+            and not shares_output(at)  # else it ends with its process
             and not files.size(at.end)
             and (record := files.read(at.begin) or files.read(at.claim))
         ):

@@ -79,6 +79,10 @@ class Finishing:
         end, container = self._end, self._attempt.data.get("container", "")
         seen: Verdict = end.cause, None
         why = missing or why_not_started(self._at.failure, self._at.log)
+        if why:
+            from comborun.words import say
+
+            files.append(self._at.log, f"comborun: {say(why)}\n")
         if why := why or why_no_container(self._at.log, container, end.code or 0):
             seen = "launch_failed", why
         if interrupted:
@@ -131,7 +135,7 @@ def why_not_started(failure: str, log: str) -> Fact | None:
         return None
     if found.code == Evidence.COULD_NOT_RUN:
         return fact(Evidence.COULD_NOT_RUN, **found.fields, **_why_not_run(found, log))
-    lines = [line for line in _said(log) if not line.startswith("comborun: ")]
+    lines = _said(log)
     if found.code == Evidence.SETUP_FAILED and lines:
         telling = [line for line in lines if _TROUBLE.search(line)]
         return fact(Evidence.SETUP_FAILED, **found.fields, said=(telling or lines)[-1])
@@ -176,7 +180,8 @@ def why_no_container(log: str, runtime: str, code: int) -> Fact | None:
 
 def explain(attempt: Attempt, ending: Ending, records_made: int = 0) -> None:
     """Write into an ending why the attempt failed: cause, class from its log, facts."""
-    ended = signatures.Ended(records=records_made, killed=ending.cause == "signal", served=_served(attempt))
+    served = bool(attempt.grant.get("served_by") or attempt.data.get("servers"))
+    ended = signatures.Ended(records=records_made, killed=ending.cause == "signal", served=served)
     failure, line, slow = failure_in_log(attempt, ended)
     host_knows = True
     if ending.cause in _ENDED_BY_ITSELF:
@@ -205,11 +210,6 @@ def _limits(failure: str) -> Fact | None:
             Evidence.HOST_LIMITS, **{name: one for name, one in limits.items() if one != resource.RLIM_INFINITY}
         )
     return None
-
-
-def _served(attempt: Attempt) -> bool:
-    """Whether it uses a model server: one of the grid, or that a person named."""
-    return bool(attempt.grant.get("served_by") or attempt.data.get("servers"))
 
 
 def failure_in_log(attempt: Attempt, ended: signatures.Ended) -> tuple[str, str, bool]:

@@ -14,7 +14,7 @@ import time
 
 from comborun.host.record import clients, judging
 from comborun.host.record.run_directory import stopping
-from comborun.host.system import files, ownership, process
+from comborun.host.system import descendants, files, ownership, process
 from comborun.rules import counting, globs, records
 from comborun.rules.endings import progress
 from comborun.rules.endings.evidence import Evidence, fact
@@ -68,7 +68,7 @@ class Activity:
         """number of processes that a signal has stopped"""
 
     def find(self, *, now: bool = False) -> None:
-        """Search /proc for new processes; not in every look."""
+        """Search /proc for new processes, not in every look; between two searches, only the descendants of this one."""
         if now or self._pace.due():
             began, ticks = time.process_time(), time.clock_gettime(time.CLOCK_BOOTTIME) * self._per_second
             self.pids = ownership.members(self._attempt.marker, self._attempt.roots)
@@ -76,6 +76,8 @@ class Activity:
             looks = {pid: process.look(pid) for pid in self.pids}
             self._ticks.update((pid, 0) for pid, one in looks.items() if one and int(one.start) >= self._found_at)
             self._found_at = ticks
+        else:
+            self.pids = sorted({*self.pids, *descendants.of_this_process()})
 
     def own_mib(self, limit: int) -> int:
         """MiB of main memory without shared pages; measured exactly only near the limit."""

@@ -110,16 +110,16 @@ class Leftovers:
         return sum(one.group == group for one in process.table().values()) if process.send_group(group, 0) else 0
 
     def find(self) -> list[int]:
-        return [] if self.alone() else sorted({*ownership.members(self._marker, self._known), *_ours()})
+        return [] if self.alone() else sorted({*ownership.members(self._marker, self._known), *of_this_process()})
 
     def end(self, grace_s: float, term_s: float) -> tuple[int, list[int]]:
         """The number of processes that did not end by themselves in their grace period, and the pids that survived
         KILL.
         """
-        return end(self.find, self._wait, grace_s, term_s, _ours)
+        return end(self.find, self._wait, grace_s, term_s, of_this_process)
 
 
-def _ours() -> set[int]:
+def of_this_process() -> set[int]:
     """The live descendants of this process, without its own calls of the driver."""
     names = {pid: process.read(f"{pid}/comm").decode("utf-8", "replace").strip() for pid in _children(os.getpid())}
     found, queue = set(), [pid for pid, name in names.items() if name not in ownership.OUR_QUESTIONS]

@@ -34,7 +34,7 @@ from comborun.rules.names import (
     plan_number,
 )
 from comborun.rules.results.fields import LOG, ResultRules
-from comborun.rules.run_files import attempts_of
+from comborun.rules.run_files import attempts_of, shares_output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Answer:
         """Add the files of an attempt: results, then records, the end last."""
         end = [at.end] if os.path.isfile(at.end) else []
         rules = _rules(files.read(at.claim))
-        shared = os.path.islink(at.output)  # they come with the attempt of the process
+        shared = shares_output(at)  # they come with the attempt of the process
         for name in () if shared else globs.found(at.output, rules.files):
             path = f"{at.output}/{name}"
             if not os.path.exists(path):

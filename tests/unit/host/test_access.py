@@ -111,7 +111,7 @@ def test_an_answer_announces_what_it_holds_in_the_order_of_its_promises(tmp_path
     paths = [piece[0] for piece in head["pieces"]]
     result, end = paths.index("sessions/e_p/attempt-1/out/a.jsonl"), paths.index("sessions/e_p/attempt-1/end")
     assert result < end < paths.index("dispatch/done") == len(paths) - 1
-    assert dict(zip(paths, map(bytes.decode, pieces))) == texts  # noqa: B905 - Python 3.8 has no strict
+    assert dict(zip(paths, map(bytes.decode, pieces))) == texts
     have = {path: [size, changed] for path, size, changed, *_ in head["pieces"]}
     assert fetch.Answer(asked(have=have), 1 << 20).give()[0]["pieces"] == []
     Path(paths[result]).write_text("{}\n[]\n")

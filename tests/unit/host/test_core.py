@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 import pytest
 
 from comborun.host.system import files, process
-from comborun.model.attempt import End
 from comborun.rules import records
 
 
@@ -27,12 +25,6 @@ def test_fields_are_read_as_text_or_as_lists_of_text_whatever_their_type():
     assert records.parse('{"more": {"x": 1}}') == {"more": ""}
     assert (records.texts(read, "tokens"), records.texts(read, "code")) == (("a", "2"), ())
     assert (records.integer({"code": ["1"]}, "code"), records.seconds({}, "at")) == (None, None)
-
-
-@pytest.mark.parametrize("fields", ["cause", "class", "outcome", "code", "completeness", "ended", "records", "marks"])
-def test_an_edited_end_with_lists_for_texts_is_read(fields):
-    end = End.parse(json.dumps({"cause": "signal", "code": 1, "ended": 2.5, fields: [["x"], {}]}))
-    assert isinstance(end.outcome.value, str)
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"", b"[1]", b'{"torn": "', b"x" * (2 << 20)])

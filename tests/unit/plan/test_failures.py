@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from recorded import record
 
@@ -51,3 +53,9 @@ def test_an_end_whose_cause_is_of_a_later_version_is_still_read() -> None:
 def test_by_default_an_error_of_the_program_is_not_tried_again() -> None:
     times = {rule.failure: rule.times for rule in DEFAULT_RETRY}
     assert [times[one] for one in (Failure.ERROR, Failure.NO_RESULT, Failure.TIMED_OUT)] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("fields", ["cause", "class", "outcome", "code", "completeness", "ended", "records", "marks"])
+def test_an_edited_end_with_lists_for_texts_is_read(fields):
+    end = End.parse(json.dumps({"cause": "signal", "code": 1, "ended": 2.5, fields: [["x"], {}]}))
+    assert isinstance(end.outcome.value, str)

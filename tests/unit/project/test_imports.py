@@ -62,6 +62,12 @@ def test_a_module_imports_only_what_its_package_and_its_room_may() -> None:
             assert tops <= {*sys.stdlib_module_names, "comborun"}, relative
 
 
+def test_tests_of_what_travels_import_nothing_that_needs_a_newer_python() -> None:
+    for path in (*CHECKOUT.glob("tests/unit/rules/*.py"), *CHECKOUT.glob("tests/unit/host/*.py")):
+        ours = {home(name) for name in imports(path) if name.startswith("comborun")}
+        assert ours <= {"comborun", *ALLOWED["comborun.host"]}, path.relative_to(CHECKOUT)
+
+
 def test_no_files_form_a_circle() -> None:
     """Imports for types count, too: who reads one file of a circle must read them all."""
     assert circles(graph(modules())) == []

@@ -45,7 +45,7 @@ def public_cases() -> list[tuple[str, str, str]]:
     """Ends of logs as public threads show them, shortened; each after its class and what it is of."""
     found = [one.rstrip("\n").split("\n", 1) for one in PUBLIC.read_text().split("=== ")[1:]]
     heads = [re.fullmatch("(no class|[a-z_]+) (.*)", head) for head, _ in found]
-    return [(head[1], head[2], log) for head, (_, log) in zip(heads, found, strict=True) if head]
+    return [(head[1], head[2], log) for head, (_, log) in zip(heads, found) if head]
 
 
 @pytest.mark.parametrize(("expected", "what", "log"), public_cases(), ids=[what for _, what, _ in public_cases()])

@@ -7,7 +7,7 @@ import pytest
 from comborun.rules.endings.together import Candidate, Start, chosen, crashes
 
 NAMES = ("a_one", "b_one", "c_one", "d_one")
-ENVIRONMENTS = dict(zip(NAMES, ("maze", "maze-2", "hall", "yard"), strict=True))
+ENVIRONMENTS = dict(zip(NAMES, ("maze", "maze-2", "hall", "yard")))
 
 
 def names(*candidates: Candidate) -> list[str]:

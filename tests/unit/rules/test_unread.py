@@ -52,7 +52,7 @@ def test_a_log_that_tells_of_episodes_comes_with_the_pattern_that_finds_them(tmp
         ("episode 0 | steps 12 | return -3.5", "episode 1 | steps 9 | return 12"),
     ]
     assert len(LOG_PATTERNS) == len(logs)
-    for lines, pattern in zip(logs, LOG_PATTERNS):  # noqa: B905 - Python 3.8 has no strict
+    for lines, pattern in zip(logs, LOG_PATTERNS):
         assert pattern in line(said(tmp_path, {}, "\n".join(("starting", *lines, "")))), lines
 
 
