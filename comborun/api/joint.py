@@ -137,13 +137,9 @@ def _remembered_deal(target: Target) -> Deal | None:
 # Orders to all hosts
 
 
-def each(target: Target, act: Callable[[Target], BoxState]) -> dict[str, BoxState | UserError]:
-    """What each host answers, or why it does not."""
-    return at_once({one.transport.host: partial(act, one) for one in target.boxes})
-
-
 def states(target: Target) -> dict[str, BoxState | UserError]:
-    return each(target, lambda one: boxes.look(one.transport, one.directory))
+    """What each host answers, or why it does not."""
+    return at_once({one.transport.host: partial(boxes.look, one.transport, one.directory) for one in target.boxes})
 
 
 def part_on(target: Target, host: str) -> Target:

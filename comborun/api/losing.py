@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -94,9 +95,10 @@ def planned_loss(target: Target, lost: Sequence[str], *, stop: bool, ask: Callab
     names = [name for name, host in newest.of.items() if host in lost and name not in complete]
     moved = redealt(newest, lost, complete, deal(names, rooms) if rooms else {})
     taken = {one.name for one in plan.sessions if process_of(one) in moved}
-    kept = {host: {name: spans for name, spans in one.spans.items() if name in taken} for host, one in records.items()}
-    mine = {name: owner for name, owner in owners.items() if owner in lost}
-    kept = {host: {name: spans for name, spans in one.items() if mine.get(name) == host} for host, one in kept.items()}
+    kept = {
+        host: {name: spans for name, spans in one.spans.items() if name in taken and owners.get(name) == host}
+        for host, one in records.items()
+    }
     uncopied = tuple(host for host, one in records.items() if not one.copied)
     return Loss(newest, (*records,), left[0], era, moved, kept, uncopied)
 
@@ -153,16 +155,13 @@ def _records(part: Target, plan: Plan) -> _Records:
     from comborun.reporter.collect import collect_run
 
     names = [one.name for one in plan.sessions]
-    try:
-        copy: object = part.bring()
-    except HostError:
-        copy = None
+    with suppress(HostError):
+        part.bring()
     folder = copy_of(part.transport.host, part.run, part.directory)
     try:
         collected = collect_run(folder)
     except UserError:
         return _Records(frozenset(), on_record([], names), copied=False)
-    del copy
     ended = {
         one.session.name
         for one in collected.sessions
@@ -177,16 +176,14 @@ def _records(part: Target, plan: Plan) -> _Records:
 def _room(seen: RunStatus, plan: Plan) -> Room:
     """What a host can hold beside what it still has to do."""
     lengths = {process_of(one): float(one.expected_s or one.count or 1) for one in plan.sessions}
-    busy = [float(one.planned) for one in seen.proper if one.life is not Life.ENDED]
     known = {one.name: one.expected_s for one in plan.sessions}
-    busy = [float(known.get(one.name) or one.planned) for one in seen.proper if one.life is not Life.ENDED] or busy
+    busy = [float(known.get(one.name) or one.planned) for one in seen.proper if one.life is not Life.ENDED]
     return Room(seen.slots or plan.limits.parallel, lengths, tuple(busy))
 
 
 def give_up(target: Target, loss: Loss) -> Deal:
     """Write it down at the arbiter, and hand it to the other hosts. Returns the deal that is in force then."""
-    records = {**loss.records}
-    made = loss.deal.renewed(loss.moved, records, loss.era)
+    made = loss.deal.renewed(loss.moved, loss.records, loss.era)
     arbiter = part_on(target, loss.arbiter)
     state = boxes.lose(arbiter.transport, arbiter.directory, made)
     if not state.made and not set(loss.lost) <= set(state.deal.lost):

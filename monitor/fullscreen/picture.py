@@ -189,8 +189,9 @@ def bottom(desk: Desk) -> list[Text]:
     if desk.question:
         answers = "   ".join(f"{key} {does}" for key, (does, _) in desk.question.answers.items())
         said = [line for one in desk.question.lines for line in pane.wrapped(one, desk.width)]
-        said = said[: max(1, desk.height // 2)]
-        return [*(Text(line.plain, "bold yellow") for line in said), Text(f" {answers}   any other key: no", "bold")]
+        keyed = pane.wrapped(f"{answers}   any other key: no", desk.width, " ")[: max(1, desk.height // 2)]
+        said = said[: max(1, desk.height - len(keyed) if desk.height < _LOW else desk.height // 2)]
+        return [*(Text(line.plain, "bold yellow") for line in said), *(Text(line.plain, "bold") for line in keyed)]
     if desk.prompt:
         return [Text(f"{desk.prompt}{desk.typed}", "bold").append("▏", "bold")]
     if desk.message:

@@ -43,6 +43,7 @@ from comborun.monitor.view.records import (
     is_inside,
     report_so_far,
     rollouts,
+    videos_there,
 )
 from comborun.monitor.watch import Clock, Settings
 from comborun.monitor.watcher import Look, Watcher
@@ -273,7 +274,12 @@ class Server:
 
     def _renewed_episodes(self, look: Look) -> object:
         status = look.status
-        self._episodes.ask(_stamp(look), lambda: elsewhere(rollouts, self._records(look), status.now or 0.0))
+
+        def read() -> tuple[Rollout, ...]:
+            there = videos_there(self._feed.watcher.source, look)
+            return elsewhere(rollouts, self._records(look), status.now or 0.0, there)
+
+        self._episodes.ask(_stamp(look), read)
         return self._episodes.number, self._episodes.busy
 
     def _renewed_report(self, look: Look) -> object:

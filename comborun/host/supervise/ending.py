@@ -192,7 +192,8 @@ def explain(attempt: Attempt, ending: Ending, records_made: int = 0) -> None:
         ending.cause = known.cause.value if known and known.cause else ending.cause
     if attempt.grant.get("served_by"):
         _blame_server(attempt, ending)
-    ending.add(fact(Evidence.LOG_SAYS, said=line) if line else None)
+    ours = line.startswith("KeyboardInterrupt") and ending.cause not in _ENDED_BY_ITSELF  # the answer to our signal
+    ending.add(fact(Evidence.LOG_SAYS, said=line) if line and not ours else None)
     ending.add(_limits(failure))
     ending.add(fact(Evidence.PATTERNS_SLOW) if slow else None)
 

@@ -85,4 +85,4 @@ def test_commands_work_where_home_is_not_set() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "comborun", "runs"], env=without, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr

@@ -437,3 +437,11 @@ def test_the_documents_name_every_key_and_every_column() -> None:
         assert line in text_of
     for column in layout(desk_of(*a_busy_run()).rows, 300).columns:
         assert column.title in text_of
+
+
+def test_a_question_and_its_answers_fit_a_tiny_screen() -> None:
+    desk = desk_of(*many(130))
+    desk.width, desk.height = 20, 5
+    desk.ask(["Start stack_blocks_pi00 again?"], {"y": ("retry 1 session", lambda: None)})
+    shown = " ".join(line.plain.strip() for line in picture(desk))
+    assert "Start stack_blocks_pi00 again? y retry 1 session any other key: no" in " ".join(shown.split())

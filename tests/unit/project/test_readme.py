@@ -53,7 +53,9 @@ def code(text: str) -> list[str]:
 
 
 def options_of(name: str) -> set[str]:
-    opts = {opt for param in command_of(name).params for opt in (*param.opts, *param.secondary_opts)}
+    command = command_of(name)
+    below = command.commands.values() if isinstance(command, click.Group) else ()
+    opts = {opt for one in (command, *below) for param in one.params for opt in (*param.opts, *param.secondary_opts)}
     return {opt for opt in opts if opt.startswith("-")} | EVERYWHERE
 
 
