@@ -1,10 +1,11 @@
 """Damaged result files in `out/` of a running grid: its other sessions end well, and `status` and `stop` answer.
 
-    python benchmarks/damaged.py [--files 10000] [--sessions 8] [--seed 1]
+    python benchmarks/damaged.py [--files 10000] [--sessions 8] [--seed 1] [--stop]
 
 A third of the sessions write files of real formats (npz, eval, sqlite, csv, json, jsonl, names of videos), torn,
 swollen, or with a piece of another one in it; the others write rows. Runs in tmux on this machine, in a folder of its
-own. Prints how long `status` took, and fails if a healthy session did not succeed or a command did not answer.
+own. Prints how long `status` took, and fails if a healthy session did not succeed or a command did not answer. With
+--stop the run is stopped while the files arrive; it fails if anything is left of it.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ def main() -> int:
     given.add_argument("--files", type=int, default=10_000)
     given.add_argument("--sessions", type=int, default=8)
     given.add_argument("--seed", type=int, default=1)
+    given.add_argument("--stop", action="store_true")
     args = given.parse_args()
     place = Path(tempfile.mkdtemp(prefix="comborun-damaged-"))
     (place / "program.py").write_text(PROGRAM.replace('kind == "healthy"', 'kind.endswith("healthy")'))
@@ -74,13 +76,15 @@ def main() -> int:
         "root": place / "root",
         "python": sys.executable,
         "samples": SAMPLES,
-        "files": args.files // args.sessions,
+        "files": 10**9 if args.stop else args.files // args.sessions,
     }
     grid = place / "grid.yaml"
     grid.write_text(GRID.format(policies=", ".join(f'"{one}"' for one in policies), **fields))
     healthy = 2 * args.sessions
     try:
         run("launch", str(grid))
+        if args.stop:
+            return stopped(place, args.files // 4)
         looks: list[float] = []
         while True:
             began = time.monotonic()
@@ -98,6 +102,32 @@ def main() -> int:
         return 0 if len(well) == healthy else 1
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def stopped(place: Path, files: int) -> int:
+    """Stop the run while its programs write, and look what is left."""
+    root = place / "root"
+    while (there := sum(1 for _ in root.glob("*/sessions/*/attempt-*/out/*/*"))) < files:
+        time.sleep(0.2)
+    began = time.monotonic()
+    run("stop", "--yes", "--root", str(root))
+    took = time.monotonic() - began
+    told = json.loads(run("status", "--json", "--root", str(root)))
+    states = [one["outcome"] or one["state"] for one in told["sessions"]]
+    after = sum(1 for _ in root.glob("*/sessions/*/attempt-*/out/*/*"))
+    alive = [one for one in Path("/proc").glob("[0-9]*/cmdline") if str(place).encode() in text_of(one)]
+    time.sleep(1)
+    still = sum(1 for _ in root.glob("*/sessions/*/attempt-*/out/*/*")) - after
+    print(f"stopped after {there} files, in {took:.1f} s; {len(alive)} processes left, {still} files written later")
+    print(", ".join(f"{states.count(one)} {one}" for one in sorted({*states})))
+    return 1 if still or alive else 0
+
+
+def text_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def run(*words: str, check: bool = True) -> str:

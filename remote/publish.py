@@ -39,6 +39,8 @@ _NOT_SHIPPED = tuple(f":(top,exclude,glob)**/{name}{below}" for name in ALWAYS_E
 State = Literal["new", "resumed", "finished", "changed"]
 
 _DEADLINE_S = 120.0
+_READING_S = 0.5
+"""for each session whose results are judged once more"""
 _OF_GIT = frozenset(("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"))
 """variables of a hook, which name another repository"""
 _OF_HOST = ("hostname", "cpus", "memory", "gpus", "bash")
@@ -148,7 +150,8 @@ def put_amendment(
 def reread(transport: Transport, directory: str, rules: Mapping[str, Any]) -> tuple[Rereading, ...]:
     """The end records that attempts would have by `rules`, by session. Changes nothing."""
     data, python = json.dumps(rules).encode(), program.of_run(directory)
-    done = program.run_packed(transport, "reread", directory, stdin=data, timeout=_DEADLINE_S, python=python)
+    timeout = _DEADLINE_S + _READING_S * len(rules)
+    done = program.run_packed(transport, "reread", directory, stdin=data, timeout=timeout, python=python)
     changes = program.answer(transport, done, f"the files of {directory} can't be read on {transport.host}")
     return tuple(Rereading(**change) for change in changes)
 
@@ -186,7 +189,8 @@ def _send(
     document = {**order, "files": [(file.path, file.text, file.executable) for file in files]}
     data = zlib.compress(json.dumps(document).encode())
     digest = hashlib.sha256(data).hexdigest()
-    done = program.run_packed(transport, verb, digest, stdin=data, timeout=_DEADLINE_S, python=python)
+    timeout = _DEADLINE_S + _READING_S * len(order.get("rules") or ())
+    done = program.run_packed(transport, verb, digest, stdin=data, timeout=timeout, python=python)
     failure = f"the run could not be put on {transport.host} below {order['root']}"
     answer: dict[str, Any] = program.answer(transport, done, failure)
     return answer

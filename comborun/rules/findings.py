@@ -88,6 +88,8 @@ class Found(Word):
     PROCESSES = "processes_used"  # used, allowed; null: any number
     PROXY = "proxy_gets_local_requests"  # variables
     SLURM_VARIABLES = "slurm_variables_set"  # variables
+    FIFOS_ELSEWHERE = "fifos_elsewhere"  # root, kind
+    FIFOS_REFUSED = "fifos_refused"  # root, kind, error
     CLOCK = "clock_off"  # off_s, doubt_s
     CLOCK_FAR_OFF = "clock_far_off"  # off_s, doubt_s
     # What a grid names

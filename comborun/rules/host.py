@@ -22,6 +22,7 @@ class FolderFlaw(Word):
     """Why a folder can't be used as one that belongs to this user alone."""
 
     NOT_MADE = "folder_not_made"  # path, error: of the system
+    UNWRITABLE = "folder_unwritable"  # path, owner, error: of the system
     NO_FOLDER = "not_a_folder"  # path
     FOREIGN = "folder_of_another_user"  # path
     OPEN = "folder_open_to_others"  # path, mode: in octal digits

@@ -259,6 +259,12 @@ _ROWS: dict[str, tuple[Text, ...]] = {
         'sessions die with "can\'t fork": a simulator has hundreds of threads',
         "ulimit -u unlimited  # or raise nproc in /etc/security/limits.conf",
     ),
+    Found.FIFOS_ELSEWHERE: ("{root} ({kind}) has no FIFOs: a run's are on this machine's own disk",),
+    Found.FIFOS_REFUSED: (
+        "no FIFO can be made on {root} ({kind}): {error}",
+        "no run can start there: its dispatcher gets its messages through one",
+        _LOCAL_DISK,
+    ),
     Found.CLOCK: (_clock, _TIMES_OFF, _SET_CLOCK),
     Found.CLOCK_FAR_OFF: (_clock, f"{_TIMES_OFF}; certificates and make may fail", _SET_CLOCK),
     # What a grid names

@@ -125,6 +125,9 @@ WORDS: Words = {
     Limit.PROCESSES: "the limit on processes is reached: this user may have {most}, threads included (`ulimit -u`)",
     Limit.MACHINE_PROCESSES: "the limit on processes of this machine, or of a control group, is reached",
     FolderFlaw.NOT_MADE: "there is no folder {path}, and none can be made: {error}",
+    FolderFlaw.UNWRITABLE: (
+        "{path} belongs to {owner}, and others can't write there ({error}): give a `root` of your own"
+    ),
     FolderFlaw.NO_FOLDER: "{path} is not a folder",
     FolderFlaw.FOREIGN: "{path} belongs to somebody else",
     FolderFlaw.OPEN: "others may write in {path} (mode {mode})",

@@ -155,6 +155,20 @@ def test_locks_that_do_not_lock_are_found_out(tmp_path: Path, act: str, code: Fo
     assert (finding.level, finding.fact.code) == (Level.ERROR, code)
 
 
+@pytest.mark.parametrize(
+    ("number", "level", "code"),
+    [(1, Level.NOTE, Found.FIFOS_ELSEWHERE), (28, Level.ERROR, Found.FIFOS_REFUSED)],
+)
+def test_a_root_without_fifos_is_found_out(tmp_path: Path, number: int, level: Level, code: Found) -> None:
+    fifo = (
+        f"import os\nmade = os.mkfifo\n"
+        f"def mkfifo(path, *rest):\n    if '.comborun-doctor-' in path and '/tmp/comborun' not in path:"
+        f" raise OSError({number}, 'no')\n    return made(path, *rest)\nos.mkfifo = mkfifo\n"
+    )
+    (finding,) = (one for one in examine(Prefaced(fifo), str(tmp_path)).findings if one.check == "fifos")
+    assert (finding.level, finding.fact.code) == (level, code)
+
+
 def test_programs_that_are_missing_are_named_and_the_disk_is_not_blamed_for_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -168,9 +168,21 @@ def _root(root: str, at: str, kind: str) -> Iterator[Finding]:
     try:
         locks = _locking(f"{folder}/lock")
         yield Finding("locks", Level.OK if locks == Found.LOCKS else Level.ERROR, Fact(locks, root=root, kind=kind))
+        yield from _fifos(f"{folder}/fifo", root, kind)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     yield from file_system(root, kind)
+
+
+def _fifos(path: str, root: str, kind: str) -> Iterator[Finding]:
+    try:
+        files.make_fifo(path)
+    except OSError as refused:
+        yield error("fifos", Found.FIFOS_REFUSED, root=root, kind=kind, error=refused.strerror)
+        return
+    if os.path.islink(path):
+        yield note("fifos", Found.FIFOS_ELSEWHERE, root=root, kind=kind)
+        files.remove(os.path.realpath(path))
 
 
 def _locking(path: str) -> Found:

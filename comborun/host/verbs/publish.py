@@ -232,7 +232,11 @@ class Staging:
             self.folder = tempfile.mkdtemp(dir=f"{self.root}/.incoming")
             os.chmod(self.folder, 0o755)  # noqa: S103 - as folders of a run are
         except OSError as error:
-            raise Refusal(CANT_WRITE, FolderFlaw.NOT_MADE, path=root, error=error.strerror) from None
+            there = next((one for one in (f"{root}/.incoming", root) if os.path.isdir(one)), "")
+            if not there:
+                raise Refusal(CANT_WRITE, FolderFlaw.NOT_MADE, path=root, error=error.strerror) from None
+            about = {"path": there, "owner": process.owner(there), "error": error.strerror}
+            raise Refusal(CANT_WRITE, FolderFlaw.UNWRITABLE, **about) from None
         self._lock = -1
 
     def __enter__(self) -> Staging:  # noqa: PYI034 - Python 3.8 has no Self

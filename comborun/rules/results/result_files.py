@@ -52,7 +52,7 @@ _ENDS = 4096
 _NAMED_KINDS = ("foreign_kind", "pickle", "member_of_objects", "packed_file", "unreadable_archive", "unknown_text")
 """why a file is named that holds no rows, JSON or tables"""
 _FILES_MOST = 200
-"""files that are searched for unread results"""
+"""files that are searched for unread results, or read again to join what is proposed"""
 _LOG_MOST = 4 << 20
 _LINES_MOST = 4
 """lines for `results` that are proposed one after another"""
@@ -187,6 +187,7 @@ class _File:
             if self._taken:
                 self._taken.reader.over = over
                 self.rows = self._taken.last()
+                self._taken = None if over else self._taken
         except RefusedError as refused:
             self.refused = refused
         except OSError as error:
@@ -291,7 +292,7 @@ def name_unread(counts: Counts, folder: Folder, span: Span, log: str = "") -> No
     """If no episode counts, put before the reasons what was written and is not read; `log` is searched too. A line that
     is proposed becomes the one that counts all.
     """
-    if counts.proposes and counts.countable:
+    if counts.proposes and counts.countable and folder.found <= _FILES_MOST:
         _, keys = counted_by(folder, span)
         first = next(at for at, fact in enumerate(counts.facts) if reasons.keys_of(fact))
         before, fact, after = counts.facts[:first], counts.facts[first], counts.facts[first + 1 :]

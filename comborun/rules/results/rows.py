@@ -78,9 +78,12 @@ class Rows:
         """The rows including the text after the last newline. It counts if it is complete."""
         if not self.reader.pending:
             return self
-        import copy
+        if self.reader.over:
+            whole = self
+        else:
+            import copy
 
-        whole = copy.deepcopy(self)  # the line may still grow
+            whole = copy.deepcopy(self)  # the line may still grow
         whole.finish()
         return whole
 

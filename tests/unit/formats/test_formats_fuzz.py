@@ -39,6 +39,13 @@ SOME |= {
     "counts/r.json": b'{"n": 10, "success_rate": "60%", "tasks": [{"success": 3, "fail": 2}, {"sr": 0.6, "n": "5"}]}',
     "counts/r.jsonl": b'{"task": "a", "success": 3, "total": 5}\n{"task": "b", "success": 4, "total": 5}\n',
     "counts/r.csv": b"task;num_success;num_trials;x\nopen;3;5;8,2\nlift;4;5;1,5\n",
+    "lists/r.jsonl": b'{"task": "a", "successes": [true, false]}\n{"seeds": [1, 2], "out": {"success": [1, 0]}}\n',
+    "sums/r.csv": b"task,episode,success\na,0,1\na,1,0\nTOTAL,,0.5\nmean,x,y,z\n",
+    "sums/r.jsonl": b'{"episode": 0, "failed": true}\n{"episode": 1, "failed": [false]}\n{"success_rate": 0.5}\n',
+    "words/r.json": b'{"meta": {"a": 1}, "0": {"result": "PASS"}, "1": {"result": "tensor(0.)"}}',
+    "fraction/r.json": b'{"open": "3/5", "close": {"success": "2 of 5"}, "bits": [1, 0, 1], "numSuccess": 3, "n": 5}',
+    "tasks/r.json": b'{"s": {"t0": {"ep0": {"success": true}}, "t1": {"ep0": {"success": false}}}}',
+    "pattern/y.txt": b"[1/2] success: True\nTrial 1: FAILURE\nEpisode 1 raised ValueError, skipping\nsucc 1/2\n",
     "pattern/x.log": b"Episode 1: success, return 2.5\nEpisode 2: fail, return nan\n",
 }
 BAD = (
