@@ -36,8 +36,9 @@ from comborun.reporter.evidence.context import alike, varying
 from comborun.reporter.evidence.fields import Fields, fields_of
 from comborun.reporter.evidence.runs import joined
 from comborun.reporter.merge import MergedCombo
-from comborun.reporter.records.collected import Canary, Collected
+from comborun.reporter.records.collected import Canary, Collected, SessionVideos
 from comborun.reporter.text import combo_name
+from comborun.rules.results.proposals import SCORES
 from comborun.text import natural, several
 from comborun.words import say
 
@@ -109,6 +110,8 @@ class Summary:
     """whether success goes with what was set before the episodes"""
     gates: tuple[GateResult, ...] = ()
     """the conditions of --gate"""
+    videos: tuple[SessionVideos, ...] = ()
+    """of each session that should have some"""
     strengths: tuple[Strength, ...] | None = None
     """with --ranking: log-strengths of Bradley-Terry"""
 
@@ -214,6 +217,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         differences=tuple(differences(collected, seeds)),
         kinds=kinds,
         trends=found_trends,
+        videos=collected.videos,
         losses=lost,
         factors=found_factors,
         gates=_checked(gates, results, order, chosen=bool(stopping)),
@@ -308,12 +312,13 @@ def _graded(
 
 
 def _only_metric(merged: Iterable[MergedCombo], fields: Fields) -> str | None:
-    """The metric of a run that has nothing else: no verdict, and no other metric."""
+    """The metric of a run that has no verdicts: its only one, or the only one that is called like a score."""
     merged = [*merged]
     if any(record.verdict in JUDGED for one in merged for record in one.accepted):
         return None
     measured = (having(one.accepted, Verdict.MEASURED) for one in merged)
     names = {name for some in measured for metrics, _ in held(some) for name in metrics} - fields.identifiers
+    names = names if len(names) == 1 else {name for name in names if SCORES.search(name)}
     return names.pop() if len(names) == 1 else None
 
 

@@ -43,7 +43,7 @@ KEYS: Mapping[type, str] = {
         comparisons=comparisons.all overall=comparisons.overall graded?=comparisons.graded
         mean_differences?=comparisons.mean_differences not_worse?=comparisons.not_worse
         losses? factors? gates? failure_kinds?=kinds
-        trends? detectable=comparisons.environments means=macro_means strengths? looks? attempts=timing.spans
+        trends? videos? detectable=comparisons.environments means=macro_means strengths? looks? attempts=timing.spans
         quality canary? provenance""",
     ComboSummary: """
         policy environment unit planned completed=counts.completed successes=counts.successes

@@ -66,6 +66,7 @@ def page(summary: Summary) -> dict[str, Any]:
         "failures": tables.failures(tabled),
         "metrics": tables.metrics(tabled),
         "consistency": tables.consistency(tabled),
+        "videos": tables.videos(summary.videos),
         "logs": [combo for combo in combos if combo.ending.log],
         "tallies": [(COUNTED[key], count) for key, count in summary.quality.counts.items() if count or key in ALWAYS],
         "provenance": tuple(_provenance(summary)),
@@ -84,6 +85,7 @@ def page(summary: Summary) -> dict[str, Any]:
         "failures",
         "kinds",
         "metrics",
+        "videos",
     )
     return {**sections, "tables": [sections[name] for name in order if sections[name]]}
 

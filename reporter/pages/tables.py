@@ -15,6 +15,7 @@ from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.counting.combo import ComboSummary, MacroMean
 from comborun.reporter.counting.measures import MetricMean
 from comborun.reporter.figures.figure import zoomed
+from comborun.reporter.records.collected import SessionVideos
 from comborun.reporter.standing import Place, Standing
 from comborun.reporter.summary import Summary
 from comborun.reporter.text import (
@@ -34,10 +35,11 @@ from comborun.reporter.text import (
     rate,
     with_interval,
 )
-from comborun.rules.vocabulary import Outcome
+from comborun.rules.vocabulary import Outcome, amount
 
 T = TypeVar("T")
 
+_VIDEOS_SHOWN = 6
 SHOWN = 40
 """comparisons of a table, the smallest p first"""
 KINDS_SHOWN = 8
@@ -199,7 +201,7 @@ def forest(place: Place, axis: Sequence[tuple[float, str]]) -> str:
 
 def means(summary: Summary) -> TextTable | None:
     found = sorted(summary.macro_means, key=lambda mean: (mean.mean is None, -(mean.mean or 0.0)))
-    if not found:
+    if not found or (summary.totals.measured and not summary.totals.completed):
         return None
     ranked = any(mean.rank and mean.rank != (1, len(found)) for mean in found)
     early = f" {EARLY}" if any(mean.early for mean in found) else ""
@@ -413,6 +415,26 @@ def metrics(combos: Sequence[ComboSummary]) -> TextTable | None:
     return TextTable("Metrics", heads, rows, note) if names else None
 
 
+def videos(found: Sequence[SessionVideos]) -> TextTable | None:
+    """The videos that sessions left, without those that episodes name; None without any."""
+    rows = [
+        [
+            one.policy,
+            one.environment,
+            one.session,
+            str(one.whole),
+            str(one.found - one.whole or ""),
+            "" if one.expected is None else str(one.expected),
+            amount(one.size),
+            ", ".join(one.apart[:_VIDEOS_SHOWN]),
+        ]
+        for one in found
+        if one.found or one.expected
+    ]
+    heads = columns("policy|environment|session", "whole|broken|expected|size", "of no single episode")
+    return filled(TextTable("Videos", heads, rows)) if rows else None
+
+
 def _metric(found: MetricMean | None) -> str:
     if found is None:
         return NOTHING
@@ -449,7 +471,7 @@ def consistency(combos: Iterable[ComboSummary]) -> TextTable | None:
 def combos(summary: Summary, shown: Sequence[ComboSummary]) -> TextTable | None:
     """Each with its counts, how it ended and how long it took."""
     below = ["; ".join(filter(None, _below(combo, summary))) for combo in shown]
-    rated = any(combo.counts for combo in shown)
+    rated = any(combo.counts and (combo.counts.completed or not combo.counts.measured) for combo in shown)
     notes = (
         "Rate = successes / completed episodes, with 95 % Clopper-Pearson intervals. At least: what it exceeds with"
         " 95 % confidence, one-sided."
@@ -479,6 +501,8 @@ def _counted(combo: ComboSummary) -> list[str]:
     if counts is None:
         return ["", "", "", "", "", _planned(combo), "", "", ""]
     lost = [Strong(count) if count else "0" for count in (counts.errored, counts.missing)]
+    if counts.measured and not counts.completed:  # episodes with numbers, and no verdicts
+        return ["", "", "", "", "", _planned(combo), str(counts.measured), *lost]
     least = NOTHING if combo.rate is None or combo.rate.at_least is None else fraction(combo.rate.at_least)
     rates = [
         *(Strong(of(combo.rate)), Strong(f"{rate(combo.rate)}{'†' * combo.leans}")),
