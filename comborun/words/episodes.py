@@ -33,9 +33,10 @@ def _unlike_kinds(fact: Fact) -> str:
         f"{policy} in {field!r}" if field else f"{policy} in no text"
         for policy, field in zip(fact.texts("policies"), fact.texts("fields"))
     )
-    return (
-        f"failures are told by {' and by '.join(fields)}: not compared as {', '.join(map(repr, fact.texts('kinds')))}"
-    )
+    kinds = ", ".join(map(repr, fact.texts("kinds")))
+    if len(set(fact.texts("fields"))) == 1:
+        return f"{' and '.join(fact.texts('policies'))} spell their failures differently: not compared as {kinds}"
+    return f"failures are told by {' and by '.join(fields)}: not compared as {kinds}"
 
 
 def _range(fact: Fact, what: str) -> str:

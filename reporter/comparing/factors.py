@@ -86,7 +86,7 @@ def factors(results: Results, named: Collection[str], fields: Fields) -> tuple[F
     judged = {combo: [one for one in results.merged[combo].accepted if one.verdict in JUDGED] for combo in arms}
     left_out = {*HASH_FIELDS, *FAILURE_FIELDS, *fields.identifiers} - {*named}
     names = sorted(({*named} | _same_for_all(judged)) - left_out)
-    found = [one for name in names if (one := _factor(name, _starts(name, judged, arms)))]
+    found = [one for name in names if (one := _factor(name, _starts(name, judged, arms, named=name in named)))]
     adjusted = zip(found, holm([one.p for one in found]), strict=True)
     return tuple(sorted((replace(one, p_holm=p) for one, p in adjusted), key=lambda one: one.p_holm))
 
@@ -104,16 +104,22 @@ def _same_for_all(judged: Mapping[Combo, Sequence[EpisodeRecord]]) -> set[str]:
     return found
 
 
-def _starts(name: str, judged: Mapping[Combo, Sequence[EpisodeRecord]], arms: Mapping[Combo, Arm]) -> list[_Start]:
-    """The starts with this field, over the policies of each environment."""
+def _starts(
+    name: str, judged: Mapping[Combo, Sequence[EpisodeRecord]], arms: Mapping[Combo, Arm], *, named: bool
+) -> list[_Start]:
+    """The starts with this field, over policies and environments; none if two policies differ in it, and it is not
+    `named`: then it is a result."""
+    told: dict[tuple[str, Hashable], Hashable] = {}
     found: defaultdict[tuple[Hashable, Hashable], list[tuple[str, bool, float]]] = defaultdict(list)
     for combo, records in judged.items():
         rate = len(arms[combo].successes) / max(1, len(arms[combo].completed))
         for one in records:
             if (value := plain(one.field(name))) is not None:
                 start = arms[combo].starts.of(one.episode)
-                key = (value, ("episode", one.episode) if start is None else start)
-                found[key].append((combo[1], bool(one.success), bool(one.success) - rate))
+                start = ("episode", one.episode) if start is None else start
+                if told.setdefault((combo[1], start), value) != value and not named:
+                    return []
+                found[value, start].append((combo[1], bool(one.success), bool(one.success) - rate))
     return [
         _Start(
             frozenset(place for place, _, _ in some),

@@ -19,6 +19,8 @@ Context = Mapping[str, frozenset[object]]
 NO_CONTEXT: Context = MappingProxyType({})
 FEW = 5
 """most values of a field that are conditions; more are measurements or names of episodes"""
+SHOWN = 10
+"""fewest episodes that show that a number never varies"""
 LEAST = 2
 """fewest episodes of a value: a text of a single episode describes that episode"""
 
@@ -50,9 +52,12 @@ def context_of(records: Sequence[EpisodeRecord]) -> Context:
     kinds = held(records)
     names = dict.fromkeys(name for both in sorted(kinds) for some in both for name in some)
     numbers = {name for metrics, _ in kinds for name in metrics}
+    both_ways = any(one.success for one in records) and any(one.success is False for one in records)
     for name in names:
         told = bool(_CONDITION.search(name) or _OF_THE_POLICY.search(name))
-        if name in _LEFT_OUT or (_RESULT.search(name) and not told) or (name in numbers and not told):
+        if name in _LEFT_OUT or (_RESULT.search(name) and not told):
+            continue
+        if name in numbers and not told and not (both_ways and _constant(records, name)):
             continue
         values: dict[object, int] = {}
         for value in map(plain, field_column(records, name)):
@@ -63,6 +68,13 @@ def context_of(records: Sequence[EpisodeRecord]) -> Context:
         if values and len(values) <= FEW and min(values.values()) >= LEAST:
             found[name] = frozenset(values)
     return found
+
+
+def _constant(records: Sequence[EpisodeRecord], name: str) -> bool:
+    """Whether a number is the same in all episodes: while results vary, it is none."""
+    first = records[0].metric(name)
+    few = all(one.metric(name) == first for one in records[:LEAST])
+    return few and len(records) >= SHOWN and all(one.metric(name) == first for one in records)
 
 
 def varying(context: Context, others: Iterable[Context]) -> Iterator[Fact]:

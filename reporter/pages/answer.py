@@ -48,6 +48,7 @@ def _no_verdict(summary: Summary) -> str:
         return ""
     how = f"{counts.errored} errored" + (f", {counts.missing} missing" if counts.missing else "")
     line = "; `results: {success: none}` in the grid counts episodes that have numbers alone" if counts.errored else ""
+    line = "; data quality says why" if summary.quality.findings else line
     return f"No episode has a verdict ({how}), so there is no success rate{line}."
 
 

@@ -273,6 +273,8 @@ def _leave_undecided(files: Sequence[Reading]) -> None:
     )
     unsure = {key: coding for key, coding in found if coding}
     for reading in files:
+        unsure = {**_beside_numbers(reading, unsure), **unsure}
+    for reading in files:
         if of := next((unsure[key[:2]] for key in reading.codings if key[:2] in unsure), None):
             reading.defect(0, say(Fact(UNDECIDED, values=of.values, **undecided(of))))
         if any((record.session, record.combo) in unsure for record in reading.records):
@@ -280,6 +282,20 @@ def _leave_undecided(files: Sequence[Reading]) -> None:
                 replace(record, verdict=Verdict.ERRORED) if (record.session, record.combo) in unsure else record
                 for record in reading.records
             ]
+
+
+def _beside_numbers(reading: Reading, unsure: Mapping[tuple[str, Combo], Coding]) -> dict[tuple[str, Combo], Coding]:
+    """The combos of a folder's file whose verdicts are 0 and 1, beside others whose field holds other numbers: there 0
+    and 1 are numbers like them."""
+    known = (unsure.get(key[:2]) for key in reading.codings if not key[0])
+    odd = next((one for one in known if one and all(isinstance(value, int | float) for value in one.others)), None)
+    if odd is None:
+        return {}
+    return {
+        (session, combo): odd
+        for (session, combo, _), coding in reading.codings.items()
+        if not session and coding.truths and {*coding.truths} <= {"0", "1", "0.0", "1.0"}
+    }
 
 
 def _settle_counts(files: Iterable[Reading]) -> None:

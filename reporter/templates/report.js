@@ -51,10 +51,10 @@ const unfold = () => {
   if (details) details.open = true;
 };
 addEventListener("hashchange", unfold);
-// On paper nothing can be unfolded.
+// On paper nothing can be unfolded; a long page keeps folded what its reader left folded.
 let folded = [];
 addEventListener("beforeprint", () => {
-  folded = [...document.querySelectorAll("details:not([open])")];
+  folded = [...document.querySelectorAll("body:not(.long) details:not([open])")];
   folded.forEach((details) => (details.open = true));
 });
 addEventListener("afterprint", () => folded.forEach((details) => (details.open = false)));

@@ -48,6 +48,14 @@ def test_futility_and_width_are_in_the_rule_and_an_older_rule_has_none() -> None
     assert "`2` is not a valid difference of success rates" in mistakes(text)
 
 
+def test_a_metric_is_in_the_rule_and_a_rule_without_one_reads_as_before() -> None:
+    laid = plan(HEAD + RANGED + "block: 5\nstop_early: {comparisons: all, metric: progress}\n")
+    data = json.loads(manifest(laid, {}))["stop_early"]
+    assert (data["metric"], data["method"]) == ("progress", "betting")
+    assert decoded(StopRule, data) == laid.stop_early
+    assert "metric" not in json.loads(manifest(plan(STOP), {}))["stop_early"]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -56,6 +64,12 @@ def test_futility_and_width_are_in_the_rule_and_an_older_rule_has_none() -> None
         (HEAD + RANGED + "stop_early: all\n", "needs `block`"),
         (HEAD + "command: run {episodes} {output_dir}\nblock: 10\n", "takes no range of episodes"),
         (STOP.replace("all", "{comparisons: [[a, d]]}"), "there is no policy `d`"),
+        (STOP.replace("all", "{comparisons: all, metric: progress, width: 0.2}"), "`width` is of success rates"),
+        (
+            STOP.replace("all", "{comparisons: all, metric: progres}") + "results: {metrics: [progress]}\n",
+            "not among `results.metrics`",
+        ),
+        (STOP + "results: {nominal: xx}\n", "there is no environment `xx`"),
         (STOP.replace("all", "{comparisons: [[a, b], [b, a]]}"), "are compared twice"),
         (STOP.replace("all", "{comparisons: [[a, a]]}"), "`a` is compared with itself"),
         (STOP.replace("all", "{environments: [z]}"), "there is no environment `z`"),

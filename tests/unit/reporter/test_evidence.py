@@ -11,6 +11,7 @@ from statistics import fmean, variance
 from typing import Any
 
 import pytest
+from report_runs import row as line
 from scipy import stats
 
 from comborun.reporter.collect import collect_folder
@@ -343,3 +344,28 @@ def test_runs_of_a_policy_are_joined_and_compared_with_the_run_as_the_unit(
 def test_a_policy_of_one_run_is_said_to_be_so(tmp_path: Path) -> None:
     found = in_folders(tmp_path, {"A": {"seed0": 0.9, "seed1": 0.7}, "B": {"seed0": 0.5}}, seeded=False)
     assert "one_run_of_a_side" in [fact.code for fact in found.comparisons.all[0].facts]
+
+
+def test_a_number_that_never_varies_in_a_policy_and_differs_between_two_is_told_in_the_claim(tmp_path: Path) -> None:
+    rows = [
+        line(i, (i * 7 + 3 * (policy == "b")) % 10 < (9 if policy == "a" else 3), policy=policy, environment="stairs",
+            temperature=float(policy == "b"), limit=600.0)
+        for policy in "ab" for i in range(100)
+    ]  # fmt: skip
+    (tmp_path / "episodes.jsonl").write_text("".join(rows))
+    (claim,) = summarize(collect_folder(tmp_path)).summary.claims.decided
+    assert "temperature is not the same: 0 and 1" in claim
+    assert "limit" not in claim
+
+
+def test_zeros_beside_percentages_are_no_failures_also_where_an_environment_has_nothing_else(tmp_path: Path) -> None:
+    values = {"a": [0, 62, 88, 0, 100], "b": [55, 0, 62, 0, 71]}
+    rows = [
+        line(0, value, policy=policy, environment=f"e{place}")
+        for policy, found in values.items()
+        for place, value in enumerate(found)
+    ]
+    (tmp_path / "episodes.jsonl").write_text("".join(rows))
+    summary = summarize(collect_folder(tmp_path)).summary
+    assert (summary.totals.completed, summary.totals.errored) == (0, 10)
+    assert summary.comparisons.all == ()

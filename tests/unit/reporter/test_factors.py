@@ -51,6 +51,10 @@ def test_a_mass_that_matters_is_found_and_an_offset_that_does_not_is_not(tmp_pat
     "fields",
     [
         pytest.param(lambda *_: {"distance": lambda rng: rng.random()}, id="a result of each policy"),
+        pytest.param(
+            lambda _, at: {"rooms": 1.0 if at < 55 else lambda rng: rng.choice([1.0, 2.0])},
+            id="a result, alike at first",
+        ),
         pytest.param(lambda *_: {"limit": 600}, id="a constant"),
         pytest.param(lambda _, at: {"name": f"start {at}"}, id="another text at each start"),
         pytest.param(lambda _, at: {"init_hash": f"{at}"}, id="a hash of the start"),
