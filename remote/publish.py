@@ -100,7 +100,8 @@ def publish(transport: Transport, draft: RunContent, mode: str = "resume") -> Pu
     means that the run of the same grid does other work; then nothing was done.
     """
     files = bundle(draft.plan, draft.grid_text, library_files(), draft.provenance)
-    order = {"root": draft.root, "grid": draft.plan.grid, "digest": draft.plan.digest, "mode": mode}
+    order = {"root": draft.root, "grid": draft.plan.grid, "mode": mode}
+    order["digest"] = (draft.plan.following if draft.plan.follow else draft.plan).digest
     answer = _send(transport, "publish", order, files, draft.python)
     found = _found(answer) if answer["state"] != "new" else None
     return Publication(cast("State", answer["state"]), answer["run"], answer["directory"], found)

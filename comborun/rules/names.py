@@ -161,6 +161,10 @@ class RunLayout:
         self.decided = f"{dispatch}/decided"
         self.decided_lock = f"{dispatch}/.decided.lock"
         self.out = f"{dispatch}/out"
+        self.training = f"{dispatch}/training"  # this and the following: only in a run that follows a training
+        self.checkpoints = f"{dispatch}/checkpoints.jsonl"
+        self.follow_lock = f"{dispatch}/.follow.lock"
+        self.kept = f"{at}checkpoints"
         self.done = f"{dispatch}/done"
         self.seen = f"{dispatch}/seen"  # of a trial: whoever made it needs it no more
         self.engine = f"{dispatch}/engine"  # this and the following: only in a run on Slurm
@@ -233,7 +237,7 @@ RUN = RunLayout()
 
 FETCHED = (RUN.id, RUN.digest, RUN.manifest, RUN.grid, RUN.canary, RUN.queue)
 """what a mirror copies of a run, beside plans, attempts, the state of the dispatcher and `done`"""
-FETCHED_STATE = (RUN.slots, RUN.multiplexer, RUN.stopped, RUN.environments, RUN.events)
+FETCHED_STATE = (RUN.slots, RUN.multiplexer, RUN.stopped, RUN.environments, RUN.events, RUN.checkpoints)
 _RECORDS = AttemptLayout("")
 FETCHED_RECORDS = tuple(
     path[1:] for path in (_RECORDS.claim, _RECORDS.grant, _RECORDS.begin, _RECORDS.stop, _RECORDS.videos)
