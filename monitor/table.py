@@ -147,6 +147,8 @@ def _title(status: RunStatus, width: int) -> list[Text]:
         lines += _unreachable(status)
     if status.outage:
         lines.append(Text(f"! {say(status.outage.fact(status.host))}", "bold yellow"))
+    if status.following:
+        lines.append(cut(Text(say(status.following)), width))
     if status.ordered:
         lines.append(cut(Text(say(status.ordered.fact), "dim"), width))
     clocks = clock_words(status.ahead, status.host)

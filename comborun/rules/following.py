@@ -149,6 +149,25 @@ class Record:
         return Fact("following", evaluated=evaluated, **kept, last=last, refusals=last_refused, **state)
 
 
+    def remarks(self) -> list[Fact]:
+        """What a reader of the results must know."""
+        refused = [row["reason"] for row in self.passed if row.get("decision") == Decision.REFUSED]
+        skipped = len(self.having(Decision.SKIPPED)) + sum(row.get("decision") == Decision.SKIPPED for row in self.passed)
+        found = {
+            "checkpoints_pending": self.having(Decision.TAKEN, Decision.HELD),
+            "checkpoints_changed": self.having(Decision.CHANGED),
+            "steps_written_again": [one for one in self.checkpoints.values() if one.get("again")],
+            "checkpoints_unseen_rename": [
+                one for one in self.having(Decision.VERIFIED) if one.get("evidence") == Evidence.AS_OTHERS
+            ],
+        }
+        said = [Fact(code, policies=[one["policy"] for one in ones]) for code, ones in found.items() if ones]
+        if not (skipped or refused):
+            return said
+        why = {"refused": len(refused), "reason": refused[-1].as_data()} if refused else {}
+        return [*said, Fact("checkpoints_passed", evaluated=len(self.having(Decision.VERIFIED)), skipped=skipped or None, **why)]
+
+
 def _code(row: Mapping[str, Any]) -> str:
     reason = row.get("reason")
     return reason.code if isinstance(reason, Fact) else ""

@@ -153,6 +153,8 @@ class Collected:
     """the variables of each start that differed, the first launch's first"""
     retuned: tuple[Event, ...] = ()
     """settings that a person changed while it went on, and GPUs that it lost"""
+    followed: tuple[Fact, ...] = ()
+    """of a training: which of its checkpoints were not evaluated, or do not count"""
     stop_early: StopRule | None = None
     canary: Canary | None = None
     """how some episodes went when they ran alone once more"""

@@ -153,7 +153,7 @@ def room_for(seen: Seen, folder: str, floor: int, owed: int) -> None:
     disk = os.statvfs(folder)
     free, needed = disk.f_bavail * disk.f_frsize, (floor or 2 * seen.size) + seen.size + owed
     if free < needed:
-        raise FlawedError(Why.NO_ROOM, free_mib=free >> 20, needed_mib=needed >> 20)
+        raise FlawedError(Why.NO_ROOM, free=free, needed=needed)
 
 
 def safe(path: str) -> None:
