@@ -2,7 +2,7 @@
 
 The plan of such a run has a template: sessions of the policy POLICY, whose checkpoint is PATH. They are flagged
 `dropped`, so they never start. The sessions of a checkpoint are copies of them in which both words are replaced. PATH
-has characters that a shell quotes, and what replaces it has none, so every quote stays right.
+has a `*`, so it always stands in single quotes of a script, where a path without a quote stays what it is.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from typing import Any, Collection, Iterable, Mapping
 
 POLICY, PATH = "step_FOLLOWED", "/*FOLLOWED*"
-SAFE = re.compile(r"[A-Za-z0-9_./+@%=:,-]+")
-"""a path that stands anywhere in a script or in JSON without quotes"""
+SAFE = re.compile("[^'\"\\\\\x00-\x1f\x7f\ud800-\udfff]+")
+"""a path that ends neither a single quote of a shell nor a string of JSON"""
 STABLE = "STABLE"
 """in place of a marker's pattern: a checkpoint appears by a rename"""
 _NAMED_STEP, _NUMBER = re.compile(r"step[-_=]?(\d{1,15})(?!\d)", re.IGNORECASE), re.compile(r"\d{1,15}")

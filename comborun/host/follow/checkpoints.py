@@ -157,7 +157,7 @@ def room_for(seen: Seen, folder: str, floor: int, owed: int) -> None:
 
 
 def safe(path: str) -> None:
-    """Raise FlawedError for a path that would need quotes in a script."""
+    """Raise FlawedError for a path that would end a quote in a script."""
     if not SAFE.fullmatch(path):
         raise FlawedError(Why.NAME, path=path)
 
