@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 
+from comborun.host.follow.checkpoints import mark_of
 from comborun.host.system.changes import notified
 from comborun.host.system import files
 from comborun.rules.following import step_of
@@ -13,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterator
 
-_MOVED, _WRITTEN, _CREATED, _FOLDER = 0x80, 0x8, 0x100, 0x40000000
+_MOVED, _MODIFIED, _WRITTEN, _CREATED, _FOLDER = 0x80, 0x2, 0x8, 0x100, 0x40000000
 _HEAD = struct.Struct("iIII")
 
 
@@ -50,8 +51,8 @@ class Appearing:
     def __init__(self, pattern: Pattern) -> None:
         self._pattern = pattern
         self._fd = -1
-        self.renamed: dict[str, int] = {}
-        """name: the inode that was renamed to it"""
+        self.renamed: dict[str, str] = {}
+        """name: the mark of what was renamed to it"""
         self.in_place: set[str] = set()
         """names that were written or made where they are"""
 
@@ -81,13 +82,12 @@ class Appearing:
                 continue
             if mask & _MOVED:
                 self._moved(name)
+            elif mask & _MODIFIED:
+                self.renamed.pop(name, None)
             elif mask & _WRITTEN or (mask & _CREATED and mask & _FOLDER):
                 self.renamed.pop(name, None)
                 self.in_place.add(name)
 
     def _moved(self, name: str) -> None:
-        try:
-            self.renamed[name] = os.lstat(f"{self._pattern.folder}/{name}").st_ino
-        except OSError:  # gone again
-            return
+        self.renamed[name] = mark_of(self._pattern.path(name))
         self.in_place.discard(name)

@@ -162,5 +162,17 @@ def safe(path: str) -> None:
         raise FlawedError(Why.NAME, path=path)
 
 
+def mark_of(path: str) -> str:
+    """The mark of what is there; of what can't be read as a checkpoint its inode and time; empty without anything."""
+    try:
+        return Seen(path).mark
+    except FlawedError:
+        try:
+            found = os.lstat(path)
+        except OSError:
+            return "gone"
+        return f"{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
+
+
 def remove(path: str) -> None:
     shutil.rmtree(path, ignore_errors=True)

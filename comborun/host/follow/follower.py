@@ -13,7 +13,7 @@ import sys
 import time
 
 from comborun.host.follow.appearing import Appearing, Pattern
-from comborun.host.follow.checkpoints import FlawedError, Seen, digest_of, keep, remove, room_for, safe
+from comborun.host.follow.checkpoints import FlawedError, Seen, digest_of, keep, mark_of, remove, room_for, safe
 from comborun.host.record import training
 from comborun.host.record.events import Events
 from comborun.host.record.run_directory import RunDirectory
@@ -127,7 +127,7 @@ class Follower:
 
     def _look(self, *, last: bool) -> None:
         if self._before is None and self._appearing.fd >= 0:
-            self._before = {path: _mark_of(path) for _, _, path in self._pattern.found()}
+            self._before = {path: mark_of(path) for _, _, path in self._pattern.found()}
         self._appearing.hear()
         ready = sorted(self._candidates(last), key=lambda one: (one.seen.changed, one.step))
         newest = max((_changed(one["mark"]) for one in self._record.checkpoints.values()), default=0)
@@ -177,8 +177,7 @@ class Follower:
             return Evidence.MARKER if marker and marker >= seen.changed else None
         if name in self._appearing.in_place:
             raise FlawedError(Why.IN_PLACE, name=name)
-        top = f"{self._pattern.folder}/{name}"
-        if name in self._appearing.renamed and self._appearing.renamed[name] == os.lstat(top).st_ino:
+        if self._appearing.renamed.get(name) == seen.mark:
             return Evidence.RENAMED
         if self._record.renames and (self._before or {}).get(seen.path) == seen.mark:
             return Evidence.AS_OTHERS
@@ -187,7 +186,7 @@ class Follower:
         return None
 
     def _refuse(self, path: str, fact: Fact) -> None:
-        mark = _ANY if fact.code in (Why.NO_STEP, Why.NO_FILE) else _mark_of(path)
+        mark = _ANY if fact.code in (Why.NO_STEP, Why.NO_FILE) else mark_of(path)
         if (path, mark) not in self._record.decided:
             self._write(Decision.REFUSED, path=path, mark=mark, reason=fact)
 
@@ -208,7 +207,7 @@ class Follower:
             how, digest = keep(one.seen, f"{draft}/{name}")
         except FlawedError as flawed:
             remove(draft)
-            if flawed.fact.code != Why.REWRITTEN or _mark_of(one.seen.path) == one.seen.mark:
+            if flawed.fact.code != Why.REWRITTEN or mark_of(one.seen.path) == one.seen.mark:
                 self._write(Decision.REFUSED, path=one.seen.path, mark=one.seen.mark, reason=flawed.fact)
             return
         if known := self._record.same(one.step, digest):
@@ -234,7 +233,7 @@ class Follower:
         """Bytes that are kept here alone once the training deletes its own names of them."""
         sizes = []
         for one in self._record.checkpoints.values():
-            if one["decision"] != Decision.SKIPPED and _mark_of(one["path"]) == one["mark"]:
+            if one["decision"] != Decision.SKIPPED and mark_of(one["path"]) == one["mark"]:
                 sizes.append(int(one["mark"].split("-")[1]))
         return sum(sizes)
 
@@ -261,7 +260,7 @@ class Follower:
             policy, attempts = one["policy"], self._attempts_ended(one["policy"])
             if one["decision"] == Decision.VERIFIED and one.get("attempts") == str(attempts):
                 continue
-            if _mark_of(one["link"]) != one["kept"] or (attempts and _digest(one["link"]) != one["digest"]):
+            if mark_of(one["link"]) != one["kept"] or (attempts and _digest(one["link"]) != one["digest"]):
                 self._write(Decision.CHANGED, policy=policy)
                 self._put()
             elif attempts:
@@ -321,18 +320,6 @@ def _digest(path: str) -> str:
         return digest_of(Seen(path))
     except (OSError, FlawedError):
         return ""
-
-
-def _mark_of(path: str) -> str:
-    """The mark of what is there; of what can't be read as a checkpoint its inode and time; empty without anything."""
-    try:
-        return Seen(path).mark
-    except FlawedError:
-        try:
-            found = os.lstat(path)
-        except OSError:
-            return "gone"
-        return f"{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
 
 
 def _changed(mark: str) -> int:

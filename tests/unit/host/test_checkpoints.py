@@ -146,13 +146,22 @@ def test_a_rename_and_a_file_that_is_written_in_place_are_told_apart(tmp_path: P
     (tmp_path / "ckpt_3.pt").mkdir()
     (tmp_path / "ckpt_last.pt").write_text("no step")
     appearing.hear()
-    assert appearing.renamed == {"ckpt_1.pt": os.stat(str(tmp_path / "ckpt_1.pt")).st_ino}
+    assert appearing.renamed == {"ckpt_1.pt": Seen(str(tmp_path / "ckpt_1.pt")).mark}
     assert appearing.in_place == {"ckpt_2.pt", "ckpt_3.pt"}
     (tmp_path / "ckpt_1.pt").write_text("again")
     (tmp_path / "ckpt_2.pt").rename(tmp_path / "ckpt_4.pt")
     appearing.hear()
     assert "ckpt_1.pt" in appearing.in_place
     assert "ckpt_4.pt" in appearing.renamed
+
+
+def test_a_file_that_is_cut_after_its_rename_does_not_count_as_renamed(tmp_path: Path) -> None:
+    appearing = heard(tmp_path)
+    (tmp_path / "draft").write_text("whole")
+    (tmp_path / "draft").rename(tmp_path / "ckpt_1.pt")
+    os.truncate(str(tmp_path / "ckpt_1.pt"), 1)
+    appearing.hear()
+    assert not appearing.renamed
 
 
 def test_a_file_that_is_still_written_is_neither(tmp_path: Path) -> None:
