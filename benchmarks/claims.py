@@ -476,6 +476,39 @@ def more_cases() -> Iterator[Case]:
     yield Case(
         "gap of half a standard deviation found by a mean, paired, n = 50", None, mean_claimed(50, 0.5, "paired")
     )
+    yield from graded_stops()
+
+
+def graded_stops() -> Iterator[Case]:
+    for kind in ("plain", "unlike", "paired", "verdicts"):
+        name = f"graded, after every pair of 100, {kind}"
+        yield Case(f"false claim, {name}", ALPHA, graded_stop(100, 0.0, kind))
+        yield Case(
+            f"interval after a stop covers, {name}", 0.95, graded_stop(100, 0.2, kind, covered=True), at_least=True
+        )
+        yield Case(f"gap found, {name}", None, graded_stop(100, 0.2, kind))
+
+
+def graded_stop(n: int, gap: float, kind: str, *, covered: bool = False) -> Draw:
+    """Values from 0 to 1 compared after every pair, by betting: whether a claim is made, or the interval covers."""
+    planned = PlannedComparison("stairs", "a", "b", 0, n)
+    rule = StopRule(ALPHA, 1, (planned,), metric="progress")
+
+    def hit(rng: np.random.Generator) -> bool:
+        shared, values = rng.random(n), {}
+        for name, mean, size in (("a", 0.5 + gap, 2.0), ("b", 0.5, 20.0 if kind == "unlike" else 2.0)):
+            own = rng.beta(mean * size, (1 - mean) * size, n)
+            if kind == "verdicts":
+                own = np.where(rng.random(n) < mean, 1.0, 0.0)
+            used = (own + shared) / 2 if kind == "paired" else own
+            values[name, "stairs"] = valued(name, used.tolist(), range(n))
+        sides = {combo: one.arm for combo, one in values.items()}
+        found = EarlyStopping(rule, standings(rule, sides, values=values), values=values)
+        (one,) = compare({"stairs": [*sides.values()]}, found).mean_differences
+        true = gap / 2 if kind == "paired" else gap
+        return one.interval[0] <= true <= one.interval[1] if covered else one.decided
+
+    return hit
 
 
 def equal_shown(rng: np.random.Generator) -> bool:

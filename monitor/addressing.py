@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
+from comborun.model.plan import AWAY
 from comborun.model.work import combo_of, name_of_combo
 from comborun.monitor.watch import once
 from comborun.remote.runs import remembered
@@ -92,7 +93,7 @@ def _named(plan: Plan, word: str, alive: Callable[[], Collection[str]]) -> list[
     if word in [one.name for one in plan.server_instances] or (word == AFTER and plan.after):
         return [word]
     exact = next((one for one in plan.sessions if one.name == word), None)
-    if exact and (exact.flag != "dropped" or word in alive()):
+    if exact and (exact.flag not in AWAY or word in alive()):
         return [word]
     same = [one for one in plan.sessions if exact and combo_of(one) == combo_of(exact)]
     return _current(same or (one for one in plan.sessions if word in _combo_names(one))) or [word] * bool(exact)
@@ -114,7 +115,7 @@ def _likely(plan: Plan, word: str) -> list[str]:
 
 def _current(sessions: Iterable[Session]) -> list[str]:
     """Their names, without replaced sessions, and without smoke tests if there are other sessions."""
-    kept = [one for one in sessions if one.flag != "dropped"]
+    kept = [one for one in sessions if one.flag not in AWAY]
     return [one.name for one in kept if not one.flag] or [one.name for one in kept]
 
 

@@ -6,12 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
-from comborun.model.plan import Plan
+from comborun.model.plan import AWAY, Plan
 from comborun.monitor.estimate import forecast
 from comborun.monitor.observe import History, RunView
 from comborun.monitor.snapshot import Attempt, HostUse, RunFacts, Snapshot, Waiting
 from comborun.monitor.states import Case, after_status, session_status
-from comborun.monitor.status import SMOKE, SUPERSEDED, UP, Link, Outage, RunStatus, SessionStatus
+from comborun.monitor.status import ELSEWHERE, SMOKE, SUPERSEDED, UP, Link, Outage, RunStatus, SessionStatus
 from comborun.monitor.waiting import advice, notify_problem
 from comborun.rules.facts import Fact
 from comborun.rules.names import AFTER
@@ -84,7 +84,7 @@ def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> t
         name = session.name
         case = Case(plan, session, history.of(name), now, tuple(waits[name]), tasks.get(name), stopped)
         status = session_status(case, parts[name])
-        if session.flag != "dropped" or status.alive:
+        if session.flag not in AWAY or status.alive:
             statuses.append(status._replace(reasons=where_it_ran(status.reasons, names)))
     return tuple(statuses)
 
@@ -97,7 +97,7 @@ def _in_force(snapshot: Snapshot) -> tuple[Waiting, ...]:
 def _parts(plan: Plan) -> dict[str, str]:
     """Session name -> its difference from other sessions of its combo."""
     combos = Counter((one.policy, one.environment) for one in plan.sessions if not one.flag)
-    words = {"smoke": SMOKE, "dropped": SUPERSEDED}
+    words = {"smoke": SMOKE, "dropped": SUPERSEDED, "elsewhere": ELSEWHERE}
     return {
         one.name: words.get(one.flag)
         or (f"{one.first}–{one.first + one.count - 1}" if combos[one.policy, one.environment] > 1 else "")

@@ -123,6 +123,10 @@ def _attempt(session: SessionStatus, _: Setting) -> Text:
     return Text(str(session.attempt) if session.attempt > 1 else "")
 
 
+def _host(session: SessionStatus, _setting: Setting) -> Text:
+    return Text(visible(session.host))
+
+
 def _gpus(session: SessionStatus, _: Setting) -> Text:
     return Text(",".join(map(str, session.gpus)), "" if session.alive else "dim")
 
@@ -155,6 +159,7 @@ COLUMNS = (
     Column("attempt", "the number of its latest attempt, from the second one on", _attempt,
            lambda session: session.attempt > 1, 20, "right"),
     Column("node", "its node, on Slurm", _node, lambda session: session.node, 30),
+    Column("host", "its host, in a run on several", _host, lambda session: session.host, 35),
     Column("GPU", "the GPUs of its latest attempt", _gpus, lambda session: session.gpus, 40),
     Column("last line", "why its rows don't count, how it ended, or the last line of its log", _last_line, priority=10),
 )  # fmt: skip

@@ -10,6 +10,7 @@ from comborun.answers.status import (
     ClosedGpu,
     Hold,
     HostEvent,
+    HostOfRun,
     Server,
     Session,
     Slurm,
@@ -23,7 +24,7 @@ from comborun.words.endings import in_words
 
 if TYPE_CHECKING:
     from comborun.monitor.snapshot import ServerStatus, Space
-    from comborun.monitor.status import RunStatus, SessionStatus
+    from comborun.monitor.status import HostStatus, RunStatus, SessionStatus
 
 SCHEMA = 1
 """version of the document"""
@@ -75,6 +76,21 @@ def answer(status: RunStatus) -> Status:
         hint=say(status.advice) if status.advice else None,
         unheard=say(status.notify_problem) if status.notify_problem else None,
         facts=tuple(filter(None, (status.advice, status.notify_problem, status.following))),
+        hosts=tuple(map(_host, status.hosts)),
+    )
+
+
+def _host(one: HostStatus) -> HostOfRun:
+    return HostOfRun(
+        host=one.host,
+        run=one.run,
+        lost=one.lost,
+        reachable=one.link.reachable,
+        complaint=one.link.complaint or None,
+        last_seen_seconds=one.link.last_seen,
+        counts=dict(one.counts),
+        load=one.use.load,
+        gpus=one.use.gpus,
     )
 
 
@@ -109,6 +125,7 @@ def _session(one: SessionStatus) -> Session:
         estimated_end_range=one.likely_ends,
         attempt=one.attempt,
         node=one.node or None,
+        host=one.host or None,
         gpus=one.gpus,
         last_line=one.last_line,
         note=one.note,

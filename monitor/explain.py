@@ -92,6 +92,8 @@ def explain(view: RunView, history: History, status: RunStatus, name: str) -> Ex
 def _reasons(subject: Subject) -> Iterator[Fact]:
     if subject.session.flag == "dropped":
         yield Fact("session_is_dropped")
+    elif subject.session.flag == "elsewhere":
+        yield Fact("session_is_elsewhere")
     elif subject.seen.life is Life.QUEUED:
         yield from queued(subject)
     if subject.seen.alive:

@@ -174,6 +174,12 @@ class Fleet:
         self._over.set()
         self._keep()
 
+    def disconnect(self) -> None:
+        """End the connections; looks in progress fail. It may wait for them."""
+        for transport in self._transports.values():
+            if close := getattr(transport, "close", None):
+                close()
+
     def _work(self, host: str) -> None:
         while True:
             self._answers.put((host, self._ask(host)))

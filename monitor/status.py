@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from comborun.model.plan import Unit
 from comborun.model.work import Spans, grouped, size, union
-from comborun.monitor.snapshot import NOT_STARTED, Attempt, RunFacts, SlurmTask, Waiting
+from comborun.monitor.snapshot import NOT_STARTED, Attempt, HostUse, RunFacts, SlurmTask, Waiting
 from comborun.monitor.wording import visible
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact
@@ -23,7 +23,7 @@ from comborun.text import alike, harmless
 from comborun.words import say
 from comborun.words.rows import why_not_counted
 
-SMOKE, SUPERSEDED = "smoke", "superseded"
+SMOKE, SUPERSEDED, ELSEWHERE = "smoke", "superseded", "on another host"
 
 
 class Expected(NamedTuple):
@@ -121,6 +121,8 @@ class SessionStatus(NamedTuple):
     """the node of its latest attempt; empty without Slurm"""
     task: SlurmTask | None = None
     latest: Attempt = NOT_STARTED
+    host: str = ""
+    """in a run on several hosts, where it runs"""
 
     @property
     def uncounted(self) -> str:
@@ -144,8 +146,8 @@ class SessionStatus(NamedTuple):
 
     @property
     def extra(self) -> bool:
-        """Whether its episodes are not planned: it is a smoke test, or was dropped."""
-        return self.part in (SMOKE, SUPERSEDED)
+        """Whether its episodes are not planned here: it is a smoke test, was dropped, or runs on another host."""
+        return self.part in (SMOKE, SUPERSEDED, ELSEWHERE)
 
     @property
     def remark(self) -> str:
@@ -181,6 +183,19 @@ class SessionStatus(NamedTuple):
         return max(0, self.planned - (self.done or 0))
 
 
+class HostStatus(NamedTuple):
+    """One of several hosts of a run."""
+
+    host: str
+    run: str
+    link: Link
+    lost: bool
+    """whether it was given up"""
+    counts: Mapping[str, int]
+    use: HostUse
+    expected: Expected | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunStatus(RunFacts):
     run: str
@@ -206,6 +221,8 @@ class RunStatus(RunFacts):
     undecided: str = ""
     """why `stop_early` of the grid can't end any comparison"""
     link: Link = UP
+    hosts: tuple[HostStatus, ...] = ()
+    """of a run on several hosts"""
     server_waits: Mapping[str, Waiting] = field(default_factory=lambda: MappingProxyType({}))
     """server -> the reason for its delay"""
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from comborun.monitor.columns import LAST_LINE, PADDING, Column, bar, columns, cut, note_style, whole_width
 from comborun.monitor.snapshot import HostUse, ServerStatus, Space, Waiting
-from comborun.monitor.status import SMOKE, RunStatus, SessionStatus
+from comborun.monitor.status import SMOKE, HostStatus, RunStatus, SessionStatus
 from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED, clock_words, listed, sizes, visible
 from comborun.rules.room.capacity import Card
 from comborun.rules.vocabulary import Life, Outcome
@@ -139,6 +139,7 @@ def _title(status: RunStatus, width: int) -> list[Text]:
     if status.slurm and not status.finished:
         silent = status.scheduler and not status.scheduler.answered
         lines.append(cut(Text(f"! {say(status.slurm)}", "yellow") if silent else Text(say(status.slurm)), width))
+    lines += [cut(_host(one, max(len(one.host) for one in status.hosts)), width) for one in status.hosts]
     if not status.finished:
         lines += host_lines(status.use, width)
     if not status.link.reachable:
@@ -156,6 +157,21 @@ def _title(status: RunStatus, width: int) -> list[Text]:
     said = [clocks, *advice, status.undecided, *status.uncounted[:_MOST_UNCOUNTED]]
     lines += [Text(f"! {printable(one)}", "yellow") for one in said if one]
     return [*lines, Text()]
+
+
+def _host(one: HostStatus, width: int) -> Text:
+    """One of several hosts: its sessions, its GPUs and its load; or that it is away."""
+    counts = sorted(one.counts.items(), key=lambda item: MARKS[item[0]].place)
+    line = Text(visible(one.host).ljust(width + 2)).append(" ".join(f"{MARKS[word].symbol}{n}" for word, n in counts))
+    if one.lost:
+        return line.append("  given up", "dim")
+    if not one.link.reachable:
+        age = "never seen" if one.link.last_seen is None else f"seen {brief(one.link.last_seen)} ago"
+        why = f": {visible(one.link.complaint)}" if one.link.complaint else ""
+        return line.append(f"  away, {age}", "bold yellow").append(why, "yellow")
+    for fact in host_facts(one.use, summed=True):
+        line.append("  ").append_text(fact)
+    return line
 
 
 def _times(status: RunStatus) -> list[str]:

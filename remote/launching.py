@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from comborun.remote.publish import Publication
     from comborun.remote.shipping import Delivery, Shipment
     from comborun.remote.transport import Transport
+    from comborun.rules.deal import Deal
 
 _TRIES = 5
 
@@ -72,6 +73,8 @@ class Prepared:
     deliveries: tuple[Delivery, ...]
     secrets: bytes = field(repr=False)
     warnings: tuple[str, ...] = ()
+    deal: Deal | None = None
+    """of one of several hosts"""
 
     @property
     def sends(self) -> str:
@@ -155,7 +158,9 @@ def publish_run(
     """
     request, grid = prepared.request, prepared.grid
     origin = provenance(grid, prepared.facts, prepared.shipments)
-    draft = RunContent(prepared.plan, grid.record, grid.root, origin, program.Python(known=prepared.facts.python))
+    deal = prepared.deal
+    origin |= {"grid_run": deal.grid_run} if deal else {}
+    draft = RunContent(prepared.plan, grid.record, grid.root, origin, program.Python(known=prepared.facts.python), deal)
     whole = replace(draft, plan=with_smoke(draft.plan, request.smoke)) if request.smoke else draft
     mode = "new" if request.new else "resume"
     notes: tuple[str, ...] = ()
@@ -172,6 +177,12 @@ def publish_run(
             tell(say(found.environment))
         if draft.plan.follow:
             return _followed(publication, found.plan)
+        if deal and publication.state == "changed":
+            raise UserError(
+                f"the grid has changed since its run {publication.run} was dealt to its hosts",
+                "--new starts another run; with the former grid the same command continues this one",
+                code="changed_grid",
+            )
         draft, kept = _with_kept_policies(prepared, draft, found.plan)
         other = publication.state == "changed" and found.ended and not request.changed
         if other and not compare(found.plan, draft.plan).common:
@@ -226,6 +237,8 @@ def _check_follow(request: LaunchRequest, grid: Grid) -> None:
         raise UserError("this grid follows a training", "combo follow GRID --pid PID starts it")
     if request.follow and not grid.follow:
         raise UserError("`policies` of this grid are no training", "policies: {follow: ~/runs/x/ckpt_*.pt, done: STABLE}")
+    if request.follow and grid.hosts:
+        raise UserError("a training is followed on its own host", "`host: NAME` instead of `hosts`")
     long = [one.session for one in grid.combos if request.follow and POLICY not in one.session]
     if long:
         raise UserError(f"the session name {long[0]} does not hold the step", "shorter names, with {policy} in them")

@@ -212,7 +212,7 @@ class Mirror:
         held: dict[PurePosixPath, HeldFile] = {}
         for folder, names, files in os.walk(self.directory):
             below = PurePosixPath(Path(folder).relative_to(self.directory))
-            names[:] = [name for name in names if below.parts or name in {"sessions", "dispatch"}]
+            names[:] = [name for name in names if below.parts or name in {"sessions", "dispatch", "boxes"}]
             for name in files:
                 path = Path(folder, name)
                 if name.startswith(_DRAFT):

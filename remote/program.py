@@ -333,6 +333,15 @@ def take_over(transport: Transport, directory: str) -> tuple[str, ...]:
     return reply.texts
 
 
+def ask(transport: Transport, directory: str, verb: str, *words: str, stdin: bytes = b"") -> Any:
+    """The JSON document of a verb that writes. Raises UserError with the code of the host's refusal."""
+    done = _order(transport, directory, verb, *words, stdin=stdin, timeout=60.0)
+    facts = _reply(done).facts("fact") if done.code else ()
+    if refused := Fact.of(facts[0]) if facts else None:
+        raise UserError(f"{transport.host}: {say(refused)}", code=str(refused.code))
+    return answer(transport, done, f"{transport.host} can't answer about {directory}")
+
+
 def await_first(transport: Transport, directory: str, seconds: float) -> Beginning:
     """Wait for the first begin record."""
     done = run(transport, directory, "begun", f"{seconds:g}", timeout=seconds + 30)

@@ -15,19 +15,20 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from comborun.amendment.changes import Amended, amendment, read_otherwise
 from comborun.amendment.notes import Rereading
 from comborun.errors import HostError
-from comborun.generate.bundle import bundle
+from comborun.generate.bundle import RunFile, bundle
 from comborun.model.plan import Plan, Session
 from comborun.remote import program
 from comborun.remote.library import library_files
 from comborun.remote.shipping import ALWAYS_EXCLUDED
+from comborun.rules.deal import Deal, parse
 from comborun.rules.facts import Fact
+from comborun.rules.names import RUN
 from comborun.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from comborun.generate.bundle import RunFile
     from comborun.grid import Grid
     from comborun.model.resources import HostFacts
     from comborun.remote.shipping import Shipment
@@ -64,6 +65,8 @@ class ExistingRun:
     """the machine that it runs on, if its processes can't be seen from the host"""
     environment: Fact | None = None
     """how the variables of a start from here would differ from those of the first launch"""
+    deal: Deal | None = None
+    """of a part of a run on several hosts"""
     started: frozenset[str] = frozenset()
     """sessions that run or may run, or that have left records or files"""
 
@@ -91,6 +94,8 @@ class RunContent:
     provenance: Mapping[str, Any]
     python: program.Python = program.ANY
     """the interpreter that was found on the host"""
+    deal: Deal | None = None
+    """of a part of a run on several hosts, as long as the host has no other one"""
 
 
 def publish(transport: Transport, draft: RunContent, mode: str = "resume") -> Publication:
@@ -99,9 +104,16 @@ def publish(transport: Transport, draft: RunContent, mode: str = "resume") -> Pu
     `mode` is resume, new (another run in any case), or after:RUN (another one, unless RUN has a successor). `changed`
     means that the run of the same grid does other work; then nothing was done.
     """
-    files = bundle(draft.plan, draft.grid_text, library_files(), draft.provenance)
-    order = {"root": draft.root, "grid": draft.plan.grid, "mode": mode}
-    order["digest"] = (draft.plan.following if draft.plan.follow else draft.plan).digest
+    files = [*bundle(draft.plan, draft.grid_text, library_files(), draft.provenance)]
+    order: dict[str, Any] = {
+        "root": draft.root,
+        "grid": draft.plan.grid,
+        "digest": (draft.plan.following if draft.plan.follow else draft.plan).digest,
+        "mode": mode,
+    }
+    if deal := draft.deal:
+        files.append(RunFile(RUN.deal, deal.text))
+        order["part"] = {"grid_run": deal.grid_run, "first": deal.box if deal.box == deal.boxes[0] else ""}
     answer = _send(transport, "publish", order, files, draft.python)
     found = _found(answer) if answer["state"] != "new" else None
     return Publication(cast("State", answer["state"]), answer["run"], answer["directory"], found)
@@ -143,8 +155,9 @@ def reread(transport: Transport, directory: str, rules: Mapping[str, Any]) -> tu
 
 def add_sessions(transport: Transport, directory: str, before: tuple[Plan, int], added: tuple[Session, ...]) -> bool:
     """Add sessions to a run whose newest plan, with its number, is `before`. False: the plan has changed since."""
-    plan = replace(before[0], sessions=(*before[0].sessions, *added))
-    found = ExistingRun(*before, before[0].digest, ended=False, whole=False, held=False)
+    had = before[0].whole
+    plan = replace(had, sessions=(*had.sessions, *added))
+    found = ExistingRun(had, before[1], had.digest, ended=False, whole=False, held=False)
     publication = Publication("resumed", PurePosixPath(directory).name, directory, found)
     draft = RunContent(plan, "", publication.root, {})
     return put_amendment(transport, publication, Amended(plan, added, ()), draft) is not None
@@ -162,6 +175,7 @@ def _found(answer: Mapping[str, Any]) -> ExistingRun:
     known, started = {name: answer[name] for name in names}, frozenset(answer["started"])
     reason = Fact.of(answer["reason"])
     known |= {name: Fact.of(answer[name]) for name in ("elsewhere", "environment")}
+    known["deal"] = parse(answer["deal"])
     return ExistingRun(plan=newest, started=started, **known, why=say(reason) if reason else answer["why"])
 
 

@@ -9,15 +9,17 @@ import time
 import zlib
 from base64 import b64decode
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comborun.errors import UserError
 from comborun.model.plan import Plan
+from comborun.model.work import process_of
 from comborun.remote import program
 from comborun.remote.transport import LOCAL
+from comborun.rules.deal import parse
 from comborun.rules.facts import Fact
 from comborun.rules.names import RUN
 from comborun.rules.run_files import newest_plan
@@ -59,6 +61,10 @@ class Launch(NamedTuple):
     """of its bytes at the launch"""
     options: str = ""
     """what another launch of it needs, as it is typed"""
+    grid_run: str = ""
+    """the run on several hosts of which this is a part"""
+    place: int = 0
+    """its host's place among them"""
 
     def fits(self, wanted: str | None) -> bool:
         return wanted is None or wanted in {self.grid, self.directory, short(self.run)} or self.run.startswith(wanted)
@@ -78,6 +84,8 @@ class Run:
     """of a trial: whether nobody looks at it any more"""
     now: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """the document of `combo status --json` for a run that is not done; empty if unknown"""
+    grid_run: str = ""
+    """the run on several hosts of which it is a part"""
 
     @property
     def stamp(self) -> str:
@@ -190,6 +198,19 @@ def host_of(wanted: str | None) -> str | None:
     return next((launch.host for launch in reversed(remembered()) if launch.fits(wanted)), None)
 
 
+def parts_of(wanted: str | None) -> tuple[Launch, ...]:
+    """The parts of the run on several hosts that `wanted` names, the first host's first, as this machine knows them.
+
+    Empty if the latest launch that fits is of a run on one host.
+    """
+    launches = remembered()
+    last = next((launch for launch in reversed(launches) if launch.fits(wanted) or launch.grid_run == wanted), None)
+    if last is None or not last.grid_run:
+        return ()
+    parts = {one.host: one for one in launches if one.grid_run == last.grid_run}
+    return tuple(sorted(parts.values(), key=lambda one: one.place))
+
+
 def changed_since(run: str) -> Launch | None:
     """The latest launch of a run from here, if its grid's file differs now; None also where that is not known."""
     from hashlib import sha256  # slow to import
@@ -229,6 +250,7 @@ def _newest_first(answer: Iterable[Iterable[dict[str, Any]]]) -> tuple[Run, ...]
             held, reason = entry["held"], Fact.of(entry["held"].get("reason"))
             held |= {"why": say(reason)} if reason else {}
             run = Run(PurePosixPath(directory).name, directory, entry["done"], held, entry["canary"], entry["left"])
+            run = replace(run, grid_run=entry.get("grid_run", ""))
             started = max(started, run.stamp)
             found[directory] = (started, number), run
     return tuple(run for _, run in sorted(found.values(), key=lambda entry: (*entry[0], entry[1].id), reverse=True))
@@ -345,10 +367,17 @@ def _absent(runs: tuple[Run, ...], wanted: str | None, host: str) -> UserError:
 def plan_of(directory: Path) -> tuple[Plan, int]:
     """The newest plan of a run on this machine, or of a copy, and its number. Raises OSError or ValueError."""
     number = newest_plan(str(directory))
-    path = directory / RUN.plan(number)
+    path, deal = directory / RUN.plan(number), directory / RUN.deal
     if path.stat().st_size > _LARGEST_PLAN:
         raise ValueError(f"{path} has more than {_LARGEST_PLAN} bytes")
-    return Plan.from_json(path.read_text("utf-8")), number
+    plan = Plan.from_json(path.read_text("utf-8"))
+    return _as_dealt(plan, deal.read_text("utf-8") if deal.is_file() else ""), number
+
+
+def _as_dealt(plan: Plan, deal: str) -> Plan:
+    """The plan in which sessions are marked that run on another host."""
+    found = parse(deal)
+    return plan.without(lambda one: found is None or found.runs_here(process_of(one)))
 
 
 def read_plan(transport: Transport, directory: str) -> tuple[str, Plan, int]:
@@ -363,7 +392,7 @@ def read_plan(transport: Transport, directory: str) -> tuple[str, Plan, int]:
     text = zlib.decompress(b64decode(answer["plan"])).decode("utf-8", "replace")
     if not answer["id"] or not text:
         raise FileNotFoundError(directory)
-    return answer["id"], Plan.from_json(text), int(answer["number"])
+    return answer["id"], _as_dealt(Plan.from_json(text), answer.get("deal", "")), int(answer["number"])
 
 
 def copy_of(host: str, run: str, directory: str) -> Path:

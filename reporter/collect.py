@@ -6,7 +6,7 @@ import glob
 import json
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -30,6 +30,7 @@ from comborun.reporter.records.names import names_in_rows, not_in_grid, of_any_s
 from comborun.reporter.records.reading import Context, Defect, Reading
 from comborun.reporter.records.rows import settle_rows, tell_errors
 from comborun.rules import counting, events, globs, names
+from comborun.rules.deal import parse as parse_deal
 from comborun.rules.facts import Fact
 from comborun.rules.names import RUN, RunLayout
 from comborun.rules.following import Decision, Record
@@ -64,7 +65,7 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
     )
     histories = tuple(_history(directory, session) for session in plan.sessions)
     manifest = _manifest(directory)
-    collected = _results(directory, histories, unread)
+    collected = _without_replays(directory, _results(directory, histories, unread))
     declared = {combo_of(session): session.unpaired for session in plan.sessions if session.unpaired}
     by_session = _seeded_by_session(plan.sessions, collected.records)
     return replace(
@@ -107,6 +108,33 @@ def _results(directory: Path, histories: Sequence[SessionHistory], unread: Mappi
     collector.link_videos([*chain(*found)], {session.name: session.results.base for session in sessions})
     collected = collector.collected(_text(directory / RUN.id).strip() or directory.resolve().name)
     return replace(collected, defects=(*collected.defects, *_changed(directory, attempts, unread)))
+
+
+def _without_replays(directory: Path, collected: Collected) -> Collected:
+    """Without episodes that a host computed after it was given up, or that were not on record then: they ran elsewhere.
+
+    Which of them count was decided when it was given up, and no verdict is looked at.
+    """
+    kept = _mapping(json.loads(_text(directory / names.KEPT_EPISODES) or "{}"))
+    if not kept:
+        return collected
+
+    def counts(session: str, attempt: int, episode: int | None) -> bool:
+        ranges = kept.get(session, {}).get(str(attempt))
+        return ranges is None or (episode is not None and any(first <= episode < stop for first, stop in ranges))
+
+    records = [one for one in collected.records if counts(one.session, one.attempt, one.episode)]
+    aggregates = [one for one in collected.aggregates if counts(one.session, one.attempt, None)]
+    replays = Counter((one.session, one.attempt) for one in collected.records)
+    replays.subtract((one.session, one.attempt) for one in records)
+    found = ((RUN.attempt(*key).output, number) for key, number in replays.items() if number)
+    defects = tuple(Defect(path, 0, say(Fact("replays_of_lost_host", rows=number))) for path, number in found)
+    return replace(
+        collected,
+        records=tuple(records),
+        aggregates=tuple(aggregates),
+        defects=(*collected.defects, *defects),
+    )
 
 
 def _changed(
@@ -232,7 +260,8 @@ def _plan(directory: Path) -> Plan:
     """The newest plan, which contains the older ones."""
     path = directory / RUN.plan(newest_plan(str(directory)))
     try:
-        return Plan.from_json(path.read_text("utf-8", "surrogateescape"))
+        plan, deal = Plan.from_json(path.read_text("utf-8", "surrogateescape")), parse_deal(_text(directory / RUN.deal))
+        return plan.without(lambda one: deal is None or deal.runs_here(process_of(one)))
     except OSError as error:
         if (directory / RUN.manifest).is_file():
             raise _half(directory, RUN.manifest, RUN.plan(1)) from None

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from math import comb
 from statistics import fmean
 
-from comborun.reporter.comparing.comparison import Comparison, Overall, Tested
-from comborun.reporter.comparing.graded import Graded
+from comborun.reporter.comparing.comparison import Tested
 from comborun.reporter.counting.combo import MacroMean
 from comborun.reporter.statistics.difference import letters
 from comborun.reporter.statistics.proportion import Interval, mean_of_rates
@@ -93,7 +92,7 @@ class Standing:
 def standing_of(summary: Summary) -> Standing | None:
     """None if no policy has an episode that counts, or several environments have no comparison over all of them."""
     judged = [combo for combo in summary.combos if combo.rate and combo.rate.n]
-    if not judged:
+    if not judged or any(one.sequential for one in summary.comparisons.mean_differences):
         return _by_metric(summary)
     environments = {combo.environment for combo in judged}
     if len(environments) > 1:
@@ -126,7 +125,7 @@ def _standing(
     measure: str,
     environments: Iterable[str],
     places: Sequence[Place],
-    found: Sequence[Overall | Comparison | Graded],
+    found: Sequence[Tested],
     common: int | None = None,
 ) -> Standing:
     names = [*environments]
@@ -148,8 +147,8 @@ def _standing(
 def _by_metric(summary: Summary) -> Standing | None:
     """By the first metric that policies are compared by, else the only one that there is."""
     names = list(dict.fromkeys(mean.name for combo in summary.combos for mean in combo.metrics))
-    compared = [one.metric for one in summary.comparisons.graded]
-    name = next(iter(compared), names[0] if len(names) == 1 else None)
+    found = summary.comparisons.graded or summary.comparisons.mean_differences
+    name = next((one.metric for one in found), names[0] if len(names) == 1 else None)
     if name is None:
         return None
     cells = [(combo, mean) for combo in summary.combos if (mean := combo.metrics_by_name.get(name))]
@@ -161,11 +160,11 @@ def _by_metric(summary: Summary) -> Standing | None:
         value = None if lacking else fmean(mean.mean for mean in own)
         words = f"{lacking} of {len(environments)} missing" if lacking else f"n = {sum(mean.n for mean in own)}"
         places.append(Place(policy, value, own[0].interval if len(environments) == 1 else None, words))
-    wanted = max((len(one.environments) for one in summary.comparisons.graded), default=0)
+    wanted = max((len(one.environments) for one in found), default=0)
     over_all = min(wanted, 2) == min(len(environments), 2)
-    graded = [
+    used = [
         one
-        for one in summary.comparisons.graded
+        for one in found
         if one.metric == name and over_all and (len(one.environments) > 1) == (len(environments) > 1)
     ]
-    return _standing(name, environments, places, graded)
+    return _standing(name, environments, places, used)

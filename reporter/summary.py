@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from comborun.model.attempt import EpisodeRecord, Verdict
+from comborun.model.attempt import EpisodeRecord, Verdict, having, held
 from comborun.model.work import Combo, Spans, grouped, size
 from comborun.reporter.comparing.absent import with_absent
 from comborun.reporter.comparing.claims import Claims, claims, prevented
@@ -25,10 +25,10 @@ from comborun.reporter.comparing.margins import GateResult, check, parse_gate
 from comborun.reporter.comparing.nominal import Loss, losses
 from comborun.reporter.comparing.orders import Strength, Trend, steps_of, strengths, trend_of
 from comborun.reporter.comparing.pairing import Arm, Results, Side, results_of
-from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
+from comborun.reporter.comparing.stopping import EarlyStopping, as_run, spared, stopping_of
 from comborun.reporter.counting.combo import ComboData, ComboSummary, MacroMean, macro_means, summarize_combo
 from comborun.reporter.counting.ending import RunTiming, timing
-from comborun.reporter.counting.measures import EpisodeEnds, ends_of, time_field
+from comborun.reporter.counting.measures import JUDGED, EpisodeEnds, ends_of, time_field
 from comborun.reporter.counting.quality import DataFinding, Quality, differences, quality
 from comborun.reporter.evidence import words as evidence_words
 from comborun.reporter.evidence.context import alike, varying
@@ -142,6 +142,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
     spare = _spared(collected)
     results = results_of(collected, spare)
     results, fewer = (results, {}) if collected.plan else with_absent(results)
+    stopping = stopping_of(collected, results)
     if collected.plan:
         policies, environments = collected.plan.policies, collected.plan.environments
     else:
@@ -150,14 +151,14 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
     order = [(policy, environment) for environment in environments for policy in policies]
     fields = fields_of(one.accepted for one in results.merged.values())
     ends = {combo: ends_of(one.accepted) for combo, one in results.merged.items() if combo not in results.counts}
-    comparisons, kinds, found_trends = _compared(collected, results, (ends, fields), order)
+    comparisons, kinds, found_trends = _compared(collected, results, (ends, fields), stopping, order)
     combos = tuple(
         replace(combo, letters=comparisons.letters_of(*combo.key))
         for combo in _combos(collected, results, (ends, fields), spare, order)
     )
     nominal = next((one.session.results.nominal for one in collected.sessions if one.session.results.nominal), "")
     sides = {combo: results.sides[combo] for combo in order if combo in results.sides}
-    lost = () if not nominal or stopping_of(collected, results.sides) else losses(sides, nominal)
+    lost = () if not nominal or stopping else losses(sides, nominal)
     means = macro_means(policies, environments, combos)
     # A program that only counts leaves no record that could be missing.
     counted = [
@@ -209,8 +210,8 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         kinds=kinds,
         trends=found_trends,
         losses=lost,
-        gates=_checked(gates, collected, results, order),
-        strengths=strengths({} if stopping_of(collected, results.sides) else results.sides) if ranked else None,
+        gates=_checked(gates, results, order, chosen=bool(stopping)),
+        strengths=strengths({} if stopping else results.sides) if ranked else None,
     )
     return Report(summary, tuple(chain.from_iterable(combo.accepted for combo in counted)))
 
@@ -241,7 +242,11 @@ def _combos(
 
 
 def _compared(
-    collected: Collected, results: Results, told: tuple[Mapping[Combo, EpisodeEnds], Fields], order: Sequence[Combo]
+    collected: Collected,
+    results: Results,
+    told: tuple[Mapping[Combo, EpisodeEnds], Fields],
+    stopping: EarlyStopping | None,
+    order: Sequence[Combo],
 ) -> tuple[Comparisons, tuple[KindComparison, ...], tuple[Trend, ...]]:
     """Success rates, failure kinds and checkpoints; only the rates if the results chose the number of episodes."""
     ends, fields = told
@@ -249,7 +254,7 @@ def _compared(
     by_environment: dict[str, list[Side]] = {environment: [] for _, environment in order}
     for (_, environment), side in sides.items():
         by_environment[environment].append(side)
-    if stopping := stopping_of(collected, results.sides):
+    if stopping:
         return compare(by_environment, stopping), (), ()
     graded = () if how_many(by_environment) > MOST else _graded(collected, results, fields, order)
     policies = tuple(dict.fromkeys(policy for policy, _ in order))
@@ -258,9 +263,8 @@ def _compared(
     return compare(by_environment, None, graded, _margin(collected)), compare_kinds(ends, sides), found
 
 
-def _checked(
-    texts: Sequence[str], collected: Collected, results: Results, order: Sequence[Combo]
-) -> tuple[GateResult, ...]:
+def _checked(texts: Sequence[str], results: Results, order: Sequence[Combo], *, chosen: bool) -> tuple[GateResult, ...]:
+    """`chosen`: whether the results chose the number of episodes."""
     if not texts:
         return ()
     policies, environments = (tuple(dict.fromkeys(combo[axis] for combo in order)) for axis in (0, 1))
@@ -269,8 +273,8 @@ def _checked(
         name: [results.sides[combo] for combo in order if combo[1] == name and combo in results.sides]
         for name in environments
     }
-    chosen = "the number of episodes depends on their results: the run is not over, or could stop early"
-    return check(gates, sides, chosen if stopping_of(collected, results.sides) else "")
+    why = "the number of episodes depends on their results: the run is not over, or could stop early"
+    return check(gates, sides, why if chosen else "")
 
 
 def _margin(collected: Collected) -> float:
@@ -299,10 +303,11 @@ def _graded(
 
 def _only_metric(merged: Iterable[MergedCombo], fields: Fields) -> str | None:
     """The metric of a run that has nothing else: no verdict, and no other metric."""
-    kept = [record for one in merged for record in one.accepted if record.verdict is not Verdict.ERRORED]
-    if any(record.verdict is not Verdict.MEASURED for record in kept):
+    merged = [*merged]
+    if any(record.verdict in JUDGED for one in merged for record in one.accepted):
         return None
-    names = {name for metrics in {record.names[0] for record in kept} for name in metrics} - fields.identifiers
+    measured = (having(one.accepted, Verdict.MEASURED) for one in merged)
+    names = {name for some in measured for metrics, _ in held(some) for name in metrics} - fields.identifiers
     return names.pop() if len(names) == 1 else None
 
 

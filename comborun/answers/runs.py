@@ -404,3 +404,17 @@ class ComparedPolicies:
     overall: ComparedOverall | None
     """null with one environment in common, or if the data chose the number of episodes"""
     environments: tuple[ComparedEnvironment, ...]
+
+
+@dataclass(frozen=True)
+class GivenUp:
+    """Hosts of a run that were given up."""
+
+    run: str
+    lost: tuple[str, ...]
+    moved: Mapping[str, str]
+    """process of a session -> host that gets it"""
+    episodes_kept: int
+    """episodes of these sessions that were on record, and count"""
+    done: bool
+    """whether it was done, and not only shown"""

@@ -11,7 +11,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
 
 from comborun.answers import Done, grids, is_marked, runs, untrusted_in
-from comborun.answers.status import Status
+from comborun.answers.status import HostOfRun, Status
 from comborun.model.codec import field_docs
 from comborun.rules.facts import Fact
 from comborun.rules.results.fields import Field, ResultRules
@@ -29,18 +29,20 @@ ANSWERS: Mapping[str, tuple[Any, ...]] = {
     "calibrate": (grids.Calibrated,),
     "run": (runs.Launch, Status, runs.Report, Done),
     "launch": (runs.Launch, Done),
-    "resume": (runs.Resumed,),
+    "resume": (runs.Resumed, tuple[runs.Resumed, ...]),
     "recheck": (runs.Rechecked,),
     "monitor": (Status, runs.AllRuns, runs.Report, Done),
     "status": (Status,),
     "runs": (tuple[runs.ListedRun, ...],),
+    "hosts list": (tuple[HostOfRun, ...],),
+    "hosts lost": (runs.GivenUp,),
     "disconnect": (grids.Disconnected,),
     "view": (grids.Page, grids.Bundle, Done),
     "clean": (runs.Cleaned,),
     "explain": (runs.Causes, runs.Explanation, tuple[runs.Explanation, ...]),
     "logs": (runs.Log, Done),
     "attach": (tuple[runs.Window, ...],),
-    "stop": (runs.Stopped, runs.PlannedStop),
+    "stop": (runs.Stopped, runs.PlannedStop, tuple[runs.PlannedStop, ...]),
     "retry": (runs.Steered,),
     "slots": (runs.Steered,),
     "set": (runs.Steered,),

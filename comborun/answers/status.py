@@ -157,6 +157,25 @@ class Session:
     """set if it waits for more than its turn"""
     ending: UntrustedFacts
     """the evidence of how its latest attempt ended"""
+    host: str | None = None
+    """where it runs, in a run on several hosts"""
+
+
+@dataclass(frozen=True)
+class HostOfRun:
+    """One of several hosts of a run."""
+
+    host: str
+    run: str
+    """the id of its part"""
+    lost: bool
+    """whether it was given up: its sessions run elsewhere"""
+    reachable: bool
+    complaint: Untrusted | None
+    last_seen_seconds: float | None
+    counts: Mapping[str, int]
+    load: float | None
+    gpus: tuple[Card, ...]
 
 
 @dataclass(frozen=True)
@@ -211,6 +230,8 @@ class Status:
     unheard: Untrusted | None
     """set if the latest notice could not be sent"""
     facts: UntrustedFacts
+    hosts: tuple[HostOfRun, ...] = ()
+    """of a run on several hosts; then `host` names all of them, and the numbers are of all together"""
     record: Literal["status"] = "status"
 
     def _repr_html_(self) -> str:

@@ -42,6 +42,10 @@ def explanations(target: Target, words: Sequence[str]) -> list[Explanation]:
 
 def causes_of(target: Target) -> RunCauses:
     """What went wrong in a run, equal causes together."""
+    if target.boxes:
+        from comborun.api.joint import JointSource
+
+        return run_causes(JointSource(target).look())
     return run_causes(once(target.source()))
 
 

@@ -21,6 +21,7 @@ from comborun.remote.runs import (
     host_of,
     list_runs,
     look_at_host,
+    parts_of,
     remembered,
 )
 from comborun.remote.transport import LOCAL, RUNS_SESSIONS, LocalTransport
@@ -33,13 +34,14 @@ if TYPE_CHECKING:
     from comborun.monitor.watch import Source
     from comborun.remote.fetch import FetchOptions
     from comborun.remote.mirror import Skipped
+    from comborun.remote.runs import Launch
     from comborun.remote.ssh.shell import ShellTransport
     from comborun.remote.transport import Transport
 
     Copy = tuple[Path, tuple[Skipped, ...]]
     """where the records of a run are on this machine, and what could not be brought here"""
 
-_PLACE = re.compile(r"""^["']?(name|host|root)\b""", re.MULTILINE)
+_PLACE = re.compile(r"""^["']?(name|hosts?|root)\b""", re.MULTILINE)
 _PLAIN = re.compile(
     r"^(name|host|root): +(?!(?i:~|null|true|false) *$)([A-Za-z~/][\w@./~-]*)(?: +#.*| *)$", re.MULTILINE | re.ASCII
 )
@@ -77,6 +79,8 @@ class Target(NamedTuple):
     away: HostError | None = None
     """set if the host does not answer: then only the copy on this machine can be used"""
     listener: Listener = QUIET
+    boxes: tuple[Target, ...] = ()
+    """the parts of a run on several hosts, that of the first host first; this target is the first one, too"""
 
     def source(self) -> Source:
         from comborun.monitor.observe import load_run
@@ -89,6 +93,11 @@ class Target(NamedTuple):
 
         If the host does not answer, tells the age of the last copy. Raises HostError if there is none.
         """
+        if self.boxes:
+            from comborun.remote.joint_copy import Part, joint_copy
+
+            parts = [Part(one.transport.host, one.run, one.bring_or_copy(options)) for one in self.boxes]
+            return joint_copy(self.run, [part for part in parts if part.copy])
         if self.away:
             age = age_of_copy(self.transport.host, self.run, self.directory)
             if age is None:
@@ -99,6 +108,17 @@ class Target(NamedTuple):
         copy = bring_records(self.transport, self.run, self.directory, options)
         assert copy  # only a copy beside a live table may stop early
         return copy
+
+    def bring_or_copy(self, options: FetchOptions | None = None) -> Copy | None:
+        """The same; of a host that is away the last copy. None if there is none."""
+        try:
+            return self.bring(options)
+        except HostError as error:
+            try:
+                return self._replace(away=error).bring(options)
+            except HostError:
+                self.listener.tell(f"! {harmless(error.message)}; there is no copy of its records here")
+                return None
 
     def bring_some(self) -> Copy | None:
         """The same beside a live table, for some seconds; None if that was not enough."""
@@ -137,8 +157,6 @@ class HostChoice:
     accept_new: bool = False
     root: str | None = None
     listener: Listener = QUIET
-    keeps: bool = True
-    """whether connections outlive the command; one that watches for hours has its own, and opens it again"""
 
     def connect(self, otherwise: str | None = None) -> Transport:
         """The transport to the host, or to `otherwise` if none was named. The listener may close it."""
@@ -172,6 +190,8 @@ class HostChoice:
             return Target(self.connect(), directory.name, str(directory), listener=self.listener)
         if wanted and (at := self.of_grid(Path(wanted))):
             return at[0].find(at[1], kept=kept)
+        if self.host is None and (parts := parts_of(wanted)):
+            return self._joint(parts)
         transport = self.connect(host_of(wanted))
         try:
             with self.listener.working(f"asking {transport.host}"):
@@ -187,6 +207,17 @@ class HostChoice:
             return Target(transport, last.run, last.directory, self.options(transport.host), error, self.listener)
         options = self.options(transport.host)
         return Target(transport, run.id, run.directory, options, listener=self.listener)
+
+    def _joint(self, parts: tuple[Launch, ...]) -> Target:
+        """A run on several hosts, as this machine's memory has it. No host is asked."""
+        found = []
+        for one in parts:
+            where = replace(self, host=one.host, root=self.root or one.root)
+            transport = where.connect()
+            if isinstance(transport, LocalTransport):
+                transport.forks = False  # all hosts are asked at once, by threads
+            found.append(Target(transport, one.run, one.directory, where.options(one.host), listener=self.listener))
+        return found[0]._replace(boxes=tuple(found), options="")
 
     def of_grid(self, path: Path) -> tuple[HostChoice, str] | None:
         """Where the runs of a grid file are, whoever launched them, and the grid's name; None for another file."""
@@ -219,8 +250,7 @@ class HostChoice:
         from comborun.remote.ssh.keeping import keep_seconds
 
         listener = self.listener
-        keep_s = keep_seconds() if self.keeps else 0
-        options = Options(accept_new=self.accept_new, ask=listener.ask, confirm=listener.agree, keep_s=keep_s)
+        options = Options(accept_new=self.accept_new, ask=listener.ask, confirm=listener.agree, keep_s=keep_seconds())
         if self.way(host) == "openssh":
             from comborun.remote.ssh.openssh import OpensshTransport
 

@@ -32,6 +32,11 @@ _MIRROR_S = 60.0
 
 def status_of(target: Target) -> RunStatus:
     """The run now; if its host does not answer, as it was last seen."""
+    if target.boxes:
+        from comborun.api.joint import JointSource
+
+        with target.listener.working(f"looking at {several(len(target.boxes), 'host')}"):
+            return JointSource(target).look()
     if away := target.away:
         kept = last_look(target.transport.host, target.run, target.directory)
         if kept is None:
@@ -223,7 +228,8 @@ def _sentence(decision: dict[str, object]) -> str:
     better, a, b = (decision[key] for key in ("better", "a", "b"))
     if better is None or decision["pairs"] == decision["n_max"]:
         return ""
+    other, metric = b if better == a else a, decision.get("metric")
+    found = f"{better} has a higher mean {metric} than {other}" if metric else f"{better} beats {other}"
     return (
-        f"Decided early in {decision['environment']}: {better} beats {b if better == a else a},"
-        f" after {decision['pairs']} of {decision['n_max']} pairs."
+        f"Decided early in {decision['environment']}: {found}, after {decision['pairs']} of {decision['n_max']} pairs."
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -15,6 +17,7 @@ from comborun.cli.options import (
     json_option,
     of_run,
     of_run_option,
+    one_part,
     root_options,
     run_option,
     sessions_argument,
@@ -28,6 +31,8 @@ from comborun.monitor.watch import once
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from comborun.answers import runs
     from comborun.api.named import HostChoice, Target
 
@@ -57,6 +62,8 @@ def stop(words: tuple[str, ...], wanted: str | None, where: HostChoice, as_json:
     combo stop --policy flat
     """
     target, words = _run_and_sessions(where, wanted, words)
+    if target.boxes:
+        return _stop_together(target, words, as_json=as_json, **how)
     target.own(take_over=how["take_over"] and not how["dry_run"])
     order = steering.planned_stop(target, words, how["policy"], how["environment"])
     if not as_json:
@@ -79,6 +86,44 @@ def stop(words: tuple[str, ...], wanted: str | None, where: HostChoice, as_json:
     elif stopped.lines or runs:
         click.echo("\n".join(stopped.lines) or f"{target.run}: nothing was running")
     return 0 if stopped.clean else SOME_DID_NOT
+
+
+def _stop_together(target: Target, words: tuple[str, ...], *, as_json: bool, **how: Any) -> int:
+    """Stop a run on several hosts, or sessions of it wherever they run."""
+    from comborun.api import joint
+
+    if how["policy"] or how["environment"]:
+        one_part(target, "stop --policy")
+    parts = joint.by_host(target, words, note) if words else [(one, ()) for one in target.boxes]
+    if how["dry_run"]:
+        orders = [steering.planned_stop(part, own, None, None) for part, own in parts]
+        if as_json:
+            show_json([order.answer for order in orders])
+        else:
+            click.echo("\n".join(harmless(line) for order in orders for line in order.lines()))
+        return 0
+    if not words and not how["yes"] and not as_json and sys.stdin.isatty():
+        hosts = ", ".join(harmless(one.transport.host) for one in target.boxes)
+        click.confirm(f"Stop {target.run} on {hosts}?", abort=True, err=True)
+    if words:
+        stopped = _joined(
+            target, [steering.stop(one, steering.planned_stop(one, own, None, None)) for one, own in parts]
+        )
+    else:
+        with target.listener.working("ending sessions"):
+            stopped = joint.stop_all(target)
+    if as_json:
+        show_json(stopped)
+    else:
+        click.echo("\n".join(map(harmless, stopped.lines)) or f"{target.run}: nothing was running")
+    return 0 if stopped.clean else SOME_DID_NOT
+
+
+def _joined(target: Target, found: Sequence[runs.Stopped]) -> runs.Stopped:
+    sessions, lines = ([one for part in found for one in getattr(part, key)] for key in ("sessions", "lines"))
+    return replace(
+        found[0], run=target.run, sessions=(*sessions,), clean=all(one.clean for one in found), lines=(*lines,)
+    )
 
 
 def _show_what_is_left(target: Target, names: tuple[str, ...]) -> None:
@@ -118,7 +163,7 @@ def _run_and_sessions(where: HostChoice, wanted: str | None, words: tuple[str, .
 @click.command()
 @sessions_argument("sessions", metavar="[SESSION]...")
 @repeatable()
-@of_run_option
+@partial(of_run_option, together=True)
 @click.option("--failed", is_flag=True, help="All sessions that failed, are partial or were lost.")
 @click.option("--stalled", is_flag=True, help="All sessions that were ended because they stalled.")
 @environment_option
@@ -140,9 +185,30 @@ def retry(
     if chosen + bool(sessions) != 1:
         raise UserError("name sessions, or give either --failed or --stalled", "combo status lists them")
     kind: Literal["", "failed", "stalled"] = "failed" if which["failed"] else "stalled" if which["stalled"] else ""
-    done = steering.retry(target, sessions, kind, environment, take_over=take_over)
+    done = _on_each(target, sessions, lambda one, own: steering.retry(one, own, kind, environment, take_over=take_over))
     code = _show(done, as_json=as_json)
     return 0 if chosen else code  # no failed session is not an error
+
+
+def _on_each(
+    target: Target, words: tuple[str, ...], act: Callable[[Target, tuple[str, ...]], runs.Steered]
+) -> runs.Steered:
+    """The order; for a run on several hosts on each of them, or where the named sessions run."""
+    if not target.boxes:
+        return act(target, words)
+    from comborun.api import joint
+
+    parts = joint.by_host(target, words, note) if words else [(one, ()) for one in joint.going(target)]
+    found = {one.transport.host: act(one, own) for one, own in parts}
+    lines = tuple(f"{host}: {line}" for host, one in found.items() for line in one.lines)
+    notes = "; ".join(dict.fromkeys(one.note for one in found.values() if one.note))
+    return replace(
+        next(iter(found.values())),
+        run=target.run,
+        done=any(one.done for one in found.values()),
+        lines=lines,
+        note=notes or None,
+    )
 
 
 @click.command("set")
@@ -184,13 +250,13 @@ def _holding(verb: Literal["pause", "drain"], text: str) -> click.Command:
 
     @click.command(verb, help=text)
     @repeatable()
-    @of_run
+    @partial(of_run, together=True)
     @click.option(
         "--why", default="", metavar="TEXT", help="The reason, in one line; everybody who watches the run sees it."
     )
     @json_option
     def hold(target: Target, why: str, as_json: bool) -> int:
-        return _show(steering.hold(target, verb, why), as_json=as_json)
+        return _show(_on_each(target, (), lambda one, _: steering.hold(one, verb, why)), as_json=as_json)
 
     return hold
 
@@ -235,7 +301,7 @@ def _show(done: runs.Steered, *, as_json: bool) -> int:
 
 @click.command()
 @repeatable()
-@of_run
+@partial(of_run, together=True)
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 @environment_option
 @take_over_option
@@ -250,6 +316,9 @@ def resume(target: Target, dry_run: bool, environment: str, take_over: bool, as_
     combo resume                the newest run
     combo resume --dry-run      show only what it would do
     """
+    if target.boxes:
+        _resume_together(target, environment, dry_run=dry_run, as_json=as_json)
+        return
     going = steering.planned_resume(target, environment, take_over=take_over and not dry_run)
     act = not dry_run and not going.nothing
     if as_json:
@@ -259,3 +328,22 @@ def resume(target: Target, dry_run: bool, environment: str, take_over: bool, as_
     said = steering.resume(target, going, environment) if act else ""
     if said and not as_json:
         click.echo(harmless(said))
+
+
+def _resume_together(target: Target, environment: str, *, dry_run: bool, as_json: bool) -> None:
+    """Continue a run on several hosts: lift its stop on all of them, then resume each part."""
+    from comborun.api import joint
+
+    if not dry_run:
+        joint.lift_stops(target)
+    plans = [(one, steering.planned_resume(one, environment)) for one in joint.going(target)]
+    if as_json:
+        show_json([resume_answer(going, done=not dry_run and not going.nothing) for _, going in plans])
+    for part, going in plans:
+        act = not dry_run and not going.nothing
+        if not as_json:
+            lines = "\n".join(map(harmless, resume_lines(going)))
+            click.echo(f"{harmless(part.transport.host)}: {lines}")
+        said = steering.resume(part, going, environment) if act else ""
+        if said and not as_json:
+            click.echo(harmless(f"{part.transport.host}: {said}"))

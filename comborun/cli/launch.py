@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.amendment.resumption import smoke_sessions
+from comborun.api.boxes import TogetherRequest, several_hosts, start_together
 from comborun.api.launching import start_run, with_failures, with_smoke_test
 from comborun.cli.options import (
     SLOTS,
     environment_option,
     grid_argument,
-    host_options,
+    hosts_options,
     json_lines_option,
     slurm_option,
     take_over_option,
 )
-from comborun.cli.status import Shown, interval_option, plain_option, watch_until_the_end
+from comborun.cli.status import Shown, interval_option, plain_option, watch_together, watch_until_the_end
 from comborun.cli.terminal import SOME_DID_NOT, show_record, show_rows, show_table
 from comborun.monitor.beginning import recorded
 from comborun.remote.launching import LaunchRequest
@@ -33,11 +34,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from comborun.api.launching import Started
-    from comborun.api.named import GridChoice, HostChoice
+    from comborun.api.named import GridChoice, HostChoice, Target
     from comborun.monitor.status import SessionStatus
 
 _OPTIONS = (
-    host_options,
+    hosts_options,
+    click.option(
+        "--leave-out", is_flag=True, help="With several hosts: run without those that are away or can't be used."
+    ),
     slurm_option,
     click.option("--parallel", type=SLOTS, metavar="N", help="The most sessions that run at once."),
     click.option(
@@ -72,7 +76,7 @@ def _launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @grid_argument
 @_launch_options
 @json_lines_option
-def launch(grid: GridChoice, where: HostChoice, as_json: bool, **options: Any) -> int:
+def launch(grid: GridChoice, where: HostChoice, as_json: bool, hosts: tuple[str, ...], **options: Any) -> int:
     """Start a grid's sessions and return; the same command again resumes what is missing.
 
     \b
@@ -82,8 +86,13 @@ def launch(grid: GridChoice, where: HostChoice, as_json: bool, **options: Any) -
     combo launch grid.yaml --smoke 1            an episode of each combo first
     combo launch grid.yaml --changed rerun      changed combos run again
     combo launch grid.yaml --slurm --host login1
+    combo launch grid.yaml --host h100 --host box2    both share the sessions
     """
+    leave_out = options.pop("leave_out")
     request = LaunchRequest(**options)
+    if together := several_hosts(grid, hosts):
+        _launch_together(grid, where, request, TogetherRequest(together, leave_out), as_json=as_json)
+        return 0
     started = start_run(grid, where, request)
     if not request.smoke:
         started = with_failures(started)
@@ -97,7 +106,7 @@ def launch(grid: GridChoice, where: HostChoice, as_json: bool, **options: Any) -
 @interval_option
 @plain_option
 @json_lines_option
-def run(grid: GridChoice, where: HostChoice, **options: Any) -> int:
+def run(grid: GridChoice, where: HostChoice, hosts: tuple[str, ...], **options: Any) -> int:
     """Launch a grid, watch it, and report once all sessions have exited.
 
     \b
@@ -106,12 +115,44 @@ def run(grid: GridChoice, where: HostChoice, **options: Any) -> int:
     Ctrl-C stops watching only: the sessions go on.
     """
     shown = Shown(**{key: options.pop(key) for key in Shown._fields})
+    leave_out = options.pop("leave_out")
     request = LaunchRequest(**options)
-    where = replace(where, keeps=False)
+    if together := several_hosts(grid, hosts):
+        target = _launch_together(grid, where, request, TogetherRequest(together, leave_out), as_json=shown.as_json)
+        return watch_together(target, shown)
     started = _told(start_run(grid, where, request), request, as_json=shown.as_json)
     if started.launched.hold:
         return 0
     return watch_until_the_end(started.target, shown) if started.passed else SOME_DID_NOT
+
+
+def _launch_together(
+    grid: GridChoice, where: HostChoice, request: LaunchRequest, together: TogetherRequest, *, as_json: bool
+) -> Target:
+    """Launch on several hosts, and say what was started where."""
+    started = start_together(grid, where, request, together)
+    if as_json:
+        for one in started.parts:
+            show_record(one.answer)
+        return started.target
+    parts = {one.target.transport.host: one for one in started.parts}
+    new = all(one.launched.publication.state == "new" for one in started.parts)
+    what = "dealt to" if new else "this grid has a run already, which goes on, on"
+    click.echo(f"{click.style(started.parts[0].launched.plan.grid, bold=True)}: {what} {several(len(parts), 'host')}")
+    rows = {}
+    for host, count in started.counts.items():
+        part = parts.get(host)
+        state = "given up" if host in started.deal.lost else "not started now" if part is None else ""
+        waits = f"; the first {say(part.waits)}" if part and part.waits else ""
+        rows[harmless(host)] = harmless(f"{several(count, 'session')}{waits}{f' ({state})' if state else ''}")
+    show_rows(rows)
+    for one in started.parts:
+        for note in (*(f"shipped {line}" for line in one.launched.shipped), *one.launched.replaced, *one.changes):
+            click.echo(f"  {harmless(one.target.transport.host)}: {harmless(note)}")
+    for host, why in started.left_out.items():
+        click.echo(f"! {harmless(host)} is left out: {harmless(why)}", err=True)
+    show_rows({"watch": started.target.command("monitor"), "stop": started.target.command("stop")})
+    return started.target
 
 
 def _told(started: Started, request: LaunchRequest, *, as_json: bool) -> Started:

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +14,7 @@ import click
 from comborun.answers.runs import Window
 from comborun.api.looking import causes_of, explanations, log_records
 from comborun.cli.log_text import drawn, named_lines
-from comborun.cli.options import json_lines_option, json_option, of_run_option, sessions_argument
+from comborun.cli.options import json_lines_option, json_option, of_run_option, one_part, sessions_argument
 from comborun.cli.terminal import note, program, show_json, show_record, wrapped
 from comborun.errors import UserError
 from comborun.model.attempt import SLURM
@@ -65,7 +66,7 @@ _PANE = 'TMUX= "$@"; if [ $? = 255 ]; then printf "%s" "ssh failed; Enter closes
 
 @click.command()
 @sessions_argument("sessions", metavar="[SESSION]...")
-@of_run_option
+@partial(of_run_option, together=True)
 @click.option("-f", "--follow", "on", is_flag=True, help="Follow the log as it grows; wait for a queued session.")
 @click.option(
     "-n",
@@ -92,8 +93,27 @@ def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, as_jso
     combo logs --rank 3 --stderr pick_ppo
     combo logs stairs_flat -n 1000000 > it.log  every byte, unchanged
     """
+    parts = _parts(target, sessions, guess=True)
+    if on and len(parts) > 1:
+        raise UserError("-f follows the sessions of one host", "name a session, or give --host")
+    for part, own in parts:
+        _show_logs(part, own, on=on, lines=lines, as_json=as_json, **of)
+
+
+def _parts(target: Target, words: tuple[str, ...], *, guess: bool) -> Sequence[tuple[Target, tuple[str, ...]]]:
+    """The run with the words; of a run on several hosts the parts with the sessions that the words name."""
+    if not target.boxes:
+        return [(target, words)]
+    from comborun.api.joint import by_host, going
+
+    return by_host(target, words, note, guess=guess) if words else [(one, ()) for one in going(target)]
+
+
+def _show_logs(target: Target, sessions: tuple[str, ...], *, on: bool, lines: int, as_json: bool, **of: Any) -> None:
     source = target.source()
-    names = sessions_of(source, sessions, note, guess=True) if sessions else source.view.sessions
+    current = tuple(one.name for one in source.view.plan.sessions if one.flag != "elsewhere")
+    every = current if current != source.view.sessions[: len(current)] else source.view.sessions
+    names = sessions_of(source, sessions, note, guess=True) if sessions else every
     chosen = [LogPosition(name) for name in names]
     if of["rank"] is not None or of["stderr"]:
         chosen = [_of_rank(target, names, **of)]
@@ -150,7 +170,7 @@ def print_log(pieces: Iterable[LogPiece]) -> None:
 
 @click.command()
 @sessions_argument("words", metavar="[SESSION]")
-@of_run_option
+@partial(of_run_option, together=True)
 @click.option("--all", "tiled", is_flag=True, help="Open a tmux window here, with a pane for every running session.")
 @click.option("--write", is_flag=True, help="Send keys to the session: Ctrl-C then reaches the program.")
 @click.option("--show", is_flag=True, help="Print the command instead of running it.")
@@ -165,6 +185,7 @@ def attach(words: tuple[str, ...], target: Target, tiled: bool, as_json: bool, *
     combo attach stairs_flat
     combo attach --all
     """
+    target, words = _of_one_host(target, words, tiled=tiled)
     source = target.source()
     if tiled:
         _attach_all(target, source, show=how["show"], as_json=as_json)
@@ -194,6 +215,15 @@ def attach(words: tuple[str, ...], target: Target, tiled: bool, as_json: bool, *
         raise UserError("a window needs a terminal, and this is not one", f"combo logs -f {session}")
     else:
         _become(_on_host(target.transport.host, command))
+
+
+def _of_one_host(target: Target, words: tuple[str, ...], *, tiled: bool) -> tuple[Target, tuple[str, ...]]:
+    if not target.boxes or not words or tiled:
+        return one_part(target, "attach"), words
+    parts = _parts(target, words, guess=True)
+    if len(parts) > 1:
+        raise UserError(f"{' '.join(words)} means sessions on {len(parts)} hosts", "name one of them")
+    return parts[0]
 
 
 def _chosen(source: Source, words: tuple[str, ...], *, write: bool) -> tuple[str, SessionStatus | ServerStatus | None]:
@@ -300,7 +330,7 @@ def _control_path(host: str) -> str:
 
 @click.command()
 @sessions_argument("sessions", metavar="[SESSION]")
-@of_run_option
+@partial(of_run_option, together=True)
 @json_option
 def explain(sessions: tuple[str, ...], target: Target, as_json: bool) -> None:
     """Explain why a session does not run, what it does, or how it ended, and how to continue.
@@ -316,13 +346,14 @@ def explain(sessions: tuple[str, ...], target: Target, as_json: bool) -> None:
     if not sessions:
         _explain_run(causes_of(target), target.options, as_json=as_json)
         return
-    found = explanations(target, sessions)
+    parts = _parts(target, sessions, guess=True)
+    found = [one for part, own in parts for one in explanations(part, own)]
     if as_json:
         answers = [one.answer for one in found]
         show_json(answers[0] if len(answers) == 1 else answers)
         return
     for one in found:
-        _show(one, target.options)
+        _show(one, "" if target.boxes else target.options)
 
 
 def _explain_run(found: RunCauses, options: str, *, as_json: bool) -> None:

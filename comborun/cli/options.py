@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from comborun.text import harmless
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from comborun.api.named import Target
     from comborun.model.plan import Plan
     from comborun.remote.runs import Launch
 
@@ -101,6 +101,14 @@ _HOST = (
     ),
     click.option("--accept-new", is_flag=True, help="Trust a host whose key is not known yet, and remember the key."),
 )
+_HOSTS = click.option(
+    "--host",
+    multiple=True,
+    metavar="H",
+    shell_complete=offers("hosts"),
+    help="An ssh alias, user@host:port, or `local`; by default that of the grid. Given several times, these hosts share"
+    " the sessions.",
+)
 _OPENING = {"wanted", "root", "host", "transport", "accept_new"}
 """parameters that find a run or open its host; many commands have them"""
 
@@ -119,7 +127,7 @@ def grid_argument(command: Command, envvar: str | None = None) -> Command:
     def with_grid(*args: Any, grid: Path, given: tuple[str, ...], **others: Any) -> Any:
         keys = {setting.partition("=")[0].strip() for setting in given}
         for option, key in (("parallel", "limits.parallel"), ("host", "host")):
-            if key in keys and others.get(option) is not None:
+            if key in keys and others.get(option) not in (None, ()):
                 raise UserError(f"--{option} and --set {key} both give `{key}`", "leave one of them out")
         return command(*args, grid=GridChoice(grid, given), **others)
 
@@ -141,17 +149,45 @@ def host_options(command: Command) -> Command:
     return with_where
 
 
+def hosts_options(command: Command) -> Command:
+    """The same for a launch: `--host` may be given several times; then `hosts` has all of them, and `where` none."""
+
+    @functools.wraps(command)
+    def with_hosts(*args: Any, host: tuple[str, ...], transport: Any, accept_new: bool, **others: Any) -> Any:
+        hosts = tuple(dict.fromkeys(host))
+        where = HostChoice(hosts[0] if len(hosts) == 1 else None, transport, accept_new, None, TERMINAL)
+        return command(*args, where=where, hosts=hosts, **others)
+
+    for option in reversed((_HOSTS, *_HOST[1:])):
+        with_hosts = option(with_hosts)
+    return with_hosts
+
+
 def root_options(command: Command) -> Command:
     """The same with the folder of the runs on the host."""
     return host_options(_ROOT(command))
 
 
-def of_run(command: Command, *, kept: bool = False, watches: bool = False) -> Command:
+def of_run(command: Command, *, kept: bool = False, together: bool = False) -> Command:
     """Gives a command the argument and the options that name a run, as one argument `target`.
 
-    With `kept` this may be a run whose host does not answer. A command that `watches` has a connection of its own.
+    With `kept` this may be a run whose host does not answer. A command that works `together` takes a run on several
+    hosts; others ask for one of them.
     """
-    return _RUN_ARGUMENT(of_run_option(command, kept=kept, watches=watches))
+    return _RUN_ARGUMENT(of_run_option(command, kept=kept, together=together))
+
+
+def one_part(target: Target, verb: str) -> Target:
+    """The run. Raises UserError for one on several hosts, since the command is for one of them."""
+    if not target.boxes:
+        return target
+    hosts = [one.transport.host for one in target.boxes]
+    name = target.listener.program
+    raise UserError(
+        f"{target.run} runs on {', '.join(hosts)}, and `{name} {verb}` is for one host",
+        f"{name} {verb} {target.run} --host {hosts[0]}",
+        code="several_hosts",
+    )
 
 
 def one_run(argument: str | None, option: str | None) -> str | None:
@@ -161,7 +197,7 @@ def one_run(argument: str | None, option: str | None) -> str | None:
     return argument or option
 
 
-def of_run_option(command: Command, *, kept: bool = False, watches: bool = False) -> Command:
+def of_run_option(command: Command, *, kept: bool = False, together: bool = False) -> Command:
     """The same for commands with other arguments: the run is an option. With the option `everywhere`, the target of the
     command is the choice of hosts.
     """
@@ -169,9 +205,10 @@ def of_run_option(command: Command, *, kept: bool = False, watches: bool = False
     @functools.wraps(command)
     def with_target(*args: Any, where: HostChoice, wanted: str | None, run: str | None = None, **others: Any) -> Any:
         named = one_run(run, wanted)
-        where = replace(where, keeps=not watches)
         if not others.get("everywhere"):
-            return command(*args, target=where.find(named, kept=kept), **others)
+            target = where.find(named, kept=kept)
+            verb = click.get_current_context().info_name or ""
+            return command(*args, target=target if together else one_part(target, verb), **others)
         if named:
             raise UserError(f"--all shows all runs, and {named} is one of them", "leave one of the two out")
         return command(*args, target=where, **others)

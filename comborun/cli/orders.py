@@ -48,7 +48,7 @@ def orders(target: Target) -> Orders:
         resume=resume,
         pause=lambda: _lines(steering.hold(quiet, "pause")),
         slots=lambda count: _lines(steering.slots(quiet, count)),
-        fleet=_fleet,
+        fleet=every_host,
         words=lambda words: command_words(target, words),
     )
 
@@ -57,8 +57,9 @@ def _lines(done: Steered) -> tuple[str, ...]:
     return (*done.lines, *((done.note,) if done.note else ()))
 
 
-def _fleet() -> Fleet:
-    where = HostChoice()  # nobody is asked for a password on the full screen
+def every_host() -> Fleet:
+    """The runs of all hosts, until it is closed. Nobody is asked for a password while the screen shows something."""
+    where = HostChoice()
     return Fleet(where.everywhere(), where.look, _AGAIN_S)
 
 

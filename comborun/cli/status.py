@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,8 +18,8 @@ from comborun.api.watching import Mirroring, StopEarly, status_of
 from comborun.cli.options import json_lines_option, json_option, of_run
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_error, show_json, show_record, show_rows, unasked
 from comborun.monitor.screen import JsonScreen, PlainScreen, StatusScreen, show_once
-from comborun.monitor.table import SORTS, USUAL, Rows
-from comborun.monitor.watch import Clock, Settings, until_answered
+from comborun.monitor.table import SORTS, USUAL, Rows, render
+from comborun.monitor.watch import Clock, Settings, until_answered, until_next
 from comborun.monitor.watcher import Watcher, watch
 from comborun.remote.transport import LocalTransport
 from comborun.rules.endings.failures import Failure
@@ -30,6 +30,7 @@ from comborun.words.times import clock
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from comborun.api.joint import JointSource
     from comborun.api.named import Target
     from comborun.monitor.status import Link, RunStatus, SessionStatus
     from comborun.monitor.watch import Source
@@ -65,7 +66,7 @@ class Shown(NamedTuple):
 
 
 @click.command()
-@partial(of_run, kept=True, watches=True)
+@partial(of_run, kept=True, together=True)
 @click.option("--once", "just_once", is_flag=True, help="The same as `combo status`.")
 @click.option("--all", "everywhere", is_flag=True, help="Watch the runs of all hosts, a row for each.")
 @interval_option
@@ -94,11 +95,11 @@ def monitor(target: Target | HostChoice, just_once: bool, **shown: Any) -> int:
         return show_status(target, as_json=shown["as_json"])
     if target.away:
         raise target.away
-    return watch_until_the_end(target, Shown(**shown))
+    return watch_together(target, Shown(**shown)) if target.boxes else watch_until_the_end(target, Shown(**shown))
 
 
 @click.command()
-@partial(of_run, kept=True)
+@partial(of_run, kept=True, together=True)
 @click.option("--failed", is_flag=True, help="Only sessions that stall, or ended without success.")
 @click.option("--sort", type=click.Choice(list(SORTS)), default="state", show_default=True, help="Order of the rows.")
 @click.option("--all", "every", is_flag=True, help="All rows, however many.")
@@ -189,6 +190,46 @@ def watched(
     if left:
         raise KeyboardInterrupt
     return watcher.look.status
+
+
+def watch_together(target: Target, shown: Shown) -> int:
+    """Watch a run on several hosts in a table, and report at its end."""
+    from comborun.api import reports
+    from comborun.api.joint import JointSource
+    from comborun.cli.report import show_report
+
+    source, ended = JointSource(target), None
+    try:
+        ended = _looked_at(source, shown)
+        summary, folder = reports.make_report(target, reports.brought(target))
+    except KeyboardInterrupt:
+        _show_way_back(target, ended)
+        return INTERRUPTED
+    if shown.as_json:
+        show_record(reports.report_answer(summary, folder))
+    else:
+        show_report(summary, folder)
+    return exit_code(ended)
+
+
+def _looked_at(source: JointSource, shown: Shown) -> RunStatus:
+    """Look until the run has ended on all hosts. Returns the last status."""
+    from rich.live import Live
+
+    console, clock, changed = Console(highlight=False), Clock(), time.monotonic()
+    counts: dict[str, int] = {}
+    live = Live(console=console, auto_refresh=False, vertical_overflow="crop") if shown.full else None
+    screen = shown.screen()
+    with live or nullcontext():
+        while True:
+            seen = source.look()
+            live.update(render(seen, console.width), refresh=True) if live else screen.show(seen)
+            if seen.finished:
+                return seen
+            if counts != seen.counts():
+                counts, changed = seen.counts(), time.monotonic()
+            settings = Settings(shown.interval or source.poll)
+            clock.sleep(until_next(seen, settings, time.monotonic() - changed))
 
 
 @contextmanager

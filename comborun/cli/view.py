@@ -9,7 +9,6 @@ import shlex
 import socket
 import sys
 import tempfile
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +28,7 @@ _FIRST_PORT, _PORTS = 8420, 40
 
 
 @click.command()
-@partial(of_run, watches=True)
+@of_run
 @click.option("--port", type=click.IntRange(1, 65535), metavar="P", help="The port; by default the first free one.")
 @click.option("--act", is_flag=True, help="The page may also give orders: retry, stop, resume, slots.")
 @click.option("--no-browser", is_flag=True, help="Open no browser.")
@@ -53,6 +52,7 @@ def view(target: Target, port: int | None, bundle: Path | None, interval: float 
     combo view --act                     with buttons: retry, stop, resume, slots
     combo view --bundle shared           as static files
     """
+    from comborun.cli.orders import every_host
     from comborun.monitor.view import pages
     from comborun.monitor.view.access import keep_access
     from comborun.monitor.view.server import Feed, Server, serve
@@ -66,7 +66,7 @@ def view(target: Target, port: int | None, bundle: Path | None, interval: float 
     keep_access(target.run, access)
     feed = Feed(source, Settings(interval or source.view.plan.poll))
     site = pages.Site(access.base, acts=how["act"], options=target.options)
-    server = Server(feed, access, site)
+    server = Server(feed, access, site, every_host)
     try:
         serve(server.app(), listening, lambda: _tell(access, browser=not how["no_browser"], as_json=how["as_json"]))
     finally:

@@ -107,9 +107,10 @@ THREAD_VARIABLES = (
 PORT_BY_HAND = 28765
 
 _FAIL = """\
-session_fail() { # EXIT WHY CODE [KEY VALUE]...: the command is not started, and a record says why
-  printf 'comborun: %s\\n' "$2" >&2
-  [[ ! $session_failure ]] || printf '%s\\0' "${@:3}" >"$session_failure"
+session_fail() { # EXIT WHY CODE [KEY VALUE]...: the command is not started; a record says why, or by hand a line
+  if [[ ! $session_failure ]] || ! printf '%s\\0' "${@:3}" >"$session_failure"; then
+    printf 'comborun: %s\\n' "$2" >&2
+  fi
   exit "$1"
 }"""
 _NO_JSON = r"""

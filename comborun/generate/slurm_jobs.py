@@ -5,6 +5,7 @@ comborun/host/engines/arrays.py submits them on the host.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.model.resources import SlurmOptions
@@ -58,7 +59,7 @@ def kind_of(session: Session, slurm: SlurmOptions) -> TaskRequest:
     limit = -(-(session.watch.max_s + MARGIN_S) // 60) if session.watch.max_s else 0
     return TaskRequest(
         gpus=session.gpus,
-        cpus=session.request.cpus,
+        cpus=math.ceil(session.request.cpus),
         memory=session.request.memory,
         minutes=min(filter(None, (limit, slurm.minutes)), default=0),
         gpu_type=slurm.gpu_type if session.gpus else "",

@@ -78,6 +78,7 @@ def parse_grid(text: str, path: Path, found: Found | None = None, given: tuple[s
     warnings = {one for check in WARNINGS for one in check(draft) if preset is None or one.file != preset.file}
     own = {
         "name": _name(draft.file, path),
+        "host": draft.file.host or (draft.file.hosts[0].host if draft.file.hosts else None),
         "path": path,
         "text": text,
         "combos": draft.combos,

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import compress, groupby
+from itertools import groupby
 from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -231,7 +231,12 @@ def packed(metrics: Mapping[str, float] = _NO_FIELDS, extra: Mapping[str, JsonVa
 
 def having(records: Sequence[EpisodeRecord], *verdicts: Verdict) -> list[EpisodeRecord]:
     """The records with one of these verdicts, in their order."""
-    return [*compress(records, map(verdicts.__contains__, map(attrgetter("verdict"), records)))]
+    return [record for record in records if record.verdict in verdicts]
+
+
+def held(records: Iterable[EpisodeRecord]) -> set[Names]:
+    """The names of fields of these records, as they occur together."""
+    return {*map(attrgetter("names"), records)}
 
 
 def metric_columns(records: Iterable[EpisodeRecord], wanted: Collection[str] = ()) -> dict[str, list[float]]:

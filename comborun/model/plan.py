@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from comborun.model.codec import decoded, encoded
 from comborun.model.judging import (
@@ -40,11 +40,17 @@ from comborun.rules.names import NAME
 from comborun.rules.results.fields import ResultRules
 from comborun.rules.room.capacity import Request
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 Unit = Literal["episode", "step"]
 SecretSource = Literal["host", "laptop"]
 """whose environment holds a secret"""
-Flag = Literal["", "smoke", "dropped"]
-"""smoke: goes first, and the others wait for it; dropped: taken out of the grid since, and never started"""
+Flag = Literal["", "smoke", "dropped", "elsewhere"]
+"""smoke: goes first, and the others wait for it; dropped: taken out of the grid since, and never started; elsewhere: it
+runs on another host (in no plan that is written)"""
+AWAY = frozenset(("dropped", "elsewhere"))
+"""flags of sessions that don't start here"""
 
 LIVE_FIELDS = (
     *("results", "progress", "evidence", "failures", "watch", "request", "pin", "display", "threads", "components"),
@@ -237,8 +243,21 @@ class Plan:
 
     @property
     def current(self) -> tuple[Session, ...]:
-        """The sessions without dropped ones, which are not a part of the run any more."""
-        return tuple(session for session in self.sessions if session.flag != "dropped")
+        """The sessions without dropped ones, which are not a part of the run any more, and those of other hosts."""
+        return tuple(session for session in self.sessions if session.flag not in AWAY)
+
+    def without(self, here: Callable[[Session], bool]) -> Plan:
+        """The plan with a mark on the sessions that don't run here."""
+        if all(map(here, self.sessions)):
+            return self
+        marked = (one if here(one) or one.flag in AWAY else replace(one, flag="elsewhere") for one in self.sessions)
+        return replace(self, sessions=tuple(marked))
+
+    @property
+    def whole(self) -> Plan:
+        """The plan without these marks, as it is written."""
+        unmarked = (replace(one, flag="") if one.flag == "elsewhere" else one for one in self.sessions)
+        return replace(self, sessions=tuple(unmarked))
 
     @property
     def policies(self) -> tuple[str, ...]:

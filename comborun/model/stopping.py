@@ -44,6 +44,8 @@ class StopRule:
     """a gap: a comparison ends undecided if it is unlikely to find even this one; 0: never"""
     width: float = 0.0
     """a comparison ends undecided if the interval of its difference is no wider; 0: never"""
+    metric: str = ""
+    """compared by its mean, from 0 to 1, instead of the success rate"""
 
     @property
     def environments(self) -> frozenset[str]:
@@ -53,7 +55,10 @@ class StopRule:
         return tuple(planned for planned in self.comparisons if combo in planned.combos)
 
     def as_data(self) -> dict[str, Any]:
-        return {**asdict(self), "method": "CASM", "looks": "every pair", "spending": "linear"}
+        if self.metric:
+            return {**asdict(self), "method": "betting", "looks": "every pair"}
+        own = {key: value for key, value in asdict(self).items() if key != "metric"}
+        return {**own, "method": "CASM", "looks": "every pair", "spending": "linear"}
 
 
 Pair = tuple[str, str]
@@ -75,6 +80,7 @@ class StopRequest:
     """most pairs of a comparison; None: all planned episodes"""
     futility: float = 0.0
     width: float = 0.0
+    metric: str = ""
 
 
 def stop_rule(request: StopRequest, episodes: Episodes) -> StopRule:
@@ -91,7 +97,7 @@ def stop_rule(request: StopRequest, episodes: Episodes) -> StopRule:
     )
     others = (len(names) for environment, names in policies.items() if environment not in stopping)
     family = len(comparisons) + sum(n * (n - 1) // 2 for n in others)
-    return StopRule(request.alpha, family, comparisons, request.futility, request.width)
+    return StopRule(request.alpha, family, comparisons, request.futility, request.width, request.metric)
 
 
 def _planned(most: int | None, environment: str, pair: Pair, episodes: Episodes) -> PlannedComparison | None:

@@ -227,7 +227,7 @@ def with_threads(plan: Plan, grid: Grid, host: HostFacts) -> Plan:
 
     def threads(session: Session) -> int:
         wish = wished[session.policy, session.environment]
-        return max(1, (session.request.cpus or share) // max(1, session.around.ranks)) if wish is None else wish
+        return max(1, int(session.request.cpus or share) // max(1, session.around.ranks)) if wish is None else wish
 
     return replace(plan, sessions=tuple(replace(one, threads=threads(one)) for one in plan.sessions))
 

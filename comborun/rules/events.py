@@ -82,6 +82,8 @@ class Kind(Word):
     """`order` (pause, resume, stop ...) and what it was given. Who and from where: dispatch/people.jsonl"""
     AMENDED = "amended"
     """a launch has changed the grid: `plan` (its number), `added`, `dropped`"""
+    DEALT = "dealt"
+    """another deal of a grid run is in force: `number`, `gained` (sessions), `lost` (boxes)"""
     # This file
     SUMMARY = "summary"
     """older events, from `at` to `until`: `counts` (kind: how many)"""

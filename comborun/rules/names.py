@@ -78,118 +78,137 @@ def window(name: str, attempt: int, run_id: str) -> str:
     return f"{bare(name)}_{run_id[-4:]}" + (f"_a{attempt}" if attempt > 1 else "")
 
 
+class _File:
+    """The path of a file of a layout, made when it is asked for: a layout often serves for one question."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, layout: AttemptLayout | RunLayout, _: object = None) -> str:
+        return layout.at + self._name
+
+
 class AttemptLayout:
+    grant = _File("grant")
+    claim = _File("claim")
+    begin = _File("begin")
+    end = _File("end")
+    log = _File("log")
+    output = _File("out")
+    files = _File("files")
+    videos = _File("videos.tsv")
+    stop = _File("stop")
+    signalled = _File("signalled")
+    stalled = _File("stalled")
+    progressed = _File("progressed")
+    wrong_gpu = _File("wrong_gpu")
+    counts = _File(".counts")
+    follows = _File(".follows")  # the command has ended, and what it started goes on
+    failure = _File(".failure")
+    verdict = _File(".verdict")
+    heartbeat = _File("heartbeat")  # only on Slurm, as the frozen output is
+    frozen_output = _File("out-closed")
+    ready = _File("ready")
+    unhealthy = _File("unhealthy")
+
     def __init__(self, directory: str) -> None:
         self.directory = directory
-        self.grant = f"{directory}/grant"
-        self.claim = f"{directory}/claim"
-        self.begin = f"{directory}/begin"
-        self.end = f"{directory}/end"
-        self.log = f"{directory}/log"
-        self.output = f"{directory}/out"
-        self.files = f"{directory}/files"
-        self.videos = f"{directory}/videos.tsv"
-        self.stop = f"{directory}/stop"
-        self.signalled = f"{directory}/signalled"
-        self.stalled = f"{directory}/stalled"
-        self.progressed = f"{directory}/progressed"
-        self.wrong_gpu = f"{directory}/wrong_gpu"
-        self.counts = f"{directory}/.counts"
-        self.follows = f"{directory}/.follows"  # the command has ended, and what it started goes on
-        self.failure = f"{directory}/.failure"
-        self.verdict = f"{directory}/.verdict"
-        self.heartbeat = f"{directory}/heartbeat"  # only on Slurm, as the frozen output is
-        self.frozen_output = f"{directory}/out-closed"
-        self.ready = f"{directory}/ready"
-        self.unhealthy = f"{directory}/unhealthy"
+        self.at = f"{directory}/"
 
 
 class RunLayout:
     """The files of one run directory; RUN gives names relative to it."""
 
+    id = _File("id")
+    sequence = _File("sequence")
+    digest = _File("digest")
+    manifest = _File("run.json")
+    grid = _File("grid.yaml")
+    front = _File("run_parallel.sh")
+    library = _File("lib")
+    program = _File(f"lib/{PROGRAM}")
+    find_python = _File(f"lib/{FIND_PYTHON}")
+    window = _File("lib/window.sh")
+    sessions = _File("sessions")
+    servers = _File("servers")
+    results = _File("results")
+    canary = _File("canary.json")
+    report = _File("report")
+    dispatch = _File("dispatch")
+    python = _File("dispatch/python")
+    queue = _File("dispatch/queue.jsonl")
+    server_table = _File("dispatch/servers.jsonl")  # only in a run with model servers
+    policy = _File("dispatch/policy.json")
+    replaces = _File("dispatch/replaces")
+    replaced = _File("dispatch/replaced")
+    wanted_secrets = _File("dispatch/secrets.json")
+    secrets = _File("dispatch/secrets")
+    notify = _File("dispatch/notify.sh")
+    notify_output = _File("dispatch/notify.out")
+    notify_failed = _File("dispatch/notify.failed")
+    notified = _File("dispatch/notified")
+    multiplexer = _File("dispatch/multiplexer")
+    slots = _File("dispatch/slots")
+    settings = _File("dispatch/settings")
+    lock = _File("dispatch/lock")
+    start_lock = _File("dispatch/.start")
+    leaving = _File("dispatch/leaving")
+    dispatcher = _File("dispatch/dispatcher")
+    machine = _File("dispatch/machine")
+    fifo = _File("dispatch/fifo")
+    environments = _File("dispatch/environments.jsonl")
+    events = _File("dispatch/events.jsonl")
+    people = _File("dispatch/people.jsonl")  # who ordered what, and from where; stays on the host
+    told = _File("dispatch/told.jsonl")
+    waiting = _File("dispatch/waiting")
+    hold = _File("dispatch/hold")
+    resumed = _File("dispatch/resumed")
+    stopped = _File("dispatch/stopped")
+    breaker = _File("dispatch/breaker")
+    quarantine = _File("dispatch/quarantine")
+    gpu_caps = _File("dispatch/gpu_caps")
+    decided = _File("dispatch/decided")
+    decided_lock = _File("dispatch/.decided.lock")
+    out = _File("dispatch/out")
+    training = _File("dispatch/training")  # this and the following: only in a run that follows a training
+    checkpoints = _File("dispatch/checkpoints.jsonl")
+    follow_lock = _File("dispatch/.follow.lock")
+    kept = _File("checkpoints")
+    done = _File("dispatch/done")
+    seen = _File("dispatch/seen")  # of a trial: whoever made it needs it no more
+    engine = _File("dispatch/engine")  # this and the following: only in a run on Slurm
+    slurm_sessions = _File("dispatch/slurm.json")
+    deal = _File("boxes/deal.json")  # this and the following: only in a grid run on several boxes
+    stops = _File("boxes/stops.json")
+    fence = _File("boxes/fence.json")
+    boxes_lock = _File("boxes/.lock")
+    lost = _File("lost")
+    slurm = _File("slurm")
+    settle = _File("slurm/settle.sh")
+    jobs = _File("slurm/jobs")
+    states = _File("slurm/states")
+    shares = _File("slurm/shares")
+    silent = _File("slurm/silent")
+    slurm_variables = _File("slurm/variables")
+    task_outputs = _File("slurm/out")
+
     def __init__(self, directory: str = "") -> None:
         self.directory = directory
-        at = f"{directory}/" if directory else ""
-        self.id = f"{at}id"
-        self.sequence = f"{at}sequence"
-        self.digest = f"{at}digest"
-        self.manifest = f"{at}run.json"
-        self.grid = f"{at}grid.yaml"
-        self.front = f"{at}run_parallel.sh"
-        self.library = f"{at}lib"
-        self.program = f"{at}lib/{PROGRAM}"
-        self.find_python = f"{at}lib/{FIND_PYTHON}"
-        self.window = f"{at}lib/window.sh"
-        self.sessions = f"{at}sessions"
-        self.servers = f"{at}servers"
-        self.results = f"{at}results"
-        self.canary = f"{at}canary.json"
-        self.report = f"{at}report"
-        self.dispatch = dispatch = f"{at}dispatch"
-        self.python = f"{dispatch}/python"
-        self.queue = f"{dispatch}/queue.jsonl"
-        self.server_table = f"{dispatch}/servers.jsonl"  # only in a run with model servers
-        self.policy = f"{dispatch}/policy.json"
-        self.replaces = f"{dispatch}/replaces"
-        self.replaced = f"{dispatch}/replaced"
-        self.wanted_secrets = f"{dispatch}/secrets.json"
-        self.secrets = f"{dispatch}/secrets"
-        self.notify = f"{dispatch}/notify.sh"
-        self.notify_output = f"{dispatch}/notify.out"
-        self.notify_failed = f"{dispatch}/notify.failed"
-        self.notified = f"{dispatch}/notified"
-        self.multiplexer = f"{dispatch}/multiplexer"
-        self.slots = f"{dispatch}/slots"
-        self.settings = f"{dispatch}/settings"
-        self.lock = f"{dispatch}/lock"
-        self.start_lock = f"{dispatch}/.start"
-        self.leaving = f"{dispatch}/leaving"
-        self.dispatcher = f"{dispatch}/dispatcher"
-        self.machine = f"{dispatch}/machine"
-        self.fifo = f"{dispatch}/fifo"
-        self.environments = f"{dispatch}/environments.jsonl"
-        self.events = f"{dispatch}/events.jsonl"
-        self.people = f"{dispatch}/people.jsonl"  # who ordered what, and from where; stays on the host
-        self.told = f"{dispatch}/told.jsonl"
-        self.waiting = f"{dispatch}/waiting"
-        self.hold = f"{dispatch}/hold"
-        self.resumed = f"{dispatch}/resumed"
-        self.stopped = f"{dispatch}/stopped"
-        self.breaker = f"{dispatch}/breaker"
-        self.quarantine = f"{dispatch}/quarantine"
-        self.gpu_caps = f"{dispatch}/gpu_caps"
-        self.decided = f"{dispatch}/decided"
-        self.decided_lock = f"{dispatch}/.decided.lock"
-        self.out = f"{dispatch}/out"
-        self.training = f"{dispatch}/training"  # this and the following: only in a run that follows a training
-        self.checkpoints = f"{dispatch}/checkpoints.jsonl"
-        self.follow_lock = f"{dispatch}/.follow.lock"
-        self.kept = f"{at}checkpoints"
-        self.done = f"{dispatch}/done"
-        self.seen = f"{dispatch}/seen"  # of a trial: whoever made it needs it no more
-        self.engine = f"{dispatch}/engine"  # this and the following: only in a run on Slurm
-        self.slurm_sessions = f"{dispatch}/slurm.json"
-        self.slurm = f"{at}slurm"
-        self.settle = f"{at}slurm/settle.sh"
-        self.jobs = f"{at}slurm/jobs"
-        self.states = f"{at}slurm/states"
-        self.shares = f"{at}slurm/shares"
-        self.silent = f"{at}slurm/silent"
-        self.slurm_variables = f"{at}slurm/variables"
-        self.task_outputs = f"{at}slurm/out"
-        self._at = at
+        self.at = f"{directory}/" if directory else ""
 
     def plan(self, number: int | str) -> str:
         """The file of a plan. The newest one counts; a changed grid adds the next number."""
-        return f"{self._at}plan-{number}.json"
+        return f"{self.at}plan-{number}.json"
 
     def amended_grid(self, number: int) -> str:
         """The grid from which plan-`number` was made, from the second on."""
-        return f"{self._at}grid-{number}.yaml"
+        return f"{self.at}grid-{number}.yaml"
 
     def session(self, name: str) -> str:
         """The folder of a session, or of a model server for `servers/NAME`."""
-        return f"{self._at}{name}" if name.startswith(SERVERS) else f"{self.sessions}/{name}"
+        return f"{self.at}{name}" if name.startswith(SERVERS) else f"{self.sessions}/{name}"
 
     def script(self, name: str) -> str:
         return f"{self.session(name)}/session.sh"
@@ -228,14 +247,22 @@ class RunLayout:
         """The job script of the tasks of one kind of request; kinds count from 1."""
         return f"{self.slurm}/array-{kind}.sh"
 
+    def lost_box(self, boxes: str, number: tuple[int, int]) -> str:
+        """The record of a loss: the deal that followed from it."""
+        era, count = number
+        return f"{self.lost}/{re.sub('[^A-Za-z0-9_.+-]', '-', boxes)[:100]}.{f'{era}.' * (era > 0)}{count}"
+
     def batch(self, number: int) -> str:
         return f"{self.slurm}/batch-{number}.tsv"
 
 
+KEPT_EPISODES = "boxes/kept.json"
+"""in the joint copy of a run on several hosts: session -> attempt -> ranges of episodes that count of a lost host"""
+
 RUN = RunLayout()
 """names relative to the run directory"""
 
-FETCHED = (RUN.id, RUN.digest, RUN.manifest, RUN.grid, RUN.canary, RUN.queue)
+FETCHED = (RUN.id, RUN.digest, RUN.manifest, RUN.grid, RUN.canary, RUN.queue, RUN.deal)
 """what a mirror copies of a run, beside plans, attempts, the state of the dispatcher and `done`"""
 FETCHED_STATE = (RUN.slots, RUN.multiplexer, RUN.stopped, RUN.environments, RUN.events, RUN.checkpoints)
 _RECORDS = AttemptLayout("")

@@ -102,7 +102,11 @@ class _Field:
             return "; ".join(map(say, inner))
         if not form or isinstance(self.value, bool) or not isinstance(self.value, (int, float)):
             return _shown(self.value)
-        return FORMS[form](self.value) if form in FORMS else several(int(self.value), form)
+        return (
+            FORMS[form](self.value)
+            if form in FORMS
+            else several(int(self.value) if self.value == int(self.value) else self.value, form)
+        )
 
 
 def _shown(value: Any) -> str:

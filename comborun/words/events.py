@@ -41,6 +41,7 @@ WORDS: Words = {
     "event_checkpoint": "checkpoint [{policy}|{path}]: {decision}[, and its step was written before{again:if}][: {reason}]",
     "event_ordered": "ordered: {order}[ {sessions}][ {values}][ because {why}]",
     "event_amended": "the grid was changed: plan {plan}",
+    "event_dealt": "hosts given up: {lost}[; {gained:session} came here]",
     "event_summary": "older events: {counts}",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from comborun.rules.deal import Stale
 from comborun.rules.environment import DIFFERS
 from comborun.rules.facts import Fact
 from comborun.rules.host import PYTHON_REPLACED, Denial, FolderFlaw, Lack, Limit, Silence
@@ -109,6 +110,14 @@ WORDS: Words = {
     Denial.OTHER_USER: "the run belongs to {owner}, whose processes only {owner} can end",
     Denial.SLURM_SILENT: "Slurm does not answer: {said}",
     Denial.DISPATCHER_STAYS: "the dispatcher on {host} lives, and does not leave",
+    Denial.DEALT_ELSEWHERE: "{session} runs on {box}",
+    Denial.GRID_RUN_STOPPED: "the run was stopped on all its hosts: `combo resume` continues it",
+    Denial.NO_GRID_RUN: "{path} is not a part of a run on several hosts",
+    Stale.OTHER_RUN: "the order is for another run",
+    Stale.OLDER: "the order is older than what is in force: {given} after {has}",
+    Stale.FENCED: "the order is of a time before its first host was given up (era {era})",
+    Stale.OTHER_DEAL: "another order with the number {number} is in force",
+    Stale.TAKES_AWAY: "the order takes {session} away, and this host was not given up",
     Denial.NO_MEMORY: "there is not enough memory here",
     Denial.FAULT: "{error}[ ({path})]",
     Limit.OPEN_FILES: "too many files are open here (`ulimit -n`)",

@@ -431,6 +431,7 @@ WORDS: Words = {
     "session_is_dropped": (
         "the grid has changed: this session is no longer a part of the run, and its records do not count"
     ),
+    "session_is_elsewhere": "this session runs on another host",
     "queued_when_stopped": "it was queued when the run was stopped, and has not started",
     "task_is_gone": "its task is gone; what ended it is not judged yet",
     "nobody_saw_end": "nobody saw it end",

@@ -132,9 +132,11 @@ def _undecided(fact: Fact) -> str:
     field = fact.text("field")
     told = f"the field {field!r} holds {values}: no verdicts by themselves, so none counts"
     files = {"files": fact.text("files")} if fact.text("files") else {}
-    shown = flow({**files, "success": {"field": field, "any_of": ["VALUE"]}})
-    line = _line(fact) or f": `results: {shown}`, with each VALUE that means a success, counts them"
-    means = len(fact.texts("values")) > 2 and all(number(one) is not None for one in fact.texts("values"))
+    numbers = all(number(one) is not None for one in fact.texts("values"))
+    test, which = ("at_least", "the least NUMBER") if numbers else ("any_of", "each VALUE")
+    shown = flow({**files, "success": {"field": field, test: "NUMBER" if numbers else ["VALUE"]}})
+    line = _line(fact) or f": `results: {shown}`, with {which} that means a success, counts them"
+    means = numbers and len(fact.texts("values")) > 2
     warning = "; but if a row is the mean of several episodes, it has no verdict" if means else ""
     return told + ("" if fact.fields.get("apart") else line) + warning
 
@@ -206,6 +208,7 @@ _PRINTED = (
 
 
 WORDS: dict[str, str | Callable[[Fact], str]] = {
+    "replays_of_lost_host": "{rows:row} that a host recorded after it was given up: these episodes ran elsewhere",
     # Why rows of an attempt don't count
     reasons.OF_ANOTHER: _of_another,
     reasons.NOT_IN_GRID: _not_in_grid,
@@ -268,6 +271,11 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "several_candidates": lambda fact: (
         f"more than one list of episodes ({', '.join(fact.texts('found'))}) where {fact.count('planned')} are planned"
     ),
+    "lists_of_verdicts": lambda fact: (
+        f"its rows hold lists of verdicts ({', '.join(fact.texts('found'))}), where {fact.count('planned')} are planned"
+        f" in all: have the program write a line for each episode, {_PRINTED}"
+    ),
+    "row_sums_up": "a row that sums up others: left out",
     "verdict_elsewhere": lambda fact: f"{fact.count('episodes')} episodes without the field of a verdict{_line(fact)}",
     "several_counts": _several_counts,
     "counts_contradict": lambda fact: f"its counts contradict each other ({', '.join(fact.texts('found'))})",

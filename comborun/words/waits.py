@@ -26,14 +26,14 @@ RESOURCES: Mapping[str, str] = {
 }
 
 
-def _rest(foreign: int, kept: int) -> str:
+def _rest(foreign: float, kept: float) -> str:
     others = f", other runs of yours hold {foreign}" if foreign else ""
     return f"{others}, {kept} are kept for a session that has waited longer" if kept else others
 
 
 def _cores_taken(fact: Fact) -> str:
-    held = f"this run holds {fact.count('held')} of {fact.count('of')}"
-    return f"needs {fact.count('needs')} cores; {held}{_rest(fact.count('foreign'), fact.count('kept'))}"
+    needs, held, of, foreign, kept = (fact.number(key) or 0 for key in ("needs", "held", "of", "foreign", "kept"))
+    return f"needs {needs:g} core{'s' * (needs > 1)}; this run holds {held:g} of {of:g}{_rest(foreign, kept)}"
 
 
 def _others(fact: Fact) -> str:

@@ -5,6 +5,7 @@ Everything that a template shows is escaped by it; control characters are taken 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +21,7 @@ from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
 from comborun.monitor.view import drawing
 from comborun.monitor.view.gpus import GpuHistory
 from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED, clock_words, sizes, visible
+from comborun.remote.runs import short
 from comborun.rules.names import AFTER, RUN
 from comborun.rules.results.counts import joined, unmarked
 from comborun.rules.vocabulary import Life, Outcome, amount
@@ -37,7 +39,14 @@ if TYPE_CHECKING:
     from comborun.rules.results.counts import Verdicts
 
 HERE = Path(__file__).parent
-SCREENS = {"run": "Run", "cell": "Cell", "rollouts": "Rollouts", "host": "Host", "report": "Report"}
+SCREENS = {
+    "run": "Run",
+    "cell": "Cell",
+    "rollouts": "Rollouts",
+    "host": "Host",
+    "report": "Report",
+    "hosts": "All hosts",
+}
 _URGENT = (Outcome.FAILED, Outcome.LOST, Life.STALLED, Outcome.PARTIAL, Life.ORPHANED, Outcome.CANCELLED)
 ORDER = tuple(
     map(str, (*_URGENT, Life.RUNNING, Life.ENDING, Life.STARTING, Life.QUEUED, Outcome.SUCCEEDED, Outcome.NOT_NEEDED))
@@ -56,6 +65,11 @@ class Site:
     """whether orders may be given"""
     options: str = ""
     """options with which a command finds the host"""
+
+    @property
+    def screens(self) -> dict[str, str]:
+        """A copy for others says nothing of other runs."""
+        return {name: title for name, title in SCREENS.items() if name != "hosts" or not self.bundled}
 
     def link(self, screen: str, name: str = "", **query: str) -> str:
         asked = {key: value for key, value in query.items() if value}
@@ -253,7 +267,7 @@ def news(status: RunStatus, looked: float) -> list[tuple[str, list[SessionStatus
 
 def render(template: str, site: Site, look: Look, screen: str, **values: object) -> str:
     vitals = {"site": site, "link": site.link, "look": look, "status": look.status, "view": look.view}
-    return templates().get_template(template).render(screen=screen, screens=SCREENS, **vitals, **values)
+    return templates().get_template(template).render(screen=screen, screens=site.screens, **vitals, **values)
 
 
 @cache
@@ -275,6 +289,8 @@ def templates() -> Environment:
     environment.filters.update(
         interval=exact_interval,
         say=lambda fact: harmless(say(fact)),
+        short=short,
+        quoted=shlex.quote,
         mib=lambda mib: amount(mib * MIB) if mib else "0 GiB",
         mark=lambda word: (MARKS.get(word) or SERVER_MARKS.get(word, UNMARKED)).symbol,
         svg=lambda panel: Markup(panel.svg()),  # noqa: S704 - its text is escaped

@@ -29,6 +29,7 @@ from comborun.errors import UserError
 from comborun.monitor.status import Link
 from comborun.monitor.view import pages
 from comborun.monitor.view.access import FILE_POLICY, REPORT_POLICY, Access, Guard
+from comborun.monitor.view.all_hosts import AllHosts
 from comborun.monitor.view.gpus import GpuWatch
 from comborun.monitor.view.logs import Logs
 from comborun.monitor.view.records import (
@@ -54,6 +55,7 @@ from comborun.words.times import brief, clock
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from comborun.monitor.fleet import Fleet
     from comborun.monitor.watch import Source
 
 _CACHED = 24
@@ -138,7 +140,8 @@ def _trouble(link: Link) -> str:
 
 
 class Server:
-    def __init__(self, feed: Feed, access: Access, site: pages.Site) -> None:
+    def __init__(self, feed: Feed, access: Access, site: pages.Site, fleet: Callable[[], Fleet]) -> None:
+        """`fleet` begins to look at the runs of all hosts."""
         self._feed = feed
         self._access = access
         self._site = site
@@ -149,6 +152,7 @@ class Server:
         local = feed.watcher.source.transport.host == LOCAL
         self._episodes: Renewed[tuple[Rollout, ...]] = Renewed((), 4.0 if local else 20.0)
         self._report = Renewed(ReportSoFar(), 30.0)
+        self._hosts = AllHosts(fleet)
         self._transfers: dict[str, Transfer] = {}
         self._scratch = TemporaryDirectory(prefix="comborun-view-")
         """0700; the report is written there"""
@@ -200,7 +204,7 @@ class Server:
         screen = path.partition("/")[0] or "run"
         part, looked = bool(request.headers.get("x-part")), _number(request.headers.get("x-looked", ""))
         renewed = {"rollouts": self._renewed_episodes, "report": self._renewed_report}.get(screen)
-        number = renewed(look) if renewed else 0
+        number = renewed(look) if renewed else self._hosts.need() if screen == "hosts" else 0
         key = (life, number, path, request.url.query, part, round(looked), len(self._transfers))
         with self._rendering:  # ten pages that ask at once share one
             if life != self._life:
@@ -230,6 +234,8 @@ class Server:
         if screen == "host":
             self._feed.gpus.read(self._feed.watcher.source)
             return pages.of_host(look, self._feed.gpus.history, _number(asked.get("hours", "")))
+        if screen == "hosts":
+            return self._hosts.values()
         if screen == "report":
             return {"report": self._report.value, "busy": self._report.busy, "complaint": self._report.complaint}
         rows = self._episodes.value

@@ -103,14 +103,18 @@ class Keeper:
                 if select.select([self._listener], [], [], _LOOK_S)[0]:
                     threading.Thread(target=self._answer, args=(self._listener.accept()[0],), daemon=True).start()
         finally:
-            if self._own():
-                for path in (self._kept.socket, self._kept.record):
-                    path.unlink(missing_ok=True)
+            self._step_aside()
 
     def _over(self) -> bool:
         with self._lock:
             unused = not self._clients and (elapsed() - self._used > self._keep_s or not self._own())
         return unused or self._leaving or self._connection.lost
+
+    def _step_aside(self) -> None:
+        """New clients find this process no more; those that it has are served."""
+        if self._own():
+            for path in (self._kept.socket, self._kept.record):
+                path.unlink(missing_ok=True)
 
     def _own(self) -> bool:
         """Whether new clients still find this process."""
@@ -141,7 +145,11 @@ class Keeper:
             try:
                 channel = self._open()
             except (SSHException, OSError, EOFError) as error:
-                send(client, refused=str(error) or type(error).__name__, alive=not self._leaving)
+                alive = isinstance(error, ChannelException)  # a host that says no is not dead
+                if not alive:
+                    self._step_aside()
+                    self._leaving = self._leaving or self._clients == 1
+                send(client, refused=str(error) or type(error).__name__, alive=alive)
                 return
             send(client, opened=True)
             client.settimeout(None)
@@ -152,16 +160,11 @@ class Keeper:
                 self._used = elapsed()
 
     def _open(self) -> Channel:
-        """A channel with the held shell. If nothing comes back, nobody else is served, and the connection ends."""
+        """A channel with the held shell."""
         assert self._connection.transport
-        try:
-            channel = self._connection.transport.open_session(timeout=_OPEN_S)
-            channel.settimeout(_OPEN_S)
-            channel.exec_command(COMMAND)
-        except (SSHException, OSError, EOFError) as error:
-            if self._clients == 1 and not isinstance(error, ChannelException):  # a host that says no is not dead
-                self._leaving = True
-            raise
+        channel = self._connection.transport.open_session(timeout=_OPEN_S)
+        channel.settimeout(_OPEN_S)
+        channel.exec_command(COMMAND)
         return channel
 
 

@@ -145,6 +145,10 @@ def all_kept() -> list[Kept]:
     return [Kept(path) for path in sorted(found)]
 
 
+def silent(host: str) -> str:
+    return f"the connection that was kept to {host} gave no answer; logged in anew"
+
+
 # Whether a login with a second factor is kept: the user is asked once for each host
 
 

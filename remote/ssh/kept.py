@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING
 
 from comborun.errors import HostError
 from comborun.remote.ssh.config import Options, resolve
-from comborun.remote.ssh.keeping import Kept, connected, kept, messages, send
+from comborun.remote.ssh.keeping import Kept, connected, kept, messages, send, silent
 from comborun.remote.ssh.shell import ShellTransport
 
 if TYPE_CHECKING:
@@ -23,10 +23,16 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 16
 _OPENS_S = 15.0
 """seconds for a keeper to open a shell or to say why not"""
+_LOGS_IN_S = 75.0
+"""seconds for a keeper to log in where nobody is asked: more than the deadlines of all its steps"""
 
 
 class _NoSessionError(Exception):
     """The host opens no further session on the kept connection."""
+
+
+class _SilentError(OSError):
+    """The host gives no answer on the kept connection."""
 
 
 class KeptTransport(ShellTransport):
@@ -66,9 +72,11 @@ class KeptTransport(ShellTransport):
                 return SocketShell(place)
             except _NoSessionError:
                 return None
-            except (OSError, ValueError):
+            except (OSError, ValueError) as error:
                 if again:
                     return None
+                if isinstance(error, _SilentError):
+                    self.warnings = (silent(self.host),)
             self._start(target, place)
         return None
 
@@ -84,6 +92,7 @@ class KeptTransport(ShellTransport):
                     stderr=complaints,
                 )
             config = self._options.config
+            ours.settimeout(None if self._options.ask else _LOGS_IN_S)
             try:
                 send(
                     ours,
@@ -95,9 +104,11 @@ class KeptTransport(ShellTransport):
                     keep_s=self._options.keep_s,
                 )
                 self._talk(ours, complaints)
-            except BaseException:
+            except BaseException as error:
                 keeper.kill()
                 keeper.wait()
+                if isinstance(error, TimeoutError):
+                    raise HostError(f"{target.name} did not let us in within {_LOGS_IN_S:g} s") from None
                 raise
         keeper.returncode = 0  # it is left alone: Python shall not complain that it still runs
 
@@ -109,7 +120,7 @@ class KeptTransport(ShellTransport):
             elif "error" in said:
                 raise HostError(str(said["error"]), str(said["hint"]))
             elif isinstance(told := said.get("warnings"), list):
-                self.warnings = tuple(map(str, told))
+                self.warnings = (*self.warnings, *map(str, told))
                 return
         complaints.seek(0)
         last = complaints.read(4096).decode("utf-8", "replace").strip().rpartition("\n")[2]
@@ -152,7 +163,8 @@ class SocketShell:
                 send(keeper, (theirs.fileno(),), verb="open")
                 said = next(messages(keeper), {"refused": "it has left"})
                 if "opened" not in said:
-                    raise _NoSessionError if said.get("alive") else ConnectionRefusedError(said["refused"])
+                    answers: dict[object, type[Exception]] = {True: _NoSessionError, False: _SilentError}
+                    raise answers.get(said.get("alive"), ConnectionRefusedError)(said["refused"])
                 self._stream = keeper.dup()
             stack.pop_all()
         self._poll = select.poll()

@@ -8,6 +8,7 @@ kept, else with close(), and by itself a minute after we are gone.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import select
@@ -19,7 +20,7 @@ from typing import IO, TYPE_CHECKING
 
 from comborun.errors import HostError
 from comborun.remote.ssh.config import NO_SSH, Address, Options, resolve, ssh_arguments
-from comborun.remote.ssh.keeping import Kept, consent, kept
+from comborun.remote.ssh.keeping import Kept, consent, kept, silent
 from comborun.remote.ssh.known_hosts import still_known
 from comborun.remote.ssh.shell import COMMAND, Exchange, ShellRequest, ShellTransport, fault
 from comborun.text import KIB
@@ -32,7 +33,7 @@ _HOST_KEY = re.compile("HOST IDENTIFICATION HAS CHANGED|Host key verification fa
 _SECOND_FACTOR = re.compile('using "(password|keyboard-interactive)"|partial success')
 _CHUNK = 1 << 16
 _PERSIST_S = 60.0
-_PING_S = 8.0
+_PING_S = 5.0
 """seconds for the first answer over a master that was there; a .bashrc may be slow"""
 _LOGIN_S = 30.0
 _PERSON_S = 300.0
@@ -91,8 +92,10 @@ class OpensshTransport(ShellTransport):
             return self._over_master()
         self._path = str(place.socket)
         if place.socket.exists():
-            if place.may_be_used(target) and self._control("check") == 0 and (shell := self._answering()):
-                return shell
+            if place.may_be_used(target) and self._control("check") == 0:
+                if shell := self._answering():
+                    return shell
+                self.warnings = (silent(self.host),)
             place.end()
         self._folder = Path(tempfile.mkdtemp(prefix="n", dir=place.socket.parent))  # a rename stays on its disk
         self._path = f"{self._folder}/m"
@@ -155,10 +158,12 @@ class OpensshTransport(ShellTransport):
         """Options for a login. The user's own StrictHostKeyChecking is not used: it may accept any host."""
         ask = self._options.ask is not None
         strict = "accept-new" if self._options.accept_new else "ask" if ask else "yes"
+        connect_s = math.ceil(resolve(self.host, self._options.config).connect_timeout)
         settings = {
             "ControlPersist": f"{max(self._options.keep_s, _PERSIST_S):.0f}",
             "BatchMode": "no" if ask else "yes",
             "StrictHostKeyChecking": strict,
+            "ConnectTimeout": str(connect_s),  # else a link that is back is not tried again for a minute
             "ServerAliveInterval": "10",
             "ServerAliveCountMax": "3",
         }

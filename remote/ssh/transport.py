@@ -126,7 +126,9 @@ def _offer_all(
         except BadAuthenticationType as error:
             allowed = tuple(error.allowed_types)
             break
-        except AuthenticationException:
+        except AuthenticationException as error:
+            if "timeout" in str(error).lower():
+                raise TimeoutError("timed out") from error  # the link was cut meanwhile: no key was refused
             if not transport.is_active():
                 tried.append(f"{candidate.name}: the host hung up, perhaps for too many keys; see IdentitiesOnly")
                 break

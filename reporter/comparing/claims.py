@@ -25,6 +25,7 @@ One = TypeVar("One", bound="Tested")
 
 AMONG = "Only among episodes with a value: "
 NOTHING_DECIDED = "No comparison is decided."
+LEANING = " Stopped early, so the difference is exaggerated; the interval accounts for it."
 PAIRS_TOLD = 6
 """undecided pairs of an environment that are named with numbers; of more only the names are given"""
 PAIRS_NAMED = 24
@@ -128,13 +129,11 @@ def _claim(comparison: Comparison) -> str:
     swapped = comparison.difference < 0
     first, second = (comparison.rate_b, comparison.rate_a) if swapped else (comparison.rate_a, comparison.rate_b)
     so_far = "So far " if comparison.so_far else ""
-    leaning = (
-        " Stopped early, so the difference is exaggerated; the interval accounts for it." if comparison.leans else ""
-    )
     return (
         f"{so_far}{_beats(comparison)} in {comparison.environment}: {_rate(first)} against {_rate(second)},"
         f" {_size(comparison)}, {_basis(comparison)},"
-        f" Holm p {p_value(comparison.p_holm, bound=comparison.bounded)}.{leaning}{limits(comparison.facts)}"
+        f" Holm p {p_value(comparison.p_holm, bound=comparison.bounded)}.{LEANING * comparison.leans}"
+        f"{limits(comparison.facts)}"
     )
 
 
@@ -154,10 +153,15 @@ def _size(comparison: Tested) -> str:
 
 
 def _basis(comparison: Comparison) -> str:
-    if planned := comparison.sequential:
-        stopped = "stopped at " if planned.stopped_early and not comparison.so_far else ""
-        return f"paired ({comparison.test}), {stopped}{comparison.rate_a.n} of {planned.n_max} pairs"
-    return f"{comparison.paired_word} ({comparison.test})"
+    return f"{comparison.paired_word} ({comparison.test}){_pairs_used(comparison)}"
+
+
+def _pairs_used(found: Comparison | MeanDifference) -> str:
+    if not (planned := found.sequential):
+        return ""
+    stopped = "stopped at " if planned.stopped_early and not found.so_far else ""
+    used = found.rate_a.n if isinstance(found, Comparison) else found.n[0]
+    return f", {stopped}{used} of {planned.n_max} pairs"
 
 
 def unknown_words(comparison: Comparison, causes: Causes) -> str:
@@ -313,7 +317,7 @@ def _graded(graded: Graded) -> str:
         low, high = 1 - high, 1 - low
     chance = max(graded.chance, 1 - graded.chance)
     n = "n = " + " and ".join(dict.fromkeys(map(str, graded.n)))
-    where = _where(graded)
+    where = _capital(graded.where)
     if graded.only_successes:
         succeeded = f"{graded.n[0]} episodes in which both" if graded.paired else f"{n} episodes that"
         where = f"Of the {succeeded} succeeded {where[0].lower()}{where[1:]}, and of no others,"
@@ -325,20 +329,20 @@ def _graded(graded: Graded) -> str:
     )
 
 
-def _where(graded: Graded) -> str:
-    first, *others = graded.environments
-    return f"Over {len(graded.environments)} environments" if others else f"In {first}"
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _mean(one: MeanDifference) -> str:
     first, second = one.means if one.difference > 0 else one.means[::-1]
     low, high = one.interval if one.difference > 0 else (-one.interval[1], -one.interval[0])
     n = "n = " + " and ".join(dict.fromkeys(map(str, one.n)))
-    where = f"Over {len(one.environments)} environments" if one.environments[1:] else f"In {one.environments[0]}"
+    test = f"{one.test}{_pairs_used(one)}"
+    where = f"So far {one.where}" if one.so_far else _capital(one.where)
     return (
         f"{where} {one.ahead} has a higher mean {one.metric} than {one.behind}: {number(first)} against"
-        f" {number(second)}, +{number(abs(one.difference))} [{number(low)}, {number(high)}], {one.test}, {n},"
-        f" Holm p {p_value(one.p_holm)}.{limits(one.facts)}"
+        f" {number(second)}, +{number(abs(one.difference))} [{number(low)}, {number(high)}], {test}, {n},"
+        f" Holm p {p_value(one.p_holm, bound=one.bounded)}.{LEANING * one.leans}{limits(one.facts)}"
     )
 
 
@@ -352,9 +356,17 @@ def _undecided_graded(comparisons: Comparisons) -> Iterator[str]:
     ]
     for metric in dict.fromkeys(one.metric for one in found):
         some = [one for one in found if one.metric == metric]
-        pairs = "; ".join(f"{one.a} and {one.b} {_where(one)[0].lower()}{_where(one)[1:]}" for one in some[:PAIRS_TOLD])
+        pairs = "; ".join(f"{one.a} and {one.b} {one.where}" for one in some[:PAIRS_TOLD])
         more = f"; and {len(some) - PAIRS_TOLD} more" if len(some) > PAIRS_TOLD else ""
         yield f"Not decided by {metric}: {pairs}{more}."
+    for one in comparisons.mean_differences:
+        if one.sequential and not one.decided:
+            low, high = one.interval
+            yield (
+                f"Not decided {one.where}{' so far' * one.so_far} by {one.metric}: {one.a} minus {one.b} is"
+                f" {number(one.difference)} [{number(low)}, {number(high)}]. Tested after every pair"
+                f"{_pairs_used(one)}; not decided does not mean equal.{limits(one.facts)}"
+            )
 
 
 def _kind(kind: KindComparison) -> str:
@@ -384,7 +396,8 @@ def prevented(comparisons: Comparisons) -> Iterator[DataFinding]:
     if comparisons.too_many:
         told = f"{comparisons.too_many} pairs of policies are too many, none is compared (at most {MOST})"
         yield DataFinding("comparisons", f"{told}: report a folder with fewer of them")
-    reasons = ((comparison.environment, comparison.prevented, comparison.so_far) for comparison in comparisons.all)
+    reasons = [(one.environment, one.prevented, one.so_far) for one in comparisons.all]
+    reasons += [(one.environments[0], one.prevented, one.so_far) for one in comparisons.mean_differences]
     found = Counter(reason for reason in reasons if reason[1])
     for (environment, why, so_far), count in found.items():
         if so_far:

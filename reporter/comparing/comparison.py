@@ -65,14 +65,26 @@ class Tested:
     worst_difference: Rounded | None = field(default=None, kw_only=True)
     """a's rate minus b's if every other planned episode counts against the better policy; None without such"""
 
+    sequential: Sequential | None = field(default=None, kw_only=True)
+    """if it is tested after every pair"""
+    prevented: str = field(default="", kw_only=True)
+    """why it could not be tested after every pair as planned, or empty"""
+    so_far: bool = field(default=False, kw_only=True)
+    """whether more episodes may come"""
+
+    @property
+    def leans(self) -> bool:
+        """Whether the difference is too far from 0, since the test stopped early."""
+        return bool(self.sequential and self.sequential.stopped_early and not self.so_far)
+
     @property
     def level(self) -> float:
-        return ALPHA
+        return self.sequential.alpha if self.sequential else ALPHA
 
     @property
     def bounded(self) -> bool:
         """Whether p is only a bound: a test after every pair only says whether it decides at its level."""
-        return False
+        return self.sequential is not None
 
     @property
     def decided(self) -> bool:
@@ -111,22 +123,11 @@ class Comparison(Tested):
     pairs: PairCounts | None
     unknown: tuple[int, int] = (0, 0)
     """planned episodes of a and of b that are errored, missing, or contradictory"""
-    sequential: Sequential | None = None
-    """if it is tested after every pair"""
-    prevented: str = ""
-    """why it could not be tested after every pair as planned, or empty"""
-    so_far: bool = False
-    """whether more episodes may come"""
     findable: FourDecimals | None = None
     """of an undecided one: the true difference that it would find four times in five, at its share of the error, with
     its episodes and with as many pairs that differ, or rates as high, as here"""
     finds_nothing: bool = False
     """whether it has too few episodes to find any difference"""
-
-    @property
-    def leans(self) -> bool:
-        """Whether the difference is too far from 0, since the test stopped early."""
-        return bool(self.sequential and self.sequential.stopped_early and not self.so_far)
 
     @property
     def paired(self) -> bool:
@@ -150,14 +151,6 @@ class Comparison(Tested):
         if self.sequential:
             return f"Zou-Donner at {100 * STOPPED_CONFIDENCE:g} %"
         return "Zou-Donner" if self.paired else "Newcombe"
-
-    @property
-    def bounded(self) -> bool:
-        return self.sequential is not None
-
-    @property
-    def level(self) -> float:
-        return self.sequential.alpha if self.sequential else ALPHA
 
 
 @dataclass(frozen=True)

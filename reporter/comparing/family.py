@@ -143,8 +143,10 @@ def _across(met: Mapping[str, Sequence[Meeting]]) -> Iterator[Overall]:
 
 
 def _weight(one: Tested) -> float:
-    """By a metric, who has more and the difference of means share the error of one comparison."""
-    return 0.5 if isinstance(one, Graded | MeanDifference) else 1.0
+    """By a metric, who has more and the difference of means share the error of one comparison. With `stop_early` only
+    the means are compared."""
+    alone = one.sequential or one.prevented
+    return 0.5 if isinstance(one, Graded | MeanDifference) and not alone else 1.0
 
 
 def _margins(met: Mapping[str, Sequence[Meeting]], margin: float) -> Iterator[NotWorse]:
@@ -155,11 +157,12 @@ def _margins(met: Mapping[str, Sequence[Meeting]], margin: float) -> Iterator[No
 
 def _within(
     environments: Mapping[str, Sequence[Side]], met: Mapping[str, Sequence[Meeting]], stopping: EarlyStopping | None
-) -> Iterator[Comparison]:
+) -> Iterator[Comparison | MeanDifference]:
     """The comparisons in each environment; the planned ones where comparisons may stop early."""
     for name, meetings in met.items():
         if stopping and name in stopping.rule.environments:
-            yield from stopping.comparisons(name, environments[name])
+            by_metric = bool(stopping.rule.metric)
+            yield from stopping.by_metric(name) if by_metric else stopping.comparisons(name, environments[name])
         else:
             yield from map(comparison_of, meetings)
 

@@ -72,18 +72,28 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Graded(Tested):
-    """`difference` is the chance that `a` has more of the metric than `b`, minus the chance that it has less."""
+class ByMetric(Tested):
+    """Two policies by a metric."""
 
     metric: str
     environments: tuple[str, ...]
     """several mean: over all of them, each with the same weight"""
     n: tuple[int, int]
     """number of values of a and of b"""
-    middle: Range
-    """interquartile means of a and of b; over environments their means"""
     paired: bool
     unknown: tuple[int, int]
+
+    @property
+    def where(self) -> str:
+        return f"over {len(self.environments)} environments" if self.environments[1:] else f"in {self.environments[0]}"
+
+
+@dataclass(frozen=True)
+class Graded(ByMetric):
+    """`difference` is the chance that `a` has more of the metric than `b`, minus the chance that it has less."""
+
+    middle: Range
+    """interquartile means of a and of b; over environments their means"""
     only_successes: bool = False
     """whether only successful episodes of a or of b have a value"""
 
@@ -105,21 +115,16 @@ class Graded(Tested):
 
 
 @dataclass(frozen=True)
-class MeanDifference(Tested):
+class MeanDifference(ByMetric):
     """`gap`: a's mean of the metric minus b's."""
 
-    metric: str
-    environments: tuple[str, ...]
-    """several mean: over all of them, each with the same weight"""
-    n: tuple[int, int]
-    """number of values of a and of b"""
     means: Range
     """of a and of b"""
-    paired: bool
-    unknown: tuple[int, int]
 
     @property
     def test(self) -> str:
+        if self.sequential:
+            return "betting"
         return "paired permutation" if self.paired else "studentized permutation"
 
     @property
@@ -129,7 +134,7 @@ class MeanDifference(Tested):
 
     @property
     def limits(self) -> Range:
-        """its 95 % interval (t)"""
+        """its 95 % interval (t, or by betting)"""
         return self.interval
 
 
@@ -158,11 +163,11 @@ def compare_graded(metric: str, environments: Mapping[str, Sequence[Scores]]) ->
                 meetings[a.arm.policy, b.arm.policy].append((environment, a, b))
     pooled = [found for found in meetings.values() if len(found) > 1]
     within = [[one] for name in environments for found in meetings.values() for one in found if one[0] == name]
-    means = (_mean_difference(metric, found) for found in (*pooled, *within))
+    means = (mean_difference_of(metric, found) for found in (*pooled, *within))
     return (*(_graded(metric, found) for found in (*pooled, *within)), *filter(None, means))
 
 
-def _mean_difference(metric: str, meetings: Sequence[tuple[str, Scores, Scores]]) -> MeanDifference | None:
+def mean_difference_of(metric: str, meetings: Sequence[tuple[str, Scores, Scores]]) -> MeanDifference | None:
     """None if a mean has no interval: it is of a single value."""
     sides = [(a, b) for _, a, b in meetings]
     seen = [_sample(a, b) for a, b in sides]

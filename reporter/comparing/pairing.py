@@ -140,7 +140,8 @@ def arm(combo: MergedCombo, settled: Settled | None = None, like: Arm | None = N
     """`like`: an arm that may have the same episodes and seeds. Equal ones are kept once, since a run can have
     millions."""
     judged = having(combo.accepted, Verdict.SUCCESS, Verdict.FAILURE)
-    errored = having(combo.accepted, Verdict.ERRORED, Verdict.MEASURED)
+    whole = len(judged) == len(combo.accepted)
+    errored = () if whole else having(combo.accepted, Verdict.ERRORED, Verdict.MEASURED)
     # Without a plan a gap may be no missing episodes at all, and behind an index of 10^18 it has too many to list.
     missing = combo.missing if combo.planned is not None or size(combo.missing) <= UNPLANNED else ()
     completed, starts = _episodes(judged), starts_of(judged, settled)

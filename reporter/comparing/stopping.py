@@ -7,9 +7,10 @@ order in which episodes arrive, on the number of sessions, or on the time of the
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
+from statistics import fmean
 from types import MappingProxyType
 
 from comborun.model.plan import Session
@@ -17,8 +18,19 @@ from comborun.model.stopping import PlannedComparison, StopRequest, StopRule, st
 from comborun.model.work import Combo, Spans, combo_of, episodes_by_combo, minus, spans, union, within
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.comparison import ALPHA, Comparison, Sequential, comparison_of, rates
-from comborun.reporter.comparing.pairing import Arm, Side, count_pairs, meet, outcomes, pairs_in_order, results_of
+from comborun.reporter.comparing.graded import MeanDifference, Scores, mean_difference_of, scores
+from comborun.reporter.comparing.pairing import (
+    Arm,
+    Results,
+    Side,
+    count_pairs,
+    meet,
+    outcomes,
+    pairs_in_order,
+    results_of,
+)
 from comborun.reporter.records.collected import Collected, SessionHistory
+from comborun.reporter.statistics.betting import decide_mean, interval_by_betting
 from comborun.reporter.statistics.sequential import (
     Decision,
     decide,
@@ -51,19 +63,34 @@ class ComparisonProgress:
         return self.final and self.pairs < self.planned.n_max
 
 
-def standings(rule: StopRule, arms: Mapping[Combo, Arm], *, alike: bool = True) -> tuple[ComparisonProgress, ...]:
-    """One for each comparison of the rule. Episodes without a verdict must be final: not run again."""
-    return tuple(_standing(planned, rule, arms, alike=alike) for planned in rule.comparisons)
+def standings(
+    rule: StopRule,
+    arms: Mapping[Combo, Arm],
+    *,
+    alike: bool = True,
+    values: Mapping[Combo, Scores] = MappingProxyType({}),
+) -> tuple[ComparisonProgress, ...]:
+    """One for each comparison of the rule. Episodes without a verdict, or without a value where `values` are compared,
+    must be final: not run again."""
+    return tuple(_standing(planned, rule, arms, values, alike=alike) for planned in rule.comparisons)
 
 
 def _standing(
-    planned: PlannedComparison, rule: StopRule, arms: Mapping[Combo, Arm], *, alike: bool
+    planned: PlannedComparison,
+    rule: StopRule,
+    arms: Mapping[Combo, Arm],
+    values: Mapping[Combo, Scores],
+    *,
+    alike: bool,
 ) -> ComparisonProgress:
     level = rule.alpha / 2 / max(1, rule.family)
     a, b = (arms.get(combo) for combo in planned.combos)
     if a is None or b is None:
         return ComparisonProgress(planned)
     episodes, unpaired = pairs_in_order(a, b, planned.episodes, alike=alike)
+    if rule.metric:
+        found = [values[combo].values for combo in planned.combos]
+        return _standing_by_mean(planned, level, (episodes, unpaired), found)
     least_for_a = outcomes(a.filled(success=False), b.filled(success=True), episodes)
     most_for_a = outcomes(a.filled(success=True), b.filled(success=False), episodes)
     decision = decide_both(least_for_a, most_for_a, planned.n_max, level)
@@ -72,6 +99,24 @@ def _standing(
     if ended is not None and not (decision.winner and ended == decision.pairs):
         decision = Decision(ended, 0, final=True)
     completed = decide(equal_if_unknown[: decision.pairs], planned.n_max, level)
+    return _progress(planned, episodes, unpaired, decision, completed)
+
+
+def _standing_by_mean(
+    planned: PlannedComparison, level: float, pairs: tuple[tuple[int, ...], str], values: Sequence[Mapping[int, float]]
+) -> ComparisonProgress:
+    """By the values of a and of b. One that is not known counts as 0 or as 1, against the claim."""
+    (episodes, unpaired), (own, theirs) = pairs, values
+    for_a = [own.get(one, 0.0) - theirs.get(one, 1.0) for one in episodes]
+    for_b = [own.get(one, 1.0) - theirs.get(one, 0.0) for one in episodes]
+    decision = decide_mean(for_a, for_b, planned.n_max, level)
+    both = [own[one] - theirs[one] if one in own and one in theirs else 0.0 for one in episodes[: decision.pairs]]
+    return _progress(planned, episodes, unpaired, decision, decide_mean(both, both, planned.n_max, level))
+
+
+def _progress(
+    planned: PlannedComparison, episodes: tuple[int, ...], unpaired: str, decision: Decision, completed: Decision
+) -> ComparisonProgress:
     names = {1: planned.a, -1: planned.b}
     return ComparisonProgress(
         planned,
@@ -92,6 +137,8 @@ class EarlyStopping:
     not_needed: tuple[str, ...] = ()
     so_far: bool = False
     """the run is not over, and its grid does not let it stop early"""
+    values: Mapping[Combo, Scores] = field(default_factory=dict)
+    """of the rule's metric"""
 
     def lines(self) -> str:
         """A line with a JSON object for each comparison that is over."""
@@ -103,6 +150,7 @@ class EarlyStopping:
                 "better": progress.winner,
                 "pairs": progress.pairs,
                 "n_max": progress.planned.n_max,
+                **({"metric": self.rule.metric} if self.rule.metric else {}),
             }
             for progress in self.standings
             if progress.final
@@ -118,6 +166,47 @@ class EarlyStopping:
             if standing.planned.environment == environment and {standing.planned.a, standing.planned.b} <= found.keys()
         )
 
+    def by_metric(self, environment: str) -> Iterator[MeanDifference]:
+        """The planned comparisons of an environment by the rule's metric, where both policies have values."""
+        for standing in self.standings:
+            a, b = (self.values.get(combo) for combo in standing.planned.combos)
+            if standing.planned.environment != environment or not (a and b):
+                continue
+            used = frozenset(standing.episodes).intersection(a.values, b.values)
+            if used and not standing.unpaired:
+                yield self._by_betting(standing, (a, b), sorted(used))
+            elif whole := mean_difference_of(self.rule.metric, [(environment, a, b)]):
+                yield replace(whole, prevented=standing.unpaired or "no pair of episodes with a value of both policies")
+
+    def _by_betting(
+        self, standing: ComparisonProgress, sides: tuple[Scores, Scores], used: Sequence[int]
+    ) -> MeanDifference:
+        a, b = ([one.values[episode] for episode in used] for one in sides)
+        differences = [own - other for own, other in zip(a, b, strict=True)]
+        level, unknown = self._level, [len(one.arm.unknown.intersection(standing.episodes)) for one in sides]
+        planned = standing.planned
+        return MeanDifference(
+            a=planned.a,
+            b=planned.b,
+            metric=self.rule.metric,
+            environments=(planned.environment,),
+            facts=meet(planned.environment, *(one.arm for one in sides)).facts,
+            difference=fmean(differences),
+            interval=interval_by_betting(differences),
+            p=level if standing.completed_winner or standing.winner else 1.0,
+            worst_p=level if standing.winner else 1.0,
+            n=(len(used), len(used)),
+            means=(fmean(a), fmean(b)),
+            paired=True,
+            unknown=(unknown[0], unknown[1]),
+            sequential=Sequential(planned.n_max, standing.stopped_early, self.rule.alpha),
+        )
+
+    @property
+    def _level(self) -> float:
+        """Of one comparison; Holm's product must not round above alpha."""
+        return self.rule.alpha / max(1, self.rule.family) * (1 - 1e-12)
+
     def _comparison(self, standing: ComparisonProgress, a: Side, b: Side) -> Comparison:
         """Uses the pairs of episodes. If there are none, nothing was decided early, and it uses all episodes."""
         whole = comparison_of(meet(standing.planned.environment, a, b))
@@ -130,7 +219,7 @@ class EarlyStopping:
         pairs = count_pairs(first, second)
         if not pairs.n:
             return self._without_pairs(whole, "no pair of episodes without an errored one")
-        level = self.rule.alpha / max(1, self.rule.family) * (1 - 1e-12)  # Holm's product must not round above alpha
+        level = self._level
         rate_a, rate_b = rates(first, second, pairs)
         difference = (pairs.only_a - pairs.only_b) / pairs.n
         return replace(
@@ -155,7 +244,7 @@ class EarlyStopping:
         return replace(whole, prevented=why)
 
 
-def stopping_of(collected: Collected, sides: Mapping[Combo, Side]) -> EarlyStopping | None:
+def stopping_of(collected: Collected, results: Results) -> EarlyStopping | None:
     """By the rule of the grid. Without a rule, comparisons of an unfinished run are tested as if they could stop it,
     so that a claim holds however often the run is reported. None for a finished run without a rule."""
     rule, so_far = collected.stop_early, under_way(collected) if collected.stop_early is None else ()
@@ -164,7 +253,23 @@ def stopping_of(collected: Collected, sides: Mapping[Combo, Side]) -> EarlyStopp
         rule = stop_rule(StopRequest(ALPHA, None, so_far, None), episodes_by_combo(counted))
     if rule is None:
         return None
-    return EarlyStopping(rule, standings(rule, last_arms(collected, sides), alike=not so_far), so_far=bool(so_far))
+    values = _values(rule.metric, results) if rule.metric else {}
+    sides: Mapping[Combo, Side] = {combo: one.arm for combo, one in values.items()} if rule.metric else results.sides
+    found = standings(rule, last_arms(collected, sides), alike=not so_far, values=values)
+    return EarlyStopping(rule, found, so_far=bool(so_far), values=values)
+
+
+def _values(metric: str, results: Results) -> dict[Combo, Scores]:
+    """By combo, its values from 0 to 1. An episode with another one counts as one without."""
+    found = {}
+    for combo, records in results.merged.items():
+        own = scores(records, metric, results.settled.get(combo))
+        values = {episode: value for episode, value in own.values.items() if 0 <= value <= 1}
+        side = replace(
+            own.arm, completed=frozenset(values), errored=own.arm.errored | (own.arm.completed - values.keys())
+        )
+        found[combo] = replace(own, arm=side, values=values)
+    return found
 
 
 def under_way(collected: Collected) -> tuple[str, ...]:
@@ -201,7 +306,7 @@ def _is_last(history: SessionHistory, collected: Collected) -> bool:
 def decide_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingProxyType({})) -> EarlyStopping:
     """From a run's directory or a copy of it; empty for a run that can't stop early."""
     collected = collect_run(directory, unread)
-    found = collected.stop_early and stopping_of(collected, results_of(collected).sides)
+    found = collected.stop_early and stopping_of(collected, results_of(collected))
     if not found:
         return EarlyStopping(StopRule(0.05, 0, ()), ())
     return replace(found, not_needed=not_needed(found, (history.session for history in collected.sessions)))

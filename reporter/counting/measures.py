@@ -27,6 +27,7 @@ from comborun.reporter.statistics.proportion import (
 from comborun.rules.results.episodes import COPY, ORDER
 
 NO_FIELDS = Fields()
+JUDGED = (Verdict.SUCCESS, Verdict.FAILURE)
 LIMIT = 40
 FEWEST_FOR_PERCENTILES = 20
 """with fewer values, the 5 % and 95 % percentiles are close to the extremes"""
@@ -233,7 +234,9 @@ class Balanced:
 def balanced_rate(records: Sequence[EpisodeRecord]) -> Balanced | None:
     """None unless every completed record names its copy of the environment and its position in it."""
     copies: dict[object, list[tuple[float, bool]]] = {}
-    for record in judged(records):
+    for record in records:
+        if record.verdict not in JUDGED:
+            continue
         order, copy = record.metric(ORDER), record.field(COPY)
         if order is None or not isinstance(copy, str | int | float):
             return None
@@ -255,10 +258,10 @@ def running(episodes: Sequence[EpisodeRecord]) -> Mapping[Combo, Running]:
         if count := len(verdicts):
             step = max(1, count // POINTS)
             shown = {*range(1, min(count, POINTS // 4) + 1), *range(step, count + 1, step), count}
-            successes = [*accumulate(map((Verdict.SUCCESS,).__contains__, verdicts))]
+            successes = [*accumulate(verdict is Verdict.SUCCESS for verdict in verdicts)]
             found[combo] = tuple((n, int(successes[n - 1])) for n in sorted(shown))
     return found
 
 
 def judged(records: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
-    return having(records, Verdict.SUCCESS, Verdict.FAILURE)
+    return having(records, *JUDGED)

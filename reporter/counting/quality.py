@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
+from operator import eq
 from typing import Any
 
 from comborun.model.attempt import Begin
@@ -237,6 +239,8 @@ def _other_seeds(collected: Collected, seeds: Mapping[Combo, Mapping[int, object
 def _not_given(session: Session, recorded: Mapping[int, object]) -> Iterator[int]:
     seed, base, planned = session.seed, session.results.base, session.episodes
     if session.unit != "episode" or seed is None:
+        return
+    if all(map(eq, map(recorded.get, planned), count(seed + planned.start, planned.step))):
         return
     for episode in planned if session.count <= len(recorded) else recorded:
         own = recorded.get(episode, seed)

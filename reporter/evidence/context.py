@@ -8,7 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from unicodedata import normalize
 
-from comborun.model.attempt import EpisodeRecord, field_column
+from comborun.model.attempt import EpisodeRecord, field_column, held
 from comborun.model.work import grouped
 from comborun.reporter.counting.measures import FAILURE_FIELDS
 from comborun.reporter.evidence.starts import HASH_FIELDS, plain
@@ -47,8 +47,9 @@ class ContextFact(StrEnum):
 def context_of(records: Sequence[EpisodeRecord]) -> Context:
     """The conditions of a combo: texts with few values, and numbers whose names say that they are conditions."""
     found = {}
-    names = dict.fromkeys(name for both in {one.names for one in records} for some in both for name in some)
-    numbers = {name for both in {one.names for one in records} for name in both[0]}
+    kinds = held(records)
+    names = dict.fromkeys(name for both in sorted(kinds) for some in both for name in some)
+    numbers = {name for metrics, _ in kinds for name in metrics}
     for name in names:
         told = bool(_CONDITION.search(name) or _OF_THE_POLICY.search(name))
         if name in _LEFT_OUT or (_RESULT.search(name) and not told) or (name in numbers and not told):

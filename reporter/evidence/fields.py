@@ -10,7 +10,7 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from comborun.model.attempt import EpisodeRecord, metric_columns
+from comborun.model.attempt import EpisodeRecord, held, metric_columns
 from comborun.model.work import grouped
 from comborun.rules.facts import Fact
 
@@ -99,7 +99,9 @@ def _tables(records: Sequence[EpisodeRecord]) -> Iterator[tuple[Sequence[str], N
     """The metrics of records with the same fields: a row each."""
     import numpy as np
 
-    for (names, _), alike in grouped(records, attrgetter("names")).items():
+    kinds = held(records)
+    groups = {kinds.pop(): records} if len(kinds) == 1 else grouped(records, attrgetter("names"))
+    for (names, _), alike in groups.items():
         if names:
             numbers = b"".join(map(attrgetter("numbers"), alike))
             yield names, np.frombuffer(numbers, dtype=np.float64).reshape(len(alike), len(names))

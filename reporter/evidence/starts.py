@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -18,7 +18,7 @@ from itertools import groupby
 from operator import attrgetter
 from types import MappingProxyType
 
-from comborun.model.attempt import EpisodeRecord, JsonValue, Verdict, field_column, having
+from comborun.model.attempt import EpisodeRecord, JsonValue, Verdict, field_column, having, held
 from comborun.model.work import Combo, grouped
 from comborun.rules.facts import Fact
 
@@ -157,13 +157,16 @@ def starts_of(judged: Sequence[EpisodeRecord], settled: Settled | None = None) -
     known = dict(zip(episodes, seeds, strict=True))
     if None in seeds:
         known = {episode: seed for episode, seed in known.items() if seed is not None}
-    hashes = {name: values for name in HASH_FIELDS if name not in settled.silent and (values := _hashes(judged, name))}
+    told = _names(judged) - settled.silent
+    hashes = {name: values for name in HASH_FIELDS if name in told and (values := _hashes(judged, name))}
     return Starts(known, hashes or MappingProxyType({}), settled.caution, settled.facts)
 
 
+def _names(records: Sequence[EpisodeRecord]) -> set[str]:
+    return {name for both in held(records) for names in both for name in names}
+
+
 def _hashes(records: Sequence[EpisodeRecord], name: str) -> dict[int, object]:
-    if not any(name in names for both in {*map(attrgetter("names"), records)} for names in both):
-        return {}
     values = zip(map(attrgetter("episode"), records), map(plain, field_column(records, name)), strict=True)
     return {episode: value for episode, value in values if value is not None}
 
@@ -181,23 +184,25 @@ def settle(
         combo: having(records, Verdict.SUCCESS, Verdict.FAILURE, Verdict.MEASURED) for combo, records in combos.items()
     }
     seeded_by_run = _seeded_by_run(judged, runs)
-    silent = {name: _silent(judged, name) for name in HASH_FIELDS}
+    names = {combo: _names(records) for combo, records in judged.items()}
+    silent = {
+        name: _silent({combo: judged[combo] for combo in judged if name in names[combo]}, name) for name in HASH_FIELDS
+    }
     found = {}
     for combo in combos:
         facts = [Fact(StartFact.CONSTANT_HASH, field=name) for name in HASH_FIELDS if combo in silent[name]]
         caution = cautions.get(combo, "")
         of_runs = seeded_by_run.get(combo, Settled()) if not caution else Settled(caution)
-        names = frozenset(name for name in HASH_FIELDS if combo in silent[name])
-        named = {} if combo in runs else _runs_by_field(judged[combo])
+        unsaid = frozenset(name for name in HASH_FIELDS if combo in silent[name])
+        named = {} if combo in runs else _runs_by_field(judged[combo], names[combo])
         told = bool(named) or not of_runs.runs
-        found[combo] = Settled(of_runs.caution, names, (*facts, *of_runs.facts), named or of_runs.runs, told)
+        found[combo] = Settled(of_runs.caution, unsaid, (*facts, *of_runs.facts), named or of_runs.runs, told)
     return found
 
 
-def _runs_by_field(records: Sequence[EpisodeRecord]) -> dict[str, frozenset[int]]:
+def _runs_by_field(records: Sequence[EpisodeRecord], names: Iterable[str]) -> dict[str, frozenset[int]]:
     """The episodes of each run, by the first field whose name says that it names a run; empty for a single run."""
-    held = {name for names in {one.names for one in records} for some in names for name in some}
-    for name in sorted(filter(_RUN.fullmatch, held)):
+    for name in sorted(filter(_RUN.fullmatch, names)):
         values = zip(map(attrgetter("episode"), records), map(plain, field_column(records, name)), strict=True)
         known = [(episode, value) for episode, value in values if value is not None]
         found = {

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from comborun.model.attempt import EpisodeRecord, Verdict, having
+from comborun.model.attempt import EpisodeRecord, Verdict
 from comborun.model.work import grouped
 from comborun.reporter.text import combo_name
 from comborun.text import several
@@ -42,8 +42,8 @@ class ContactSheet:
 
 def contact_sheet(directory: Path, episodes: Sequence[EpisodeRecord], output: Path) -> ContactSheet | None:
     """Of the failed and errored episodes with a video in `directory`; None if none names one."""
-    failed = having(episodes, Verdict.FAILURE, Verdict.ERRORED, Verdict.MEASURED)
-    filmed = [record for record in failed if isinstance(record.field("video"), str)]
+    named = [record for record in episodes if "video" in record.names[1] and record.verdict is not Verdict.SUCCESS]
+    filmed = [record for record in named if isinstance(record.extra["video"], str)]
     if not filmed:
         return None
     there = [record for record in filmed if _inside(directory, str(record.extra["video"]))]

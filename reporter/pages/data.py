@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import groupby, repeat
+from itertools import chain, groupby, repeat
 from operator import attrgetter
 from typing import Any
 
@@ -56,7 +56,7 @@ def episodes_csv(episodes: Sequence[EpisodeRecord]) -> Iterator[str]:
     for start in range(0, len(episodes), PART):
         alike = groupby(episodes[start : start + PART], attrgetter(*_SHARED, "names"))
         rows = (row for (*shared, names), group in alike for row in _rows(shared, names, [*group], fields))
-        yield "".join(f"{line}\n" for line in map(",".join, rows))
+        yield "\n".join(chain(map(",".join, rows), [""]))
 
 
 def _rows(
@@ -65,8 +65,8 @@ def _rows(
     """The rows of records of one file with the same fields. Column by column, since a run may have millions."""
     policy, environment, session, attempt, path = shared
     numbers = metric_columns(records)
-    cells = {name: map(repr, values) for name, values in numbers.items()}
-    cells |= {name: map(_cell, field_column(records, name)) for name in names[1]}
+    cells: dict[str, Iterable[str]] = {name: map(repr, values) for name, values in numbers.items()}
+    cells |= {name: _cells(field_column(records, name)) for name in names[1]}
     shown, rest = fields
     left = sorted(rest.intersection(cells))
     columns: list[Iterable[str]] = [cells.get(name, repeat("")) for name in shown]
@@ -79,7 +79,7 @@ def _rows(
     return zip(
         *(repeat(_text(policy)), repeat(_text(environment))),
         map(str, map(attrgetter("episode"), records)),
-        map(_cell, map(attrgetter("seed"), records)),
+        _cells([*map(attrgetter("seed"), records)]),
         *(verdicts, map(_SUCCESS.__getitem__, verdicts), repeat(_text(session)), repeat(str(attempt))),
         (f"{before}{colon}{line}{after}" if line else _text(path) for line in lines),
         *columns,
@@ -103,6 +103,11 @@ def _summarized(combo: dict[str, Any], metrics: Iterable[str]) -> Iterator[JsonV
 
 def _csv(rows: Iterable[Iterable[JsonValue]]) -> str:
     return "".join(f"{','.join(map(_cell, cells))}\n" for cells in rows)
+
+
+def _cells(values: Sequence[JsonValue]) -> Iterable[str]:
+    kinds = {*map(type, values)}
+    return map(str if kinds == {int} else _cell, values)
 
 
 def _cell(value: JsonValue) -> str:

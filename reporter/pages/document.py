@@ -72,7 +72,7 @@ KEYS: Mapping[type, str] = {
     Loss: f"""
         policy nominal environments rate_nominal rate difference interval {_P} decided only_completed""",
     MeanDifference: f"metric environments a b n paired test means difference=gap interval=limits {_P} {_LEFT_OPEN}"
-    " more=better facts?",
+    " more=better so_far? sequential? prevented? facts?",
     NotWorse: f"a b margin environments difference interval {_P} shown=decided {_LEFT_OPEN} facts?",
     KindComparison: f"""
         kind environments?=found.environments environment?=found.environment

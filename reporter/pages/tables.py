@@ -292,7 +292,7 @@ def mean_differences(found: Sequence[MeanDifference]) -> TextTable | None:
     rows = [
         [
             *(one.metric, f"all {len(one.environments)}" if one.environments[1:] else one.environments[0]),
-            *(one.a, one.b, strong(number(one.difference), one)),
+            *(one.a, one.b, strong(f"{number(one.difference)}{'†' * one.leans}", one)),
             f"[{number(one.interval[0])}, {number(one.interval[1])}]",
             *map(number, one.means),
             *(holm_p(one), _both(*one.n), one.test, _better(one)),
@@ -303,6 +303,8 @@ def mean_differences(found: Sequence[MeanDifference]) -> TextTable | None:
         "The difference of means with its 95 % t interval, each environment with the same weight; p by permutation,"
         " adjusted by Holm in the family of the success rates."
     )
+    if any(one.sequential for one in found):
+        note = f"The difference of means, tested after every pair, and its 95 % interval, both by betting. {LEANS}"
     heads = columns("metric|environment|a|b", "a − b|95 % interval|mean a|mean b|p (Holm)|n", "test|more")
     return TextTable("Means of metrics compared", heads, rows, note, len(found)) if rows else None
 

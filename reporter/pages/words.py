@@ -107,7 +107,8 @@ def _episodes(summary: Summary) -> Iterator[str]:
 
 
 def _early(summary: Summary) -> Iterator[str]:
-    found = [one.sequential for one in summary.comparisons.all if one.sequential and not one.so_far]
+    tested = (*summary.comparisons.all, *summary.comparisons.mean_differences)
+    found = [one.sequential for one in tested if one.sequential and not one.so_far]
     if found:
         spare, planned = sum(combo.not_needed for combo in summary.combos), summary.totals.planned
         yield (
@@ -186,29 +187,12 @@ def _comparisons(summary: Summary) -> Iterator[str]:
             " assuming independent episodes."
         )
     found = summary.comparisons.all
+    yield from _betting(summary)
     if not found:
-        yield "No policies were compared."
+        if not summary.comparisons.mean_differences:
+            yield "No policies were compared."
         return
-    sequential = [one.sequential for one in found if one.sequential]
-    if sequential:
-        yield _sequential(sequential, len(found), summary)
-    if prevented := sum(bool(one.prevented) and not one.so_far for one in found):
-        yield (
-            f"{_share(prevented, len(found))} of policies {'was' if prevented == 1 else 'were'} planned to be tested"
-            " after every pair of episodes, and could not be, for the reasons under data quality: nothing stopped early"
-            f" for {'it' if prevented == 1 else 'them'}, and all episodes count."
-        )
-    paired = sum(one.paired for one in found) - len(sequential)
-    if paired:
-        yield (
-            f"{_share(paired, len(found))} of policies used the episodes that both completed, paired because the"
-            " records show equal seeds or initial states: exact McNemar test, Zou-Donner interval of the difference."
-        )
-    if unpaired := len(found) - paired - len(sequential):
-        yield (
-            f"{_share(unpaired, len(found))} of policies took the episodes as independent: Barnard's test,"
-            f" Newcombe interval of the difference.{_why_unpaired(found)}"
-        )
+    yield from _within(summary)
     if overall := summary.comparisons.overall:
         yield (
             f"{several(len(overall), 'overall comparison')} of mean rates, each environment with the same weight: a"
@@ -230,6 +214,44 @@ def _comparisons(summary: Summary) -> Iterator[str]:
         " episode counts against it. Intervals of differences are at 95 % for each alone. Policies that share a letter"
         " are not told apart, which does not mean that they are equal."
     )
+
+
+def _within(summary: Summary) -> Iterator[str]:
+    found = summary.comparisons.all
+    sequential = [one.sequential for one in found if one.sequential]
+    if sequential:
+        yield _sequential(sequential, len(found), summary)
+    if prevented := sum(bool(one.prevented) and not one.so_far for one in found):
+        yield (
+            f"{_share(prevented, len(found))} of policies {'was' if prevented == 1 else 'were'} planned to be tested"
+            " after every pair of episodes, and could not be, for the reasons under data quality: nothing stopped early"
+            f" for {'it' if prevented == 1 else 'them'}, and all episodes count."
+        )
+    paired = sum(one.paired for one in found) - len(sequential)
+    if paired:
+        yield (
+            f"{_share(paired, len(found))} of policies used the episodes that both completed, paired because the"
+            " records show equal seeds or initial states: exact McNemar test, Zou-Donner interval of the difference."
+        )
+    if unpaired := len(found) - paired - len(sequential):
+        yield (
+            f"{_share(unpaired, len(found))} of policies took the episodes as independent: Barnard's test,"
+            f" Newcombe interval of the difference.{_why_unpaired(found)}"
+        )
+
+
+def _betting(summary: Summary) -> Iterator[str]:
+    found = [one for one in summary.comparisons.mean_differences if one.sequential]
+    if found:
+        most = max(one.sequential.n_max for one in found if one.sequential)
+        yield (
+            f"{several(len(found), 'comparison')} of mean {found[0].metric} (from 0 to 1) after every pair of episodes,"
+            f" in the order of their index, at most {most} pairs, by betting (Waudby-Smith and Ramdas 2024, diversified"
+            f" Kelly bets); {found[0].level:g} two-sided is shared equally among"
+            f" {several(summary.comparisons.size, 'comparison')}, fixed before the first episode. Test and interval"
+            " hold whenever it ends; estimates after an early stop lean away from zero. An episode without a value"
+            " counts as 0 or as 1, against the claim."
+        )
 
 
 def _why_unpaired(found: Sequence[Comparison]) -> str:

@@ -71,7 +71,7 @@ class _Layout:
                 integers_once(range(line, line + count)),
                 names,
                 starmap(self.pack.pack, _across([columns[at] for at in self.metrics], count)),
-                _across([map(once, columns[at]) for at in self.texts], count),
+                _across([_once_each(columns[at]) for at in self.texts], count),
             )
         ]
 
@@ -82,6 +82,14 @@ def _across(columns: Sequence[Iterable[Any]], count: int) -> Iterable[tuple[Any,
 
 def once(value: Any) -> Any:
     return sys.intern(value) if type(value) is str and len(value) <= WORD else value
+
+
+def _once_each(column: Column) -> Iterable[Any]:
+    kinds = {*map(type, column)}
+    if kinds != {str}:
+        return map(once, column) if str in kinds else column
+    words = {word: once(word) for word in {*column}}
+    return map(words.__getitem__, column)
 
 
 def integers_once(column: Sequence[int]) -> Iterable[int]:

@@ -14,7 +14,7 @@ from math import comb
 from pathlib import PurePosixPath
 from typing import Any
 
-from comborun.model.attempt import EpisodeRecord, JsonValue, Names, Verdict, metric_columns
+from comborun.model.attempt import EpisodeRecord, JsonValue, Names, Verdict, field_column, having, metric_columns
 from comborun.model.work import Combo, grouped
 from comborun.reporter.records.reading import Reading
 from comborun.rules.facts import Fact
@@ -68,15 +68,15 @@ def settle_rows(files: Sequence[Reading]) -> None:
 def tell_errors(file: Reading) -> None:
     """Say which failures tell of an error: an episode that broke off is no failure of its policy."""
     held = {name for names in {one.names for one in file.records} for name in names[1]}
+    failed = having(file.records, Verdict.FAILURE)
     for field in sorted(held.intersection((*ERRORS, *ENDS))):
+        texts = Counter(text for text in field_column(failed, field) if isinstance(text, str))
         found = [
-            text
-            for one in file.records
-            if one.verdict is Verdict.FAILURE and isinstance(text := one.field(field), str)
-            if (field in ERRORS and looks_wrong(text)) or text.strip().lower() in BROKEN_OFF
+            text for text in texts if (field in ERRORS and looks_wrong(text)) or text.strip().lower() in BROKEN_OFF
         ]
         if found:
-            file.defect(0, say(Fact(WITH_ERRORS, episodes=len(found), field=field, text=found[0][:TEXT_MOST])))
+            episodes = sum(texts[text] for text in found)
+            file.defect(0, say(Fact(WITH_ERRORS, episodes=episodes, field=field, text=found[0][:TEXT_MOST])))
 
 
 def _measure(files: Sequence[Reading]) -> None:

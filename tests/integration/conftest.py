@@ -1,6 +1,7 @@
 """Fixtures that several test modules share."""
 
 from box import any_box, box, screen_box, small_disk_box
+from boxes import boxes
 from desk import desk, ended
 from slurm import slurm
 from slurm_box import slurm_box
@@ -9,6 +10,7 @@ from sshd import own_sshd, ssh_place, ssh_user, sshd
 __all__ = [
     "any_box",
     "box",
+    "boxes",
     "desk",
     "ended",
     "own_sshd",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -131,6 +133,45 @@ def test_a_dead_connection_is_noticed_soon_and_replaced(own_sshd: Callable[..., 
     for pid in frozen:
         os.kill(pid, signal.SIGCONT)
     assert logins(server) == 2
+
+
+def test_a_dead_connection_is_replaced_also_while_another_command_uses_it(
+    own_sshd: Callable[..., Sshd], kind: Kind
+) -> None:
+    """As after a link was cut under a monitor: each later command finds the new connection, and says so once."""
+    server = own_sshd()
+    options = server.options(keep_s=60.0)
+    with kind(server.alias, options) as monitor, kind(server.alias, options) as command:
+        monitor.run("true")
+        server.signal_serving(signal.SIGSTOP)
+        frozen = [pid for pid in server.serving() if server.process and pid != server.process.pid]
+        begun = time.monotonic()
+        assert command.run("echo hi").text == "hi\n"
+        assert time.monotonic() - begun < 12
+        assert any("gave no answer" in one for one in command.warnings)
+        assert said(kind, server) == "hi\n"
+        for pid in frozen:
+            os.kill(pid, signal.SIGCONT)
+        assert monitor.run("echo again", timeout=5).text == "again\n"
+    assert logins(server) == 2
+
+
+def test_a_host_that_does_not_answer_is_given_up_in_time_for_another_try(
+    own_sshd: Callable[..., Sshd], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lost first packet is sent again after 1, 3, 7, 15, 31 seconds: who waits on finds late a link that is back."""
+    server = own_sshd()
+    monkeypatch.setattr("comborun.remote.ssh.config.CONNECT_S", 2.0)
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, contextlib.ExitStack() as stack:
+        for _ in range(4):  # nobody takes these, so the next one gets no answer
+            filling = stack.enter_context(socket.socket())
+            filling.setblocking(False)
+            filling.connect_ex(full.getsockname())
+        server.config.write_text(server.stanza().replace(str(server.port), str(full.getsockname()[1])))
+        begun = time.monotonic()
+        with pytest.raises(HostError, match=r"does not answer|let us in"):
+            said(OpensshTransport, server)
+        assert time.monotonic() - begun < 10
 
 
 def test_it_ends_when_the_host_ends_it_and_the_next_command_logs_in_again(

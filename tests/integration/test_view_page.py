@@ -42,7 +42,7 @@ for episode in range(int(count)):
     print(f"{place}: {episode}\\rsaid episode {episode} <script>document.title='owned'</script>", flush=True)
 """
 SHOWN = "document.querySelectorAll('#sessions tbody tr:not([hidden])').length"
-SCREENS = ("", "cell/field_poor", "rollouts", "host", "report")
+SCREENS = ("", "cell/field_poor", "rollouts", "host", "report", "hosts")
 
 
 def a_clip(path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_run_is_followed_from_its_start_to_its_end_on_every_screen(desk: Desk,
 
     for screen in SCREENS:
         tab.goto(base + screen)
-        tab.wait_for_selector(".figures" if screen == "report" else ".vitals")
+        tab.wait_for_selector({"report": ".figures", "hosts": "#runs tr.at"}.get(screen, ".vitals"))
         tab.wait_for_timeout(300)
         found = axe.Axe().run(tab).response["violations"]
         assert not found, [(one["id"], one["nodes"][0]["html"]) for one in found]

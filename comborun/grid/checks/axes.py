@@ -156,7 +156,7 @@ def stopping_problems(draft: Draft) -> Iterator[Problem]:
     if draft.about and draft.about.unpaired:
         message = f"`stop_early` compares pairs of episodes, but there are none: {draft.about.unpaired}"
         yield draft.at_key(at, message, "leave it out: then all episodes run and are compared without pairs")
-    found = [*_unknown_name_problems(draft, stop), *_pair_problems(draft, stop)]
+    found = [*_unknown_name_problems(draft, stop), *_pair_problems(draft, stop), *_metric_problems(draft, stop)]
     yield from found
     compared = draft.where(lambda combo: _compared(stop, combo))
     if not found and not _meeting(stop, compared):
@@ -206,6 +206,23 @@ def _pair_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:
         elif frozenset((a, b)) in seen:
             yield draft.at_value(path, f"`{a}` and `{b}` are compared twice", "each pair counts once")
         seen.add(frozenset((a, b)))
+
+
+def _metric_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:
+    if not stop.metric:
+        return
+    for key in ("futility", "width"):
+        if getattr(stop, key):
+            message = f"`{key}` is of success rates, and `metric` compares `{stop.metric}`"
+            yield draft.at_key(("stop_early", key), message, "leave out one of them")
+    for combo in draft.combos:
+        metrics = combo.settings.result_rules.metrics
+        if metrics and stop.metric not in metrics:
+            message = f"`stop_early` compares `{stop.metric}`, which is not among `results.metrics`"
+            yield draft.at_value(
+                ("stop_early", "metric"), message, did_you_mean(stop.metric, metrics) or "add it there"
+            )
+            return
 
 
 def _compared(stop: StopKeys, combo: Combo) -> bool:

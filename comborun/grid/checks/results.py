@@ -11,6 +11,7 @@ from comborun.grid.keys.results import ProgressKeys, naming
 from comborun.model.command import CommandError, placeholders, split_command
 from comborun.model.judging import PLANNED, EvidenceRules
 from comborun.rules.endings.failures import Failure
+from comborun.text import did_you_mean
 
 if TYPE_CHECKING:
     from comborun.grid.draft import Draft
@@ -36,6 +37,20 @@ def naming_problems(draft: Draft) -> Iterator[Problem]:
             given = getattr(combo.settings.result_rules, kind)
             path = draft.set_at("results", kind, combo=combo)
             yield from draft.checked(path, f"`results.{kind}`", naming, given, getattr(combo, kind))
+
+
+def nominal_problems(draft: Draft) -> Iterator[Problem]:
+    if draft.broken & {"results", "overrides", "environments"}:
+        return
+    names = [entry.name for entry in draft.file.environments]
+    found = {
+        draft.set_at("results", "nominal", combo=combo): name
+        for combo in draft.combos
+        if (name := combo.settings.result_rules.nominal) and name not in names
+    }
+    for path, name in found.items():
+        message = f"`results.nominal`: there is no environment `{name}`"
+        yield draft.at_value(path, message, did_you_mean(name, names) or f"one of {', '.join(names)}")
 
 
 def count_warnings(draft: Draft) -> Iterator[Problem]:

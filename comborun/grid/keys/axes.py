@@ -14,6 +14,7 @@ from comborun.grid.keys.values import (
     TEXT,
     AsWritten,
     AttributeName,
+    Line,
     Name,
     Positive,
     Reads,
@@ -153,6 +154,7 @@ class StopKeys(Keys):
     environments: Annotated[tuple[Name, ...], ONE_OR_MANY] | None = key("environments in which it applies; else all")
     futility: Gap = key("give up when a difference this large is unlikely", 0.0)
     width: Gap = key("end when the difference's interval is this narrow", 0.0)
+    metric: Line = key("compare by the mean of this metric, from 0 to 1, instead of the success rate", "")
 
     @property
     def request(self) -> StopRequest:

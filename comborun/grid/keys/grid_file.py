@@ -11,7 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from comborun.grid.keys.axes import Axes, ComboMatch, Shards, StopOr
-from comborun.grid.keys.launch import SlurmKeys, SyncKeys
+from comborun.grid.keys.launch import Hosts, SlurmKeys, SyncKeys
 from comborun.grid.keys.limits_retry import ComboLimitKeys, EvidenceKeys, LimitKeys, NotifyOr, Retries, Signatures
 from comborun.grid.keys.program import (
     ContainerOr,
@@ -164,6 +164,7 @@ class GridFile(SettingKeys):
     session_name: SessionName = key("how sessions are called, with {environment} and {policy}", SESSION_NAME)
     preset: Line | None = key("facts about the program: a preset's name, or the path of one")
     host: Host | None = key("ssh host on which the sessions run; else this machine")
+    hosts: Hosts = key("several hosts that share the sessions: names, or maps with `host` and keys of its own", ())
     root: Root = key("folder on the host that holds the runs", DEFAULT_ROOT)
     host_python: Root | None = key("the Python 3.8 or newer that comborun itself uses on the host; else one is found")
     policies: Axes = key("the policies: a list, or a map name -> attributes", ())

@@ -1,4 +1,4 @@
-"""The keys `sync` and `slurm`: files that are put on the host first, and options of jobs."""
+"""The keys `sync`, `hosts` and `slurm`: files that are put on the host first, several hosts, and options of jobs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from typing import Annotated
 from pydantic import ConfigDict
 
 from comborun.errors import UserError
-from comborun.grid.keys.shapes import ONE_OR_MANY, Keys, key
+from comborun.grid.keys.resources import GpuIndexes, ReserveKeys
+from comborun.grid.keys.shapes import ONE_OR_MANY, Keys, OrJust, key
 from comborun.grid.keys.values import (
     DURATION,
+    Host,
     Pattern,
     Positive,
     Reads,
     Root,
+    Seconds,
     Size,
     Workdir,
     line_of,
@@ -41,6 +44,29 @@ class SyncKeys(Keys):
     )
     max_size: Size = key("refuse to ship more than this in total", GIB)
 
+
+class HostLimitKeys(Keys):
+    """Limits of one of several hosts."""
+
+    parallel: Positive | None = key("sessions that run at once there, at most")
+    per_gpu: Positive | None = key("sessions that share one GPU there, at most")
+    stagger: Seconds | None = key("time between two starts there, at least")
+
+
+class HostKeys(Keys):
+    """One of several hosts. What it does not say is as in the grid."""
+
+    model_config = ConfigDict(json_schema_extra={"required": ["host"]})
+
+    host: Host = key("an alias of ~/.ssh/config, or user@address; `local` for this machine", "")
+    use_gpus: GpuIndexes | None = key("indexes of the GPUs that sessions may be granted there")
+    limits: HostLimitKeys = key("how much runs at once there", HostLimitKeys)
+    reserve: ReserveKeys | None = key("what sessions leave free for others there")
+    root: Root | None = key("folder there that holds the runs")
+    host_python: Root | None = key("the Python that comborun itself uses there")
+
+
+Hosts = tuple[Annotated[HostKeys, OrJust("host")], ...]
 
 _OPTION = r"--[a-z][a-z0-9-]*(=[A-Za-z0-9_.,:;+@%/=&|*()\[\]!~^-]+)?"
 """without blank, quote, # or backslash, which Slurm would interpret in the head of a script"""

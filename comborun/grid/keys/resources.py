@@ -12,6 +12,7 @@ from comborun.grid.keys.shapes import ONE_OR_MANY, OR_NONE, Keys, OrJust, key
 from comborun.grid.keys.values import (
     AsWritten,
     AttributeName,
+    Cores,
     GpuCount,
     Line,
     LogPattern,
@@ -109,7 +110,7 @@ PinWord = Annotated[PinMode, OneOf("pin mode")]
 class ResourceKeys(Keys):
     gpus: GpuCount = key("GPUs of a session", 0)
     gpu_memory: Memory = key("memory that it takes on each of them; without it a session has its GPUs alone", 0)
-    cpus: Positive | None = key("cores that it keeps busy")
+    cpus: Cores | None = key("cores that it keeps busy; also a part of one, such as 0.25")
     memory: Memory = key("main memory that it takes", 0)
     exclusive: Annotated[tuple[Token, ...], ONE_OR_MANY] = key(
         "names of things that only one session on the host may use at a time, such as `ray`", ()

@@ -229,6 +229,20 @@ def whole_of(tree: object, low: int = 0) -> int:
     return value
 
 
+_PART = re.compile(r"(?:0|[1-9][0-9]{0,5})\.[0-9]{1,3}")
+
+
+def _cores(tree: object) -> float:
+    """Cores, or thousandths of one."""
+    scalar = scalar_of(tree)
+    if scalar.quoted or not _PART.fullmatch(scalar.text):
+        return whole_of(tree, low=1)
+    amount = float(scalar.text)
+    if not amount:
+        raise UserError("0 cores are none", "leave `cpus` out, or give a part of one such as 0.25")
+    return int(amount) if amount.is_integer() else amount
+
+
 def _gpus(tree: object) -> int:
     text = scalar_of(tree).text
     if re.fullmatch(r"0*\.[0-9]+", text):
@@ -341,6 +355,7 @@ AsWritten = Annotated[str, Reads(_as_written, SCALAR)]
 Flag = Annotated[bool, Reads(_flag)]
 Positive = Annotated[int, Ge(1), Reads(partial(whole_of, low=1))]
 NotNegative = Annotated[int, Ge(0), Reads(whole_of)]
+Cores = Annotated[float, Reads(_cores, {"type": "number", "exclusiveMinimum": 0})]
 GpuCount = Annotated[int, Ge(0), Reads(_gpus)]
 Count = Annotated[
     str,

@@ -79,6 +79,10 @@ class Finishing:
         end, container = self._end, self._attempt.data.get("container", "")
         seen: Verdict = end.cause, None
         why = missing or why_not_started(self._at.failure, self._at.log)
+        if why:
+            from comborun.words import say
+
+            files.append(self._at.log, f"comborun: {say(why)}\n")
         if why := why or why_no_container(self._at.log, container, end.code or 0):
             seen = "launch_failed", why
         if interrupted:
@@ -131,7 +135,7 @@ def why_not_started(failure: str, log: str) -> Fact | None:
         return None
     if found.code == Evidence.COULD_NOT_RUN:
         return fact(Evidence.COULD_NOT_RUN, **found.fields, **_why_not_run(found, log))
-    lines = [line for line in _said(log) if not line.startswith("comborun: ")]
+    lines = _said(log)
     if found.code == Evidence.SETUP_FAILED and lines:
         telling = [line for line in lines if _TROUBLE.search(line)]
         return fact(Evidence.SETUP_FAILED, **found.fields, said=(telling or lines)[-1])

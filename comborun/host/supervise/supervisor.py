@@ -20,6 +20,7 @@ import resource
 import time
 
 from comborun.host.record import launch_environment
+from comborun.host.record.deals import refuse_ceded
 from comborun.host.supervise.attempt import Attempt, Place
 from comborun.host.supervise.environment import CommandEnvironment, bind, inherited
 from comborun.host.supervise.running import RunningCommand
@@ -146,8 +147,10 @@ class Supervisor:
             records.render(self._claim())
 
     def _claim(self) -> list[tuple[str, object]]:
-        together = self.attempt.together
-        return [*self._process(), *self.attempt.rules.fields(), *([(TOGETHER, together)] if together else [])]
+        attempt = self.attempt
+        judged_by = attempt.data.get(records.JUDGING, {})
+        fields = [("first", attempt.first), ("count", attempt.count), (records.JUDGING, judged_by)]
+        return [*self._process(), *fields, *([(TOGETHER, attempt.together)] if attempt.together else [])]
 
     def prepare(self) -> None:
         attempt = self.attempt
@@ -162,7 +165,8 @@ class Supervisor:
             variables.update(clients.environment(*words), **clients.without_proxy(variables))
 
     def claim(self) -> None:
-        """Claim the attempt. Raises Refusal if it was claimed before."""
+        """Claim the attempt. Raises Refusal if it was claimed before, or if the session runs on another box."""
+        refuse_ceded(self.attempt.run_layout, self.attempt.name)
         try:
             self._claimed = self.place.claim(self._claim())
         except OSError:
@@ -256,9 +260,6 @@ class Supervisor:
                     raise
                 folder = self.attempt.folder
                 self._missing = fact(Evidence.COULD_NOT_RUN, program="bash", folder=folder, said=error.strerror)
-        from comborun.words import say
-
-        files.append(log, f"comborun: {say(self._missing)}\n")
         return spawn(["sh", "-c", f"exit {_REFUSED}"], {}, actions)
 
     def _begin(self) -> list[tuple[str, object]]:

@@ -57,7 +57,7 @@ def notified(folders: tuple[str, ...]) -> int:
     try:
         import ctypes
 
-        library = ctypes.CDLL(None, use_errno=True)
+        library = ctypes.pythonapi  # already loaded, with all of libc
         fd: int = library.inotify_init1(_CLOEXEC_NONBLOCK)
         added = [library.inotify_add_watch(fd, os.fsencode(folder), _CHANGES) for folder in folders]
     except (ImportError, OSError, AttributeError):

@@ -105,10 +105,10 @@ def binds() -> bool:
     return True
 
 
-def allocate_cores(cores: Sequence[int], taken: Collection[int], wanted: int) -> tuple[int, ...]:
-    """The lowest free cores, adjacent ones if possible; none if too few are free."""
-    free = [core for core in cores if core not in taken]
-    if not wanted or len(free) < wanted:
+def allocate_cores(cores: Sequence[int], taken: Collection[int], amount: float) -> tuple[int, ...]:
+    """The lowest free cores, adjacent ones if possible; none if too few are free, or a part of one is wanted."""
+    free, wanted = [core for core in cores if core not in taken], int(amount)
+    if not wanted or wanted != amount or len(free) < wanted:
         return ()
     rows = (free[at : at + wanted] for at in range(len(free) - wanted + 1))
     return tuple(next((row for row in rows if row[-1] - row[0] == wanted - 1), free[:wanted]))

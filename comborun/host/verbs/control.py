@@ -23,6 +23,7 @@ from collections.abc import Callable
 
 from comborun.host.engines import slurm_of
 from comborun.host.record import judging
+from comborun.host.record.deals import refuse_ceded
 from comborun.host.record.events import Events
 from comborun.host.record.holds import Holds, over
 from comborun.host.record.queue import DROPPED, rows
@@ -232,6 +233,7 @@ class Steering:
         """Whether a session gets another attempt. One that runs or has succeeded is left alone, and reported, unless
         results of it are gone.
         """
+        refuse_ceded(self.layout, self.attempts.process_of(name))
         number = self.attempts.latest(name)
         seen = self.attempts.look(name, number)
         if seen.life == Life.QUEUED:

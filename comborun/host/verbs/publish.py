@@ -17,6 +17,7 @@ import tempfile
 import time
 import zlib
 
+from comborun.host.record.deals import deal_of
 from comborun.host.record.holds import Holds, over
 from comborun.host.record.launch_environment import difference
 from comborun.host.record.run_owner import elsewhere
@@ -48,7 +49,7 @@ def publish(order: dict[str, Any]) -> dict[str, Any]:
     """Under the root's lock: describe the grid's run, or rename the new one into place."""
     with Staging(order["root"]) as staging:
         staging.lock()
-        found = run_of(staging.root, order["grid"], order["digest"])
+        found = run_of(staging.root, order["grid"], order["digest"], order.get("part"))
         if found and order["mode"] not in ("new", f"after:{os.path.basename(found)}"):
             if flaw := unreadable(found):
                 raise Refusal(70, Denial.RUN_UNREADABLE, run=found, **flaw)
@@ -79,11 +80,22 @@ def sequence(directory: str) -> int:
     return int(text) if re.fullmatch("[0-9]{1,9}", text) else 0
 
 
-def run_of(root: str, grid: str, digest: str) -> str:
-    """The newest run of a grid's work, else the newest of its name; empty without any."""
-    there = runs_below(root, grid)
+def run_of(root: str, grid: str, digest: str, part: dict[str, str] | None = None) -> str:
+    """The newest run of a grid's work, else the newest of its name; empty without any.
+
+    `part`: only a part of a grid run on several boxes: that of `grid_run`, or any for its `first` box.
+    Without it such parts don't count: an ordinary launch would resume a part only.
+    """
+    there = [run for run in runs_below(root, grid) if _is_part(run, part)]
     same = [run for run in there if files.read_line(RunLayout(run).digest) == digest]
     return "".join((same or there)[-1:])
+
+
+def _is_part(directory: str, part: dict[str, str] | None) -> bool:
+    deal = deal_of(RunLayout(directory))
+    if deal is None or part is None:
+        return deal is None and part is None
+    return bool(part["first"]) or deal.grid_run == part["grid_run"]
 
 
 def unreadable(directory: str) -> dict[str, Any]:
@@ -128,6 +140,7 @@ def describe(directory: str, digest: str) -> dict[str, Any]:
         "hold": hold.kind,
         "reason": hold.reason and hold.reason.as_data(),
         "why": hold.why,
+        "deal": files.read_text(layout.deal, _LAST),
         "started": _started(layout),
         "elsewhere": found and found.as_data(),
         "environment": other and other.as_data(),

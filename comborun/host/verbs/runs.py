@@ -25,6 +25,7 @@ import time
 import zlib
 from base64 import b64encode
 
+from comborun.host.record.deals import deal_of
 from comborun.host.record.holds import Holds
 from comborun.host.record.run_owner import elsewhere
 from comborun.host.system import files
@@ -77,14 +78,18 @@ def describe(directory: str) -> dict[str, Any]:
     canary = b'"canary_of": "' in files.tail(run.manifest, _PROVENANCE)[0]
     ended = max(map(files.changed, (run.done, run.stopped)))
     left = os.path.exists(run.seen) or (ended > 0 and time.time() - ended / 1e9 > _LEFT_S)
-    return {"directory": directory, "done": files.read(run.done), "held": held, "canary": canary, "left": left}
+    deal = deal_of(run)
+    found = {"directory": directory, "done": files.read(run.done), "held": held, "canary": canary, "left": left}
+    return {**found, "grid_run": deal.grid_run} if deal else found
 
 
 def newest_plan_of(directory: str) -> dict[str, Any]:
     layout = RunLayout(files.home(directory))
     number = newest_plan(layout.directory)
     plan = files.read_text(layout.plan(number), _LARGEST_PLAN).encode("utf-8", "surrogateescape")
-    return {"id": files.read_line(layout.id).strip(), "number": number, "plan": b64encode(zlib.compress(plan)).decode()}
+    text = b64encode(zlib.compress(plan)).decode()
+    deal = files.read_text(layout.deal, _LARGEST_PLAN)
+    return {"id": files.read_line(layout.id).strip(), "number": number, "plan": text, "deal": deal}
 
 
 def policies() -> list[tuple[str, str, bool]]:

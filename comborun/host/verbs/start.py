@@ -21,6 +21,7 @@ import sys
 import time
 
 from comborun.host.record import launch_environment, secrets
+from comborun.host.record.deals import refuse_stopped
 from comborun.host.record.events import Events
 from comborun.host.record.holds import Holds
 from comborun.host.record.run_owner import refuse_elsewhere
@@ -68,6 +69,7 @@ def _start(arguments: list[str]) -> int:
     run = run_directory(arguments)
     given = _options(arguments[1:])
     refuse_elsewhere(run)
+    refuse_stopped(RunLayout(run))
     Events(RunLayout(run)).order("start", **{name[2:]: value for name, value in given.items() if name != "--secrets"})
     if os.path.exists(RunLayout(run).engine):
         from comborun.host.dispatch import slurm_reconcile

@@ -123,8 +123,12 @@ TAIL = 32768
 """bytes at the end of a log that are compared"""
 OFTEN = 20
 _MOST_LINES, _LONGEST_ROUND, _LONGEST_LINE = 400, 120, 400
-_COMPLAINT = "error|exception|fail|refuse|time.?out|timed out|retry|retries|waiting|unable|can.?not|can.t|denied|lost"
-_STAMP = r"[\[(]?(([0-9]{4}[-/][0-9]{2}[-/][0-9]{2}[t ]+)?[0-9]{1,2}:[0-9]{2}:[0-9]{2}|[0-9]{10}\.)[0-9.,]*z?[\])]?"
+_COMPLAINT = re.compile(  # once, before the dispatcher forks: what each supervisor compiles is memory of its own
+    "error|exception|fail|refuse|time.?out|timed out|retry|retries|waiting|unable|can.?not|can.t|denied|lost"
+)
+_STAMP = re.compile(
+    r"[\[(]?(([0-9]{4}[-/][0-9]{2}[-/][0-9]{2}[t ]+)?[0-9]{1,2}:[0-9]{2}:[0-9]{2}|[0-9]{10}\.)[0-9.,]*z?[\])]?"
+)
 _DIGITS = dict.fromkeys(map(ord, "0123456789"))
 _HEXADECIMAL = dict.fromkeys(map(ord, "0123456789abcdef"))
 
@@ -174,7 +178,7 @@ class Repetition:
         size, length, covered = len(newest), 1, 1
         while covered < size and newest[covered] == newest[0]:
             covered += 1
-        if not re.search(_COMPLAINT, "\n".join(newest[:_LONGEST_ROUND]).lower()):
+        if not _COMPLAINT.search("\n".join(newest[:_LONGEST_ROUND]).lower()):
             return length, covered
         shapes = [line.translate(_HEXADECIMAL) for line in newest]  # without numbers and addresses
         for period in range(1, max(1, min(size // 3, _LONGEST_ROUND)) + 1):
@@ -202,9 +206,9 @@ class Repetition:
         that counts progress.
         """
         text = line[:_LONGEST_LINE].lower()
-        stamp = re.match(_STAMP, text)
+        stamp = _STAMP.match(text)
         text = text[stamp.end() :] if stamp else text
-        if not re.search(_COMPLAINT, text):
+        if not _COMPLAINT.search(text):
             return text, False
         counter = re.search(self._counts, text)
         plain = re.sub("0x[0-9a-f]+", "", text).translate(_DIGITS)

@@ -11,7 +11,7 @@ from itertools import islice
 
 from comborun.rules.results.codings import verdict_word
 from comborun.rules.results.fields import FORMAT, MISSING, TEXT_MOST, RefusedError, integer, number
-from comborun.rules.results.proposals import SCORES, VERDICTS
+from comborun.rules.results.proposals import SCORES, VERDICT_NAMES, verdict_rule
 from comborun.rules.results.rates import SHOWN
 from comborun.rules.results.stated_counts import DEPTH, METRICS, are_counts, entries, opened, stated
 
@@ -28,8 +28,6 @@ EPISODE_LISTS = ("episodes", "episode_results", "per_episode", "rollouts", "tria
 """names of a list with one object for each episode"""
 SUCCESS_LISTS = ("successes", "success", "is_success", "episode_successes", "success_list", "task_success")
 """names of a list of verdicts"""
-SAMPLES = 20
-"""rows of a list by which it is judged"""
 FITS, PARTLY, ARRAYS, SINGLE, NAMED = range(5)
 """how surely a candidate holds episodes. Of lists that only have a fitting name, the outermost ones count"""
 _TEXT_MOST = 200
@@ -73,16 +71,66 @@ def episodes(value: Any, identity: Identity, path: str = "") -> list[tuple[Row, 
     """
     found = _surest(value, identity, path)
     if not found and not identity.success.word:
-        for name in VERDICTS:  # perhaps the field of the verdict has another name
-            found = found or _surest(value, identity.by(success=name), path)
-            if found and identity.policy is None:
-                keys = [{"key": "success", "value": name}]
-                raise RefusedError(FORMAT, "verdict_elsewhere", episodes=sum(len(one.rows) for one in found), keys=keys)
+        for name in _fields(value):  # perhaps the field of the verdict has another name
+            found = _surest(value, identity.by(success=name), path)
+            rows = [row for one in found for row in one.rows]
+            rule = verdict_rule(rows, name, apart=bool(found) and found[0].rank == SINGLE)
+            if rule and identity.policy is None:
+                keys = [{"key": "success", "value": rule}]
+                raise RefusedError(FORMAT, "verdict_elsewhere", episodes=len(rows), keys=keys)
+            if rule:
+                break
+            found = []
     found = found or _flat(value, identity) or _measures(value, identity)
     if not found:
         raise unknown_document(value)
-    rows = [row for one in _chosen(found, identity) for row in one.rows]
+    chosen = _chosen(found, identity)
+    if len(chosen) > 1:
+        _tell_apart(chosen)
+    rows = [row for one in chosen for row in one.rows]
     return [(row, None if found[0].rank == SINGLE else at) for at, row in enumerate(rows)]
+
+
+def _tell_apart(found: list[Candidate]) -> None:
+    """Give the rows of several lists the name of theirs: each may have its own numbers."""
+    own = {part for part in found[0].path if all(part in one.path for one in found)}
+    names = [".".join(part for part in one.path if part not in own)[:_TEXT_MOST] for one in found]
+    held = [one.rows for one in found if all(isinstance(row, dict) for row in one.rows)]
+    if len({*names}) < len(names) or len(held) < len(found):
+        return
+    key = "subset" if any("task" in row for rows in held for row in rows) else "task"
+    for name, rows in zip(names, held):
+        for row in rows:
+            row.setdefault(key, name)
+
+
+def _fields(value: Any) -> list[str]:
+    """The fields in a document that are called like verdicts, the surest first."""
+    held: set[str] = set()
+    level = [value]
+    for _ in range(DEPTH):
+        held.update(key for one in level if isinstance(one, dict) for key in one)
+        inner = (entry for one in level if isinstance(one, (dict, list)) for _, entry in entries(one))
+        level = [one for one in inner if isinstance(one, (dict, list))]
+    return [name for name in VERDICT_NAMES if name in held]
+
+
+def spread(rows: list[Row], identity: Identity) -> list[tuple[Row, int]]:
+    """The episodes of rows that each hold a list of verdicts. Raises RefusedError if they are not as many as planned:
+    the verdicts may be those of steps."""
+    found = list(_arrays(rows, identity, (), {}, 0))
+    spread = [row for one in found for row in one.rows]
+    if identity.planned and len(spread) != identity.planned:
+        raise RefusedError(
+            FORMAT, "lists_of_verdicts", found=[one.about for one in found[:SHOWN]], planned=identity.planned
+        )
+    return [(row, at) for at, row in enumerate(spread)]
+
+
+def lists_verdicts(row: object, identity: Identity) -> bool:
+    """Whether a row without an index holds a list of verdicts."""
+    inner = [row, *row.values()] if isinstance(row, dict) and identity.episode.find(row) is MISSING else ()
+    return any(isinstance(one, dict) and bool(_columns(one, identity.success.name)) for one in inner)
 
 
 def _surest(value: Any, identity: Identity, path: str) -> list[Candidate]:
@@ -152,6 +200,12 @@ def _lists(value: Any, identity: Identity, path: Path, around: Row, depth: int) 
 def _keyed(value: Row, identity: Identity) -> list[Row]:
     """The episodes of an object whose keys are their indexes or names, and whose values all hold a verdict."""
     inner = {key: one for key, one in value.items() if isinstance(one, dict) and key not in METRICS}
+    indexed = {key: one for key, one in inner.items() if _INDEX_KEY.fullmatch(key)}
+    inner = (
+        indexed
+        if indexed and not any(_holds(one, identity) for key, one in inner.items() if key not in indexed)
+        else inner
+    )
     if not inner or not all(_holds(one, identity) for one in inner.values()):
         return []
     numbers = [_INDEX_KEY.fullmatch(key) for key in inner]
@@ -215,7 +269,7 @@ def rank(value: list[Any], identity: Identity, name: str, depth: int) -> int | N
     row = next((one for one in value if isinstance(one, dict)), None)
     if row is None:
         return None
-    if are_counts(value[:SAMPLES], identity):
+    if are_counts(value, identity):
         return None
     row = opened(row)
     held = [field.name if field.word else field.find(row) for field in (identity.success, identity.episode)]
@@ -283,7 +337,8 @@ def _flat(value: Any, identity: Identity) -> list[Candidate]:
         path, one = open_.pop()
         inner = dict(entries(one)) if isinstance(one, (dict, list)) and one else {}
         pairs = isinstance(one, list) and all(isinstance(two, list) and len(two) == 2 and _told(two[1]) for two in one)
-        if inner and (pairs or all(map(_told, inner.values()))):
+        bits = isinstance(one, list) and all(integer(two) in (0, 1) for two in one)
+        if inner and (pairs or bits or all(map(_told, inner.values()))):
             numbers = [two[0] for two in one] if pairs else [_INDEX_KEY.fullmatch(key) for key in inner]
             indexed = isinstance(one, dict) and all(numbers)
             rows = _bare(inner, numbers, identity) if pairs or indexed else []

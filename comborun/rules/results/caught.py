@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 from comborun.rules.facts import Fact
-from comborun.rules.log_lines import aside, of_others
+from comborun.rules.log_lines import aside, ignored, of_others
 from comborun.rules.results.fields import TEXT_MOST
 
 TYPE_CHECKING = False
@@ -25,15 +25,24 @@ _CAUGHT = re.compile(
     rf"|(?:^|[\s:>|\[(-])(?:\w+\.)*\w+(?:Error|Exception){_AFTER}|\bexceptions?\.\w+: "
     rf"|(?i:\bcaught (?:an? )?(?:\w+ )?(?:exception|error)\b|\b(?:exception|error)\b.{{0,20}}\b(?:in|during)\b"
     rf".{{0,20}}\b(?:episode|rollout|trial|task|step|inference)\b"
+    r"|\braised (?:an? )?(?:\w+\.)*\w*(?:error|exception)\b"
     rf"|\b(?:episode|rollout|trial|task|inference|policy|environment|env|simulator)\b.{{0,25}}"
     rf"\b(?:error|exception|crashed){_AFTER})"
 )
 _LOOKS_WRONG = re.compile(
-    r"(?i)\b(?:error|exception|crash(?:ed)?|refused|disconnected|out of memory|connection (?:reset|lost|closed))\b"
+    r"(?i)\b(?:error|exception|crash(?:ed)?|refused|disconnected|out of memory|connection (?:reset|lost|closed)"
+    r"|abort(?:ed|ing)|failed to (?:reset|load|connect|step|render|initiali[sz]e|start|reach the server))\b"
 )
 _METRIC = re.compile(r"(?i)\b(?:error|exceptions?|crash(?:es)?)\b\w*\s*[:=]\s*[-+\d.e]+ *[\w/%°]{0,5}\W*$|\bno error")
-_HINTS = ("error", "errno", "exception", "traceback", "crash", "refused", "disconnected", "memory", "connection")
+_HINTS = (
+    *("error", "errno", "exception", "traceback", "crash", "refused", "disconnected", "memory", "connection", "abort"),
+    "failed to ",
+)
 """one of which is in every such line: the other searches take longer"""
+_TOLD = re.compile(
+    rf"^\W*(?:\w+\.)+(?:exceptions?|errors?)\.\w+|^(?!\W*(?:wandb|tensorboard)).*\b(?i:caught|raised)\b.*\w(?:Error|Exception){_AFTER}"
+)
+"""an exception in a line that only warns: it may have ended the episode"""
 _NAMED = re.compile(r"^.*?\b(?i:caught exception|episode error):\s*")
 _STACK = re.compile(r"\s|$")
 
@@ -71,6 +80,8 @@ class Caught:
             self._beside = _STACK.match(text) is not None
             return False
         if of_others(text) or aside(text):
+            if _TOLD.search(text) and not ignored(text):
+                self._suspect = self._suspect or text
             return False
         if _CAUGHT.search(text):
             self._beside = "Traceback (" in text and (aside(before) or of_others(before))

@@ -63,6 +63,8 @@ ERRORED = frozenset(
     }
 )
 """words of an episode without a verdict"""
+_CALL = re.compile(r"[\w.]+\(\[?(\w+?)(?:\.0?)?\]?(?:, ?\w+=[\w.']+)*\)")
+"""as numpy and torch print a value: `tensor([True])`"""
 _AROUND = "[](){}<>!.:*'\" "
 """signs around a word"""
 _DENIAL = re.compile(r"not?[ _-](?:an? )?|un|in(?=c)")
@@ -139,6 +141,8 @@ class Coding:
         amounts = {value: _amount(value) for value in (*self.others, *self.truths)}
         if self.others and all(amount is not None for amount in amounts.values()):
             most = max(amount for amount in amounts.values() if amount is not None)
+            if most < 1 or (most in _FULL_MARKS[1:] and 1 in amounts.values()):
+                return {}  # no full mark is seen, or 1 may be one as well
             signed = any(isinstance(value, str) and number(value) is None for value in self.others)
             if most not in _FULL_MARKS and (signed or len(amounts) == 1):
                 return {}
@@ -149,7 +153,8 @@ class Coding:
         if any(not isinstance(value, str) for value in self.others):
             return {}
         good = [value for value in self.others if isinstance(value, str) and _word(value) is True]
-        good += [text for text in self.truths if text.startswith(("1", "true"))] if good else []
+        told = good or all(isinstance(value, str) and _word(value) is False for value in self.others)
+        good += [text for text in self.truths if text.startswith(("1", "true"))] if told else []
         return {"field": field, "any_of": good} if good else {}
 
 
@@ -159,7 +164,8 @@ def _amount(value: object) -> float | None:
 
 
 def _word(text: str) -> bool | str:
-    return verdict_word(text.lower().strip(_AROUND) or text, wider=True)
+    called = _CALL.fullmatch(text)
+    return verdict_word((called.group(1) if called else text).lower().strip(_AROUND) or text, wider=True)
 
 
 def _known(text: str) -> bool:

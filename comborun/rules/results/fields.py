@@ -63,6 +63,14 @@ def unreadable(error: Exception) -> RefusedError:
     return RefusedError(UNREADABLE, "reader_failed", error=f"{type(error).__name__}: {error}"[:TEXT_MOST])
 
 
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def plain(path: str) -> str:
+    """The last name of a path in small letters: `is_success` of `eval/isSuccess`."""
+    return _HUMP.sub("_", path.replace("/", ".").rpartition(".")[2]).lower()
+
+
 class Field:
     """A field of the rows: its name, or one of the words above instead, perhaps with a test of its value. Frozen."""
 
@@ -394,6 +402,8 @@ def verdict_of(row: Mapping[str, Any], field: Field) -> tuple[bool | None, Fact 
     if field.tests:
         passed = field.passes(value)
         return passed, Fact("verdict_no_number", field=field.name) if passed is None else None
+    if isinstance(value, list) and len(value) == 1:  # of a vector of one environment
+        value = value[0]
     if isinstance(value, str):
         value = _TRUTHS.get(value.strip().lower())
     if isinstance(value, (bool, int, float)) and value in (True, False):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from itertools import product
 
-from comborun.rules.results.codings import Coding
+from comborun.rules.results.codings import Coding, verdict_word
 from comborun.rules.results.fields import (
     ENVIRONMENT,
     IGNORE,
@@ -20,6 +20,7 @@ from comborun.rules.results.fields import (
     Field,
     Identity,
     RefusedError,
+    plain,
     read_row,
     verdict_of,
 )
@@ -63,6 +64,15 @@ _OUTCOMES = (
     *("result", "verdict", "status", "ok", "goal", "success_rate"),
 )
 """names of fields that hold a verdict if their values are those of one"""
+_FAILURES = ("failed", "failure", "is_failure", "is_failed", "fail", "task_failed", "episode_failed", "unsuccessful")
+"""names of a verdict that is true where the episode did not succeed"""
+VERDICT_NAMES = (*VERDICTS, *_OUTCOMES, *_FAILURES)
+_PLAIN = re.compile(
+    r"(?i)\W*(?:(?:is|task|episode|not|un)[ _-]?)?(?:success(?:ful)?|succeeded|fail(?:ed|ure)?|pass(?:ed)?|solved)\W*"
+)
+"""a word that is a verdict wherever it stands"""
+_VAGUE = ("complete", "ok", "goal", "status", "reached", "success_rate")
+"""names of fields that hold no verdict of an episode if it is true, in a document by itself"""
 SEEDS = ("env_seed", "episode_seed", "reset_seed", "eval_seed", "init_seed", "rng_seed", "scene_seed")
 """names of a seed"""
 RATE = re.compile(r"(?:^|[_/.])(?:rate|sr|mean|avg|average|ratio)(?:$|[_/.])", re.IGNORECASE)
@@ -180,32 +190,61 @@ def _names(samples: Sequence[Row], known: Sequence[str]) -> list[str]:
     """
     shared = set.intersection(*({path for path, _ in _paths(row)} for row in samples)) if samples else set()
     paths = sorted(shared, key=lambda path: (path.count("."), path))
-    found = ((path.count("."), at, path) for path in paths for at, name in enumerate(known) if name == _last(path))
+    found = ((path.count("."), at, path) for path in paths for at, name in enumerate(known) if name == plain(path))
     return [path for _, _, path in sorted(found)]
 
 
 def _verdict(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator[Keys]:
     if identity.success.word or identity.success.tests:
         return
-    if any(identity.success.find(row) not in (MISSING, None) for row in samples):
+    held = [value for row in samples if (value := identity.success.find(row)) not in (MISSING, None)]
+    if held and all(isinstance(value, dict) for value in held):
+        inner = [path for path, value in _paths(samples[0]) if path.startswith(f"{identity.success.name}.")]
+        yield from ({"success": path} for path in inner if isinstance(Field("success", path).find(samples[0]), bool))
+        return
+    if held:
         if coded := _coded(samples, identity.success.name, clear=False):
             yield {"success": coded}
         return
     paths = list(_paths(samples[0])) if samples else []
-    for wanted in (*VERDICTS, *_OUTCOMES):
-        for path, value in paths:
-            if _last(path) != wanted:
-                continue
-            if coded := _coded(samples, path):
-                yield {"success": coded}
-                return
-            if isinstance(value, bool) or (value in (0, 1) and wanted in VERDICTS):
-                yield {"success": path}
-                return
+    for wanted, (path, _) in product(VERDICT_NAMES, paths):
+        if plain(path) == wanted and (rule := verdict_rule(samples, path)):
+            yield {"success": rule}
+            return
     indexed = any(identity.episode.find(row) is not MISSING for row in samples)
     sums_up = any(RATE.search(path) for path, _ in paths) or (len(samples) == 1 < span[1] and not indexed)
     if any(isinstance(value, float) or SCORES.search(path) for path, value in paths) and not sums_up:
         yield {"success": NO_VERDICTS}
+
+
+def verdict_rule(samples: Sequence[Row], path: str, apart: bool = False) -> object:
+    """What to write for `success` if the field with a verdict's name holds verdicts; None if it does not.
+
+    `apart`: the rows are documents by themselves, of which most are none of episodes.
+    """
+    name, values = plain(path), [Field("success", path).find(row) for row in samples]
+    told = [value for value in values if value is not MISSING and value is not None]
+    words = bool(told) and all(isinstance(value, str) and _PLAIN.fullmatch(value) for value in told)
+    if (words or not apart) and (coded := _coded(samples, path, clear=not words)):
+        return coded
+    if words and apart:
+        return path  # only failures so far
+    if name in _FAILURES:
+        good = "false" if all(isinstance(value, bool) for value in told) else "0"
+        return {"field": path, "any_of": [good]} if told and all(value in (0, 1) for value in told) else None
+    if not told or (apart and name in _VAGUE):
+        return None
+    return path if isinstance(told[0], bool) or name in VERDICTS else None
+
+
+def failures_only(samples: Sequence[Row]) -> tuple[str, list[str]]:
+    """The field in which words say that all these episodes failed, and the words. Which word means a success is not
+    seen yet."""
+    for wanted, (path, _) in product(_OUTCOMES, list(_paths(samples[0])) if samples else ()):
+        words = [Field("success", path).find(row) for row in samples] if plain(path) == wanted else []
+        if words and all(isinstance(word, str) and verdict_word(word.strip().lower(), True) is False for word in words):
+            return path, list(dict.fromkeys(words))
+    return "", []
 
 
 def _coded(samples: Sequence[Row], path: str, clear: bool = True) -> dict[str, Any]:
@@ -222,11 +261,7 @@ def _coded(samples: Sequence[Row], path: str, clear: bool = True) -> dict[str, A
 
 def is_verdict(name: str) -> bool:
     """Whether a field is called like a verdict: `success`, `eval/success`."""
-    return _last(name) in VERDICTS
-
-
-def _last(path: str) -> str:
-    return path.replace("/", ".").rpartition(".")[2].lower()
+    return plain(name) in VERDICTS
 
 
 def _paths(row: Row, before: str = "", depth: int = 0) -> Iterator[tuple[str, object]]:

@@ -39,7 +39,7 @@ from comborun.rules.results.fields import (
 )
 from comborun.rules.results.proposals import is_verdict
 from comborun.rules.results.rates import Count, total
-from comborun.rules.results.stated_counts import aggregate, are_counts, stated
+from comborun.rules.results.stated_counts import aggregate, are_counts, stated, sums_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -178,23 +178,36 @@ class Lines(Reader):
 
 
 class RowLines(Lines):
-    """Rows on lines. Those that only say how many episodes of a task succeeded count together, if these are all."""
+    """Rows on lines. Those that only say how many episodes of a task succeeded, or list their verdicts, count together
+    if these are all. A row behind others that sums them up is none.
+    """
 
     def __init__(self, identity: Identity, path: str = "") -> None:
         super().__init__(identity, path)
         self._held: list[tuple[int, Any]] | None = []
-        """rows that may be such counts, with their lines; None once there are others"""
+        """rows that may be such counts or lists, with their lines; None once there are others"""
+        self._like: frozenset[str] = frozenset()
+        """the fields of the first other one"""
 
     def held(self, value: Any) -> Iterable[Entry]:
         """The entry of a row, which may be held back until the file ends."""
         held = self._held
-        if held is not None:
-            if len(held) < HELD_MOST and isinstance(value, dict) and stated(value):
-                held.append((self._line, value))
-                return ((self._line, NOTHING, None, None),)
-            self._held = None
-            return (*self._released(held), (self._line, value, None, None))
-        return ((self._line, value, None, None),)
+        if held is None:
+            if isinstance(value, dict) and sums_up(value, self.identity, self._like):
+                return ((self._line, NOTHING, Fact("row_sums_up"), None),)
+            return ((self._line, value, None, None),)
+        if len(held) < HELD_MOST and isinstance(value, dict) and (stated(value) or self._lists(value)):
+            held.append((self._line, value))
+            return ((self._line, NOTHING, None, None),)
+        self._held, self._like = None, frozenset(value if isinstance(value, dict) else ())
+        return (*self._released(held), (self._line, value, None, None))
+
+    def _lists(self, value: dict[str, Any]) -> bool:
+        if not any(isinstance(one, (list, dict)) for one in value.values()):
+            return False
+        from comborun.rules.results.candidates import lists_verdicts
+
+        return lists_verdicts(value, self.identity)
 
     def _released(self, held: list[tuple[int, Any]]) -> Iterator[Entry]:
         return ((line, value, None, None) for line, value in held)
@@ -213,6 +226,13 @@ class RowLines(Lines):
                 yield 0, refused, None, None
             else:
                 yield 0, counted, counted.complaint if counted else None, None
+        elif rows and all(map(self._lists, rows)):
+            from comborun.rules.results.candidates import spread
+
+            try:
+                yield from ((0, row, None, at) for row, at in spread(rows, self.identity))
+            except RefusedError as refused:
+                yield 0, refused, None, None
         else:
             yield from self._released(self._held or [])
         self._held = None
@@ -401,6 +421,9 @@ class Table(RowLines):
             return
         cells = _split(line, self._between)
         if len(cells) != len(self._header):
+            if self._held is None and sums_up(dict(zip(self._header, cells)), self.identity, self._like):
+                yield self._line, NOTHING, Fact("row_sums_up"), None
+                return
             yield self.refused(NO_RECORD, "other_number_of_cells", cells=len(cells), header=len(self._header))
         else:
             comma = self._between != ","

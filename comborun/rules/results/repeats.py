@@ -151,7 +151,9 @@ def _by_file(told: list[Told], planned: int) -> dict[str, Any]:
     equal = any(one == rows[0] for one in rows[1:])
     fits = len(told) <= planned
     even = len(told) < planned + len(files) and max(map(len, rows)) == min(map(len, rows))
-    found = (fits or even) if not equal else parallel and fits
+    times = {sum(two == one for two in rows) for one in rows}
+    copies = len(times) == 1 and times != {1}
+    found = (fits or even) if not equal else fits and (parallel or (len(told) == planned and not copies))
     return _numbered("line", FILE) if found or (parallel and not equal) else {}
 
 

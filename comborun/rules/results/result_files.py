@@ -296,9 +296,33 @@ def name_unread(counts: Counts, folder: Folder, span: Span, log: str = "") -> No
         told = {key: one for key, one in fact.fields.items() if key != "keys"}
         fact = Fact(fact.code, **told, **proposed(keys, ())) if keys else fact
         counts.facts = (*before, fact, *(one for one in after if not reasons.keys_of(one)))
+    if (
+        0 < counts.records < span[1]
+        and folder.patterns
+        and counts.countable
+        and (more := _beside(counts, folder, span))
+    ):
+        counts.facts = (*counts.facts, more)
     if not counts.records and (folder.patterns or folder.log) and counts.countable:
         found = unread(folder, span, log) or (None if folder.found and counts.facts else _without_results(folder))
+        if found and counts.proposes and _says_nothing(found):
+            return
         counts.facts = (*((found,) if found else ()), *counts.facts)
+
+
+def _beside(counts: Counts, folder: Folder, span: Span) -> Fact | None:
+    """Files that no pattern takes and that hold episodes which are missing, with the line that reads both; if there is
+    none, it names them."""
+    found = unread(folder, span)
+    if not found or found.code != reasons.NOT_READ:
+        return None
+    more = reasons.keys_of(found)
+    keys = {**more, "files": [*folder.patterns, more["files"]]}
+    identity = folder.identity.by(**{key: value for key, value in keys.items() if key != "files"})
+    both = Folder(folder.directory, keys["files"], identity, folder.kind)
+    told = tally.tally(both.read(), identity, span, over=True)
+    own = {key: value for key, value in found.fields.items() if key != "keys"}
+    return Fact(found.code, **own, **proposed(keys, ())) if told.verdicts > counts.verdicts else None
 
 
 def _without_results(folder: Folder) -> Fact:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from itertools import islice
 
 from comborun.rules.results.fields import (
@@ -12,13 +14,14 @@ from comborun.rules.results.fields import (
     RefusedError,
     integer,
     number,
+    plain,
     verdict_of,
 )
 from comborun.rules.results.rates import EPISODES_MOST, SHOWN, Count, count, total
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Iterator, Mapping, Sequence, Tuple
+    from typing import Any, Collection, Iterable, Iterator, Mapping, Sequence, Tuple
 
     from comborun.rules.results.fields import Identity
 
@@ -26,48 +29,31 @@ if TYPE_CHECKING:
 
 METRICS = ("metrics", "info", "final_info")
 """objects in an episode whose fields count as the episode's own"""
-GOOD_COUNTS = frozenset(
-    {
-        *("success", "successes", "num_success", "num_successes", "n_success", "n_successes", "success_count"),
-        *("successful", "num_successful", "passed", "solved", "total_successes", "succeeded", "success_nums"),
-        *("success_num", "success_cnt", "n_succ", "succ", "suc", "num_succ", "total_success", "num_solved", "wins"),
-        *("successful_episodes", "successful_trials", "success_episodes", "n_successful", "num_passed", "correct"),
-    }
-)
-BAD_COUNTS = frozenset(
-    {
-        *("fail", "fails", "failed", "failure", "failures", "num_fail", "num_failed", "num_failures", "n_failures"),
-        *("fail_nums", "fail_num", "failure_count", "unsuccessful", "n_fail", "total_failures"),
-    }
-)
-ALL_COUNTS = frozenset(
-    {
-        *("total", "n", "count", "num_episodes", "n_episodes", "episodes", "total_episodes", "num_trials"),
-        *("n_trials", "trials", "num_total", "total_count", "num_rollouts", "n_rollouts", "rollouts"),
-        *("total_num_tasks", "attempts", "total_trials", "total_rollouts", "num_tests", "test_num", "eval_num"),
-        *(
-            "num_evals",
-            "n_eval",
-            "num_attempts",
-            "n_total",
-            "total_num",
-            "num",
-            "of",
-            "num_episode",
-            "num_trajectories",
-        ),
-    }
-)
-RATES = frozenset(
-    {
-        *("success_rate", "sr", "success_ratio", "mean_success", "avg_success", "success_mean", "successrate"),
-        *("avg_success_rate", "mean_success_rate", "average_success", "average_success_rate", "success_pct"),
-        *("success_percent", "succ_rate", "pc_success", "success_once", "success_at_end"),
-    }
-)
-"""names of numbers of successes, of failures, of episodes, and of rates"""
+_GOOD = {
+    "success",
+    "successes",
+    "successful",
+    "succeeded",
+    "succ",
+    "suc",
+    "solved",
+    "passed",
+    "pass",
+    "wins",
+    "correct",
+}
+_BAD = {"fail", "fails", "failed", "failure", "failures", "unsuccessful"}
+_NUMBER = {"n", "num", "nums", "count", "cnt", "total"}
+_EPISODES = {"episodes", "trials", "rollouts", "attempts", "tests", "evals", "trajectories", "tasks", "runs"}
+_ONE = {"episode", "trial", "rollout", "test", "eval", "trajectory"}
+_MEAN = {"rate", "ratio", "mean", "avg", "average", "pct", "percent", "pc", "sr"}
+GOOD, BAD, EVERY, RATE = "good", "bad", "every", "rate"
+_SPECIAL = {"of": EVERY, "test_num": EVERY, "eval_num": EVERY, "successrate": RATE, "sr": RATE}
+_SPECIAL.update({"success_once": RATE, "success_at_end": RATE})
 PERCENTAGES = ("pc_success", "success_pct", "success_percent")
 """rates that always are percentages"""
+_FRACTION = re.compile(r"\s*(\d{1,7})\s*(?:/|of|out of)\s*(\d{1,7})\s*")
+"""k of n in a text"""
 DEPTH = 8
 
 
@@ -77,16 +63,34 @@ def opened(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: entry for one in inner for name, entry in one.items()}, **row}
 
 
+@lru_cache(maxsize=4096)
+def kind_of(name: str) -> str:
+    """What a number is called: that of successes, of failures, of all episodes, or their rate; empty: another one."""
+    name = plain(name)
+    words = name.split("_")
+    rest = {*words} - _GOOD - _BAD
+    if name in _SPECIAL:
+        return _SPECIAL[name]
+    if len(rest) < len({*words}):
+        told = GOOD if _GOOD & {*words} else BAD
+        return told if rest <= _NUMBER | _EPISODES else RATE if told is GOOD and rest <= _MEAN | _NUMBER else ""
+    sized = rest <= _NUMBER or rest & _EPISODES or words[0] in _NUMBER
+    return EVERY if sized and rest <= _NUMBER | _EPISODES | _ONE else ""
+
+
 def stated(row: Mapping[str, Any], wanted: str = "") -> Count | None:
     """k of n, or a rate of n, that an object states; `wanted` is the name of its rate. None if it states none. Its
     other numbers are metrics.
     """
-    held = {key: one for key, one in opened(row).items() if _rate(one) is not None}
-    last = {key: _last(key) for key in held}
+    fields = opened(row)
+    for key, one in fields.items():
+        if isinstance(one, str) and kind_of(key) in (GOOD, RATE) and (found := _k_of_n(one)):
+            return found
+    held = {key: one for key, one in fields.items() if _rate(one) is not None}
     whole = {key: at for key, one in held.items() if (at := _whole(one)) is not None}
-    rates = [key for key in held if key == wanted] or [key for key in held if last[key] in RATES]
+    rates = [key for key in held if key == wanted] or [key for key in held if kind_of(key) == RATE]
     good, bad, every = (
-        next((key for key in whole if last[key] in names), "") for names in (GOOD_COUNTS, BAD_COUNTS, ALL_COUNTS)
+        min((key for key in whole if kind_of(key) == kind), key=_of_tasks, default="") for kind in (GOOD, BAD, EVERY)
     )
     episodes = whole[every] if every else whole[good] + whole[bad] if good and bad else 0
     rate = _rate(held[rates[0]]) if rates else None
@@ -96,8 +100,10 @@ def stated(row: Mapping[str, Any], wanted: str = "") -> Count | None:
         return None
     if good and 0 <= whole[good] <= episodes:
         found = Count(whole[good], episodes)
+    elif bad and every and rate is None and _alone(whole, bad, every):
+        found = Count(episodes - whole[bad], episodes)
     elif rate is not None:
-        percent = last[rates[0]] in PERCENTAGES or rate > 1 or "%" in str(held[rates[0]])
+        percent = plain(rates[0]) in PERCENTAGES or rate > 1 or "%" in str(held[rates[0]])
         try:
             found = count(str(held[rates[0]]).strip().rstrip("% "), episodes, 100 if percent else 1)
         except RefusedError:
@@ -108,10 +114,17 @@ def stated(row: Mapping[str, Any], wanted: str = "") -> Count | None:
     return found.of(None, {key: one for key, one in others.items() if one is not None})
 
 
+def _alone(whole: Mapping[str, int], bad: str, every: str) -> bool:
+    """Whether all that did not fail succeeded: no other number may count episodes that broke off, say."""
+    return 0 <= whole[bad] <= whole[every] and not any(
+        0 <= whole[key] <= whole[every] for key in whole.keys() - {bad, every}
+    )
+
+
 def counted(row: object, wanted: str = "") -> Count:
     """The count that an object of a known format states; `wanted` is the name of its rate. Raises RefusedError."""
     held = opened(row) if isinstance(row, dict) else {}
-    named = [next((key for key in held if _last(key) in names), "") for names in (RATES, ALL_COUNTS, GOOD_COUNTS)]
+    named = [next((key for key in held if kind_of(key) == kind), "") for kind in (RATE, EVERY, GOOD)]
     rate, every, good = wanted if wanted in held else named[0], *named[1:]
     if not rate or not (every or good):
         raise RefusedError(NO_RECORD, "no_count", has=[str(key)[:TEXT_MOST] for key in list(held)[:SHOWN]])
@@ -122,7 +135,7 @@ def counted(row: object, wanted: str = "") -> Count:
     episodes = _whole(said)
     if episodes is None:
         raise RefusedError(NO_RECORD, "no_number_of_episodes", said=str(said)[:TEXT_MOST])
-    found = count(str(held[rate]), episodes, 100 if _last(rate) in PERCENTAGES else 1)
+    found = count(str(held[rate]), episodes, 100 if plain(rate) in PERCENTAGES else 1)
     others = {key: number(one) for key, one in held.items() if key not in (rate, every, good)}
     return found.of(None, {key: one for key, one in others.items() if one is not None})
 
@@ -137,8 +150,15 @@ def _rate(value: object) -> float | None:
     return number(value.strip().rstrip("% ") if isinstance(value, str) else value)
 
 
-def _last(key: str) -> str:
-    return key.replace("/", ".").rpartition(".")[2].lower()
+def _of_tasks(key: str) -> bool:
+    """Whether a number may be that of tasks, which have several episodes."""
+    return "task" in key.lower() or "run" in key.lower()
+
+
+def _k_of_n(text: str) -> Count | None:
+    found = _FRACTION.fullmatch(text)
+    good, episodes = map(int, found.groups()) if found else (1, 0)
+    return Count(good, episodes) if good <= episodes else None
 
 
 def aggregate(value: Any, path: str = "") -> Count | None:
@@ -166,11 +186,41 @@ def aggregate(value: Any, path: str = "") -> Count | None:
 
 
 def are_counts(rows: Sequence[Any], identity: Identity) -> bool:
-    """Whether these rows are no episodes, and each says how many of several succeeded."""
+    """Whether these rows are no episodes, and each says how many of several succeeded.
+
+    `{num_trials: 10, success: 1}` may be one of ten, or a success of ten planned ones: then the plan decides.
+    """
     if identity.success.tests or identity.success.word or not rows:
         return False
-    objects = all(isinstance(row, dict) and identity.episode.find(row) is MISSING and stated(row) for row in rows)
-    return objects and any(verdict_of(row, identity.success)[0] is None for row in rows)
+    numbers: set[int] = set()
+    for row in rows:
+        said = stated(row) if isinstance(row, dict) and identity.episode.find(row) is MISSING else None
+        if said is None:
+            return False
+        numbers.add(said.episodes)
+    if any(verdict_of(row, identity.success)[0] is None for row in rows):
+        return True
+    planned = identity.planned or len(rows)
+    of_episodes = len(rows) > 1 and (len(rows) == planned or numbers == {planned})
+    return not (of_episodes or numbers == {1} or identity.episode.word)
+
+
+_SUM = re.compile(
+    r"(?i)\W*(?:(?:grand|sub)[ _-]?)?(?:totals?|sum|means?|averages?|avg|median|std|overall|summary|aggregated?)\W*"
+)
+"""a text in a row that sums up those before it"""
+
+
+def sums_up(row: Mapping[str, Any], identity: Identity, before: Collection[str]) -> bool:
+    """Whether a row is no episode, and sums up those before it, which had these fields: `TOTAL,,0.5`."""
+    held = MISSING if identity.episode.word else identity.episode.find(row)
+    if number(held) is not None:
+        return False
+    names = (identity.policy_field.name, identity.environment_field.name)
+    if any(isinstance(one, str) and _SUM.fullmatch(one) for name, one in row.items() if name not in names):
+        return True
+    verdict = MISSING if identity.success.word else identity.success.find(row)
+    return held is verdict is MISSING and any(kind_of(key) == RATE and key not in before for key in row)
 
 
 def _without_sum(counts: list[Count]) -> Count:
@@ -187,6 +237,9 @@ def _counts(value: Any, path: Path, depth: int) -> Iterator[tuple[Path, Count]]:
         one = stated(value)
         if one:
             yield path, one
+        texts = {key: _k_of_n(entry) for key, entry in value.items() if isinstance(entry, str)} if not one else {}
+        if texts and None not in texts.values():
+            yield from (((*path, key), found) for key, found in texts.items() if found)
     for key, entry in entries(value):
         if not (key in METRICS and isinstance(value, dict) and stated(value)):
             yield from _counts(entry, (*path, key), depth + 1)
@@ -198,7 +251,7 @@ def entries(value: Any) -> Iterable[tuple[str, Any]]:
 
 def _only_rates(value: Any, path: Path, depth: int) -> Iterator[str]:
     for key, entry in entries(value) if isinstance(value, (dict, list)) and depth <= DEPTH else ():
-        if _last(key) in RATES and _rate(entry) is not None:
+        if kind_of(key) == RATE and _rate(entry) is not None:
             yield f"{'.'.join((*path, key))[:TEXT_MOST]}: {entry}"
         else:
             yield from _only_rates(entry, (*path, key), depth + 1)

@@ -19,7 +19,7 @@ from comborun.rules.results.fields import (
     TORN,
     UNREADABLE,
 )
-from comborun.rules.results.proposals import propose, proposed
+from comborun.rules.results.proposals import failures_only, propose, proposed
 from comborun.rules.results.rates import not_settled, settled
 from comborun.rules.results.readers import SAMPLES
 from comborun.rules.results.repeats import why_repeated
@@ -98,13 +98,22 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
     if over and torn:
         said.append(Fact(reasons.REFUSED, **torn.fields(counts.rows)))
     counts.facts = tuple(said[:REASONS_MOST])
-    if counts.misread and not counts.proposes and (keys := files.proposed(identity, span, found.verdicts)):
-        counts.facts += (Fact(reasons.PROPOSAL, **proposed(keys, files.samples)),)
+    if not counts.proposes:
+        _propose(counts, files, found, identity, span)
     counts.facts += tuple(remark for _, rows in files.rows for remark in rows.remarks)[:REASONS_MOST]
     if not counts.countable and not said:
         path, why = files.foreign[0]
         counts.facts = (Fact(reasons.NOT_COUNTED, file=path, why=why.as_data()),)
     return counts
+
+
+def _propose(counts: Counts, files: Files, found: _All, identity: Identity, span: Span) -> None:
+    """Add the line that would make more rows count, or the field in which it must name what means a success."""
+    if counts.misread and (keys := files.proposed(identity, span, found.verdicts)):
+        counts.facts += (Fact(reasons.PROPOSAL, **proposed(keys, files.samples)),)
+    elif not counts.verdicts and (words := failures_only(files.samples))[0]:
+        told = Fact(reasons.UNDECIDED, rows=found.taken, of=found.rows, values=words[1], field=words[0])
+        counts.facts = (*(fact for fact in counts.facts if fact.code != reasons.WITHOUT_VERDICT), told)
 
 
 class _All:

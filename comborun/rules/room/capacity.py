@@ -44,7 +44,8 @@ class Request:
     gpus: int = 0
     gpu_memory: int = 0
     """on each GPU"""
-    cpus: int = 0
+    cpus: float = 0
+    """cores, or thousandths of one"""
     memory: int = 0
     tokens: tuple[str, ...] = ()
     """names that only one session on the host may have at a time"""

@@ -66,12 +66,19 @@ class Lease:
         return cls(run, str(fields["who"]), Request(**request), gpus, str(fields["at"]), cores, int(fields["since"]))
 
 
+def cores_of(amount: float) -> float:
+    """A sum of cores without the error of binary fractions: ten times 0.1 are 1."""
+    rounded = round(amount, 3)
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
 class Leased:
     """Leases and their sums."""
 
     def __init__(self) -> None:
         self.leases: dict[str, Lease] = {}
-        self.cpus = self.memory = 0
+        self.cpus: float = 0
+        self.memory = 0
         self.load: Counter[int] = Counter()
         """GPU -> sessions"""
         self.mib: Counter[int] = Counter()
@@ -80,7 +87,7 @@ class Leased:
 
     def count(self, lease: Lease, sign: int) -> None:
         """Add a lease, or with -1 take it away."""
-        self.cpus += sign * lease.request.cpus
+        self.cpus = cores_of(self.cpus + sign * lease.request.cpus)
         self.memory += sign * lease.memory
         self.groups[lease.request.group, None] += sign
         for gpu in lease.gpus:
@@ -94,7 +101,7 @@ class Leased:
 class Reservation:
     """Resources reserved for requests that were overtaken as often as allowed."""
 
-    cpus: int = 0
+    cpus: float = 0
     memory: int = 0
     gpus: dict[int, str] = field(default_factory=dict)
     tokens: dict[str, str] = field(default_factory=dict)
@@ -212,7 +219,7 @@ class Ledger:
 
     def _cpus_block(self, request: Request) -> Blocker | None:
         limit, held, foreign, kept = self.capacity.cpus, self.ours.cpus, self.foreign.cpus, self.reserved.cpus
-        if not request.cpus or limit is None or request.cpus <= limit - held - foreign - kept:
+        if not request.cpus or limit is None or request.cpus <= cores_of(limit - held - foreign - kept):
             return None
         return Blocker(Fact(Wait.CORES_TAKEN, needs=request.cpus, held=held, of=limit, foreign=foreign, kept=kept))
 
@@ -301,7 +308,7 @@ class Ledger:
 
     def reserve(self, who: str, request: Request, gpus: Iterable[int]) -> None:
         """Reserve what a request needs for the rest of this round."""
-        self.reserved.cpus += request.cpus
+        self.reserved.cpus = cores_of(self.reserved.cpus + request.cpus)
         self.reserved.memory += request.memory
         self.reserved.gpus.update(dict.fromkeys(gpus, who))
 
@@ -323,7 +330,7 @@ class Ledger:
     def possible(self, request: Request, barred: Iterable[int] = ()) -> bool:
         """Whether a request could start."""
         limit, memory = self.capacity.cpus, self.capacity.memory
-        if request.cpus and limit is not None and request.cpus > limit - self.foreign.cpus:
+        if request.cpus and limit is not None and request.cpus > cores_of(limit - self.foreign.cpus):
             return False
         if request.memory and (memory is None or request.memory > memory - self.foreign.memory):
             return False

@@ -353,7 +353,7 @@ function failed() {
   else if (main.querySelector("form[data-filter]")) go(ask({ q: now.get("q") === wrong ? "" : wrong }));
 }
 function help() {
-  $("question").textContent = "1 run, 2 rollouts, 3 host, 4 report. / filter or search, f failed only, j and k next and previous, space plays, Esc leaves a field. Every state of the page has an address that can be sent on."; $("answer").hidden = true; $("yes").hidden = true;
+  $("question").textContent = "1 run, 2 rollouts, 3 host, 4 report, 5 all hosts. / filter or search, f failed only, j and k next and previous, space plays, Esc leaves a field. Every state of the page has an address that can be sent on."; $("answer").hidden = true; $("yes").hidden = true;
   $("ask").onclose = null; $("ask").showModal();
 }
 

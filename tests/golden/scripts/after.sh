@@ -13,9 +13,10 @@ export COMBORUN_LAST_EPISODE=$((COMBORUN_FIRST_EPISODE + COMBORUN_EPISODES - 1))
 export COMBORUN_END_EPISODE=$((COMBORUN_FIRST_EPISODE + COMBORUN_EPISODES))
 export PYTHONUNBUFFERED=1
 
-session_fail() { # EXIT WHY CODE [KEY VALUE]...: the command is not started, and a record says why
-  printf 'comborun: %s\n' "$2" >&2
-  [[ ! $session_failure ]] || printf '%s\0' "${@:3}" >"$session_failure"
+session_fail() { # EXIT WHY CODE [KEY VALUE]...: the command is not started; a record says why, or by hand a line
+  if [[ ! $session_failure ]] || ! printf '%s\0' "${@:3}" >"$session_failure"; then
+    printf 'comborun: %s\n' "$2" >&2
+  fi
   exit "$1"
 }
 

@@ -48,6 +48,7 @@ def counted(*between: str, rules: ResultRules | None = None, kind: str = "log-li
         "env.step() failed: TimeoutError('no answer within 30 s')",
         "policy error: server disconnected",
         "Error in episode: websocket closed",
+        "Episode 2 raised AssertionError, skipping",
     ],
 )
 @pytest.mark.parametrize("kind", ["log-lines", "log-pattern"])
@@ -57,6 +58,21 @@ def test_an_error_between_start_and_verdict_makes_the_episode_errored_whatever_i
         counts = counted(between, kind=kind, rules=rules, verdict=verdict)
         assert (counts.records, counts.successes, counts.failures, counts.errored) == (2, 1, 0, 1)
         assert [(fact.code, fact.count("episodes")) for fact in counts.facts] == [("ended_in_exceptions", 1)]
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "WARNING: caught TimeoutError('server'), marking as failure",
+        "urllib3.exceptions.MaxRetryError: HTTPConnectionPool(host='localhost', port=8000)",
+        "aborting episode due to NaN in qpos",
+        "Failed to step the environment",
+    ],
+)
+def test_a_line_that_may_have_ended_the_episode_is_told(between):
+    counts = counted(between)
+    assert (counts.successes, counts.failures) == (1, 1)
+    assert [(fact.code, fact.text("line")) for fact in counts.facts] == [("verdicts_after_errors", between)]
 
 
 @pytest.mark.parametrize(

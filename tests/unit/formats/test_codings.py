@@ -44,6 +44,9 @@ CODINGS: dict[str, tuple[list[Any], Any]] = {
     "two letters": (["ok", "ko", "OK"], {"any_of": ["ok", "OK"]}),
     "signs": (["✓", "✗", "✓"], {"any_of": ["✓"]}),
     "kinds of an end": (["SUCCESS", "COLLISION", "timeout"], {"any_of": ["SUCCESS"]}),
+    "truths and an end": ([True, "timeout", True], {"any_of": ["true"]}),
+    "torch": (["tensor(True)", "tensor(False)"], {"any_of": ["tensor(True)"]}),
+    "arrays": (["array(1.)", "array(0., dtype=float32)"], {"any_of": ["array(1.)"]}),
     "thousandths": ([1000, 0, 0, 1000], {"at_least": 1000}),
 }
 
@@ -69,7 +72,7 @@ def test_a_field_of_another_coding_gives_no_verdict_and_the_line_that_reads_it(
 GOOD = [True, False, True, True]
 
 
-@pytest.mark.parametrize("odd", [None, "", "error", "n/a", float("nan"), {}, [1], "maybe", 0.5])
+@pytest.mark.parametrize("odd", [None, "", "error", "n/a", float("nan"), {}, [1, 0], "maybe", 0.5])
 def test_one_odd_row_among_verdicts_costs_only_itself(tmp_path: Path, odd: Any) -> None:
     rules = written(tmp_path, [*GOOD, odd])
     counts = host(tmp_path, rules, 5)
@@ -102,7 +105,28 @@ def test_values_that_show_no_success_come_with_a_line_to_fill_in(tmp_path: Path,
     counts = host(tmp_path, written(tmp_path, values), len(values))
     assert not counts.verdicts
     assert not counts.proposes
-    assert "any_of: [VALUE]" in why_not_counted(counts.facts)
+    line = "at_least: NUMBER" if isinstance(values[0], int) else "any_of: [VALUE]"
+    assert line in why_not_counted(counts.facts)
+
+
+@pytest.mark.parametrize("values", [[0.0, 0.98, 0.3], [0, 1, 100], [1, 10, 0]])
+def test_no_number_is_proposed_where_no_full_mark_or_more_than_one_is_seen(tmp_path: Path, values: list[Any]) -> None:
+    counts = host(tmp_path, written(tmp_path, values), len(values))
+    assert (counts.verdicts, counts.proposes) == (0, False)
+    assert "at_least: NUMBER" in why_not_counted(counts.facts)
+
+
+def test_a_list_of_one_verdict_is_the_verdict_and_an_object_with_one_is_proposed(tmp_path: Path) -> None:
+    for folder, values in (
+        ("list", [[True], [False], [1]]),
+        ("object", [{"value": one} for one in (True, False, True)]),
+    ):
+        (tmp_path / folder).mkdir()
+        rules = written(tmp_path / folder, values)
+        counts = host(tmp_path / folder, rules, 3)
+        success = next((line["success"] for fact in counts.facts if (line := proposed(fact))), "success")
+        counts = host(tmp_path / folder, ResultRules(success=success), 3)
+        assert (counts.successes, counts.verdicts) == (2, 3)
 
 
 @pytest.mark.parametrize(

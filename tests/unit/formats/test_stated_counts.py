@@ -16,12 +16,17 @@ from comborun.reporter.collect import collect_run
 from comborun.reporter.summary import summarize
 from comborun.rules import records
 from comborun.rules.names import AttemptLayout
-from comborun.rules.results.counts import Counts
+from comborun.rules.results.counts import UNDECIDED, Counts
 from comborun.rules.results.fields import ResultRules
-from comborun.words.rows import why_not_counted
+from comborun.words.rows import proposed, why_not_counted
 
 FILES = ("**/*.json", "**/*.jsonl", "**/*.csv")
+SEVEN = [True, False, True, True, False, True, True, True, False, True]
 TASKS = [{"task": "open", "success": 3, "total": 5}, {"task": "lift", "success": 4, "total": 5}]
+
+
+def lines(rows: list[Any]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def both(folder: Path, written: dict[str, Any], log: str = "", **rules: Any) -> tuple[Counts, tuple[int, int]]:
@@ -43,10 +48,6 @@ def both(folder: Path, written: dict[str, Any], log: str = "", **rules: Any) -> 
     return judging.judge(at, 0).counts, (combo.counts.successes, combo.counts.completed)
 
 
-def lines(rows: list[Any]) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)
-
-
 STATED: dict[str, dict[str, Any]] = {
     "a file for each task": {
         "a.json": {"num_success": 3, "num_trials": 5},
@@ -61,6 +62,25 @@ STATED: dict[str, dict[str, Any]] = {
     "a percentage with its sign": {"r.json": {"success_rate": "70%", "num_episodes": "10"}},
     "a summary alone": {"summary.json": {"num_success": 7, "num_trials": 10}},
     "equal counts of two processes": {f"rank{at}.json": {"success": 3 + at, "total": 5} for at in (0, 1)},
+    "lists of verdicts on lines": {
+        "r.jsonl": lines([{"task": "open", "successes": SEVEN[:4]}, {"successes": SEVEN[4:]}])
+    },
+    "lists of verdicts further in": {"r.jsonl": lines([{"seeds": [1, 2], "out": {"success": SEVEN}}])},
+    "names in other letters": {"r.json": {"numSuccess": 7, "numEpisodes": 10}},
+    "k of n in texts": {"r.json": {"open": "3/5", "close": "4 of 5"}},
+    "k of n in a field": {"r.json": {"open": {"success": "3/5"}, "close": {"success": "4/5"}}},
+    "tasks and episodes": {"r.json": {"num_tasks": 2, "n_success_episodes": 7, "n_total_episodes": 10}},
+    "a list of bits": {"r.json": [int(one) for one in SEVEN]},
+    "episodes beside what was set": {
+        "r.json": {"meta": {"model": "x"}, **{str(at): {"success": one} for at, one in enumerate(SEVEN)}}
+    },
+    "failures of a number": {"r.json": {"task": "open", "failed": 3, "total": 10}},
+    "a row that sums up": {
+        "r.csv": "episode,success\n" + "".join(f"{at},{one:d}\n" for at, one in enumerate(SEVEN)) + "TOTAL,1\n"
+    },
+    "an average without an index": {
+        "r.jsonl": lines([*({"episode": at, "success": one} for at, one in enumerate(SEVEN)), {"success_rate": 0.9}])
+    },
 }
 
 
@@ -75,6 +95,8 @@ NOT_DECIDED: dict[str, dict[str, Any]] = {
     "parts that contradict the whole": {"r.json": {"n": 10, "num_success": 6, "tasks": TASKS}},
     "more than planned": {"a.json": {"success": 3, "total": 9}, "b.json": {"success": 3, "total": 9}},
     "two that differ": {"a.json": {"success": 3, "total": 10}, "b.json": {"success": 4, "total": 10}},
+    "lists that are not as many as planned": {"r.jsonl": lines([{"success": [False, False, True]}] * 3)},
+    "one of five or a success": {"r.json": [{"task": name, "trials": 5, "success": 1} for name in "abc"]},
     "rates alone": {"r.json": {"open": {"success_rate": 0.6}, "lift": {"success_rate": 0.8}}},
 }
 
@@ -84,6 +106,78 @@ def test_counts_that_the_plan_does_not_decide_count_nothing_and_are_named(tmp_pa
     counts, told = both(tmp_path, NOT_DECIDED[case])
     assert (counts.records, told) == (0, (0, 0))
     assert ".json" in why_not_counted(counts.facts)
+    assert not counts.proposes
+
+
+FAILED = [{"episode": at, "failed": not one} for at, one in enumerate(SEVEN)]
+PROPOSED: dict[str, tuple[dict[str, Any], Any]] = {
+    "a field that is true for failures": ({"r.jsonl": lines(FAILED)}, {"field": "failed", "any_of": ["false"]}),
+    "the same in a document": ({"r.json": {"runs": FAILED}}, {"field": "failed", "any_of": ["false"]}),
+    "the same as numbers": (
+        {"r.jsonl": lines([{"episode": at, "failure": int(not one)} for at, one in enumerate(SEVEN)])},
+        {"field": "failure", "any_of": ["0"]},
+    ),
+    "a word in each file": (
+        {f"ep_{at}.json": {"result": "success" if one else "failure"} for at, one in enumerate(SEVEN)},
+        {"field": "result", "any_of": ["success"]},
+    ),
+    "a word in each folder": (
+        {f"trial_{at}/r.json": {"outcome": "PASS" if one else "FAIL", "s": 3.5} for at, one in enumerate(SEVEN)},
+        {"field": "outcome", "any_of": ["PASS"]},
+    ),
+    "words of named episodes": (
+        {"r.json": {f"episode_{at}": {"verdict": "Solved" if one else "Gave up"} for at, one in enumerate(SEVEN)}},
+        {"field": "verdict", "any_of": ["Solved"]},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PROPOSED)
+def test_a_field_with_another_meaning_is_proposed_and_counts_with_its_line(tmp_path: Path, case: str) -> None:
+    written, success = PROPOSED[case]
+    counts, told = both(tmp_path / "before", written)
+    assert (counts.verdicts, told[0]) == (0, 0)
+    assert {"success": success} in [proposed(fact) for fact in counts.facts]
+    counts, told = both(tmp_path / "with", written, success=success)
+    assert (counts.successes, counts.records, told) == (7, 10, (7, 10))
+
+
+def test_episodes_that_each_task_of_a_document_numbers_are_no_repeats(tmp_path: Path) -> None:
+    tasks = {name: {f"ep{at}": {"success": one} for at, one in enumerate(SEVEN[:5])} for name in ("open", "close")}
+    counts, told = both(tmp_path / "before", {"r.json": {"suite": tasks}})
+    assert (counts.records, told) == (0, (0, 0))
+    line = next(keys for fact in counts.facts if (keys := proposed(fact)))
+    assert line == {"episode": ["task", "episode"]}
+    counts, told = both(tmp_path / "with", {"r.json": {"suite": tasks}}, **line)
+    assert (counts.successes, counts.records, told) == (6, 10, (6, 10))
+
+
+def test_two_of_three_files_that_are_equal_by_chance_number_their_own_episodes(tmp_path: Path) -> None:
+    verdicts = {"a": [1, 0, 1], "b": [0, 1, 0], "c": [1, 0, 1], "d": [1]}
+    files = {
+        f"{name}.csv": "episode,success\n" + "".join(f"{at},{one}\n" for at, one in enumerate(held))
+        for name, held in verdicts.items()
+    }
+    counts, told = both(tmp_path, files)
+    assert (counts.records, told) == (0, (0, 0))
+    assert {"episode": "line"} in map(proposed, counts.facts)
+
+
+def test_files_beside_those_that_count_are_named_with_the_line_that_reads_both(tmp_path: Path) -> None:
+    rows = [{"episode": at, "success": one} for at, one in enumerate(SEVEN)]
+    table = "episode,success\n" + "".join(f"{row['episode']},{row['success']}\n" for row in rows[4:])
+    written = {"a.jsonl": lines(rows[:4]), "b.csv": table}
+    counts, _ = both(tmp_path / "before", written, files=("**/*.jsonl",))
+    line = next(keys for fact in counts.facts if (keys := proposed(fact)))
+    assert (counts.records, line) == (4, {"files": ["**/*.jsonl", "**/*.csv"]})
+    counts, told = both(tmp_path / "with", written, files=tuple(line["files"]))
+    assert (counts.successes, counts.records, told) == (7, 10, (7, 10))
+
+
+def test_words_of_failures_alone_ask_for_the_word_that_means_a_success(tmp_path: Path) -> None:
+    counts, _ = both(tmp_path, {"r.jsonl": lines([{"episode": at, "result": "FAIL"} for at in range(10)])})
+    (told,) = (fact for fact in counts.facts if fact.code == UNDECIDED)
+    assert (counts.verdicts, told.text("field"), told.texts("values")) == (0, "result", ("FAIL",))
 
 
 def test_episodes_count_before_what_sums_them_up(tmp_path: Path) -> None:

@@ -18,14 +18,16 @@ def test_rows_are_read_and_what_is_no_row_is_passed_over(tmp_path: Path) -> None
         name="env_two", flag="smoke", tokens=["ray", "vulkan"], group="kitchen", servers=["policy", "critic"], kind="k",
         **amounts,
     )  # fmt: skip
-    odd = record(name="env_three", gpus=1, flag="dropped", gpu_memory="many", only="x", tokens=7, group=["y"])
+    odd = record(
+        name="env_three", gpus=1, cpus=0.25, flag="dropped", gpu_memory="many", only="x", tokens=7, group=["y"]
+    )
     text = f'{{"name": "env_one"}}\n{asked}\n{{"name": "bad name"}}\n[]\n{{"name": ["env_x"]}}\n{odd}'
     (tmp_path / "queue").write_text(text)
     one, two, three = rows(str(tmp_path / "queue"))
     assert (one.name, one.flag, one.request, one.servers, one.program) == ("env_one", "", Request(), (), "all")
     assert (two.flag, two.servers, two.program) == ("smoke", ("policy", "critic"), "k")
     assert two.request == Request(2, 9, 2, 7, ("ray", "vulkan"), "kitchen", 1, 3, (0, 1))
-    assert (three.flag, three.request) == ("dropped", Request(1))
+    assert (three.flag, three.request) == ("dropped", Request(1, cpus=0.25))
 
 
 def test_messages_come_whole_however_they_were_written(tmp_path: Path) -> None:

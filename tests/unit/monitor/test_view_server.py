@@ -9,20 +9,25 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
 from monitor_stage import NOW, Seen, StagedHost, a_plan, a_session, a_view, an_answer
 
 from comborun.cli.view import tunnel_command
 from comborun.errors import HostError
-from comborun.monitor.view import access, server
+from comborun.monitor.fleet import FleetRow
+from comborun.monitor.view import access, all_hosts, server
 from comborun.monitor.view.access import Access, keep_access, kept_access, new_access
 from comborun.monitor.view.logs import _READ, _SEARCH
 from comborun.monitor.view.pages import Site
 from comborun.monitor.view.server import Feed, Server
 from comborun.monitor.watch import Settings, Source
+from comborun.remote.runs import Listing, Run
 from comborun.remote.transport import Completed, LocalTransport
+
+if TYPE_CHECKING:
+    from comborun.monitor.fleet import Fleet
 
 HOSTILE = "<script>alert(1)</script>"
 KEYS = Access("k" * 32, "abcd1234", 8420)
@@ -85,9 +90,35 @@ class Box(StagedHost):
 
 
 @dataclass
+class OneRun:
+    """A fleet that has found a run, and a host that does not answer."""
+
+    answered = True
+    closed = 0
+
+    def wait(self, seconds: float) -> bool:
+        time.sleep(min(seconds, 0.05))
+        return False
+
+    def rows(self) -> tuple[FleetRow, ...]:
+        run = Run(f"{HOSTILE}-20260729T101500Z-ab12", "/runs/it", {}, now={"episodes_done": 3, "episodes_planned": 8})
+        return (FleetRow("far & away", run),)
+
+    def listings(self) -> tuple[Listing, ...]:
+        return (Listing("asleep", (), None, HOSTILE),)
+
+    def close(self) -> None:
+        self.closed += 1
+
+    def disconnect(self) -> None:
+        pass
+
+
+@dataclass
 class Stage:
     box: Box
     feed: Feed
+    fleet: OneRun
     server: Server
     browser: Browser
     mirror: Path
@@ -103,9 +134,16 @@ def staged(tmp_path: Path, answers: list[Any], *, acts: bool = False) -> Stage:
     view = a_view(plan, directory=str(tmp_path / "run"))
     feed = Feed(Source(box, view), Settings(60))
     feed.watcher.wait(0, 10)
-    made = Server(feed, KEYS, Site(KEYS.base, acts=acts))
+    fleet = OneRun()
+    made = Server(feed, KEYS, Site(KEYS.base, acts=acts), lambda: cast("Fleet", fleet))
     return Stage(
-        box, feed, made, Browser(made.app()), tmp_path / "data" / "comborun" / "gpu-box" / view.id, tmp_path / "run"
+        box,
+        feed,
+        fleet,
+        made,
+        Browser(made.app()),
+        tmp_path / "data" / "comborun" / "gpu-box" / view.id,
+        tmp_path / "run",
     )
 
 
@@ -138,6 +176,7 @@ EVERYTHING = (
     "rollouts",
     "host",
     "report",
+    "hosts",
     f"log/{SESSION}/1",
     f"files/{OUT}/rows.jsonl",
     "whole/report.html",
@@ -330,3 +369,29 @@ def test_the_tunnel_is_for_the_way_the_user_came(monkeypatch: pytest.MonkeyPatch
     assert tunnel_command("10.0.0.9 51000 10.0.0.5 22", 8420) == "ssh -N -L 8420:127.0.0.1:8420 ann@10.0.0.5"
     assert tunnel_command("10.0.0.9 51000 10.0.0.5 2222", 8421).endswith(" -p 2222 ann@10.0.0.5")
     assert tunnel_command("", 8420) == ""
+
+
+def test_all_hosts_are_looked_at_while_a_page_shows_their_runs(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(all_hosts, "_UNUSED_S", 0.5)
+    stage.browser.get()
+    assert stage.fleet.closed == 0
+    shown = shown_soon(stage, "3/8")
+    assert HOSTILE not in shown
+    assert (
+        "combo view &lt;script&gt;alert(1)&lt;/script&gt;-20260729T101500Z-ab12 --host &#39;far &amp; away&#39;"
+        in shown.replace("&#34;", "&#39;")
+    )
+    assert "asleep: &lt;script&gt;" in shown
+    deadline = time.monotonic() + 20
+    while not stage.fleet.closed and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert stage.fleet.closed == 1
+    shown_soon(stage, "3/8")
+
+
+def shown_soon(stage: Stage, text: str) -> str:
+    deadline = time.monotonic() + 20
+    while text not in (shown := stage.browser.get("hosts").text) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert text in shown
+    return shown

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from comborun.errors import UserError
+from comborun.host.system.machine import allocate_cores
 from comborun.model.plan import Plan
 from comborun.model.resources import HostFacts
 from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge, Pace, pace_key
@@ -91,6 +93,24 @@ def test_a_gpu_that_others_use_is_no_gpu_on_which_all_sessions_run() -> None:
     plan = lay_out(grid, on)
     seen = outlook(plan, grid, on, NOTHING_KNOWN)
     assert (len(seen.never), seen.at_once, bool(seen.limited)) == (6, 0, True)
+
+
+@pytest.mark.parametrize(("cpus", "fitting"), [("0.1", 20), ("0.25", 8), ("0.7", 2), ("1.5", 1), ("2", 1)])
+def test_sessions_of_a_part_of_a_core_share_it(cpus: str, fitting: int) -> None:
+    on = host(cpus=2)
+    plan = laid(f"resources: {{cpus: {cpus}}}\nlimits: {{parallel: 64}}\n", on)
+    count, lack = fits([one.resources for one in plan.sessions] * 4, stage(plan, on))
+    assert count == fitting
+    assert lack
+    assert lack.waits_for == WaitFor.CPUS
+    assert {one.threads for one in plan.sessions} == {max(1, int(float(cpus)))}
+    assert allocate_cores((0, 1), (), float(cpus)) == ((0, 1) if cpus == "2" else ())
+
+
+@pytest.mark.parametrize("cpus", ["0.0", "-0.5", "0.1234", ".5", '"0.5"'])
+def test_other_parts_of_a_core_are_refused(cpus: str) -> None:
+    with pytest.raises(UserError):
+        laid(f"resources: {{cpus: {cpus}}}\n", host(cpus=2))
 
 
 def test_an_outlook_gives_no_number_that_rests_on_a_guess() -> None:

@@ -156,3 +156,8 @@ def test_more_sessions_are_no_change_of_a_limit_that_nobody_set() -> None:
     assert taken_over(before, after) == ()
     limited = lay_out_on_slurm(grid("slurm: {parallel: 2}\n"), LOGIN)
     assert taken_over(before, limited) == ("the run follows the grid's new slurm",)
+
+
+def test_a_part_of_a_core_is_a_whole_one_for_slurm() -> None:
+    (kind,) = kinds(lay_out_on_slurm(gridtext.grid(HEAD + "resources: {cpus: 1.25}\nslurm: {partition: gpu}\n"), LOGIN))
+    assert kind.cpus == 2

@@ -22,8 +22,9 @@ NUMBERED = ("attempt-", "plan-", "batch-", "array-", "window-")
 
 
 def names() -> list[str]:
-    paths = [*vars(RunLayout("")).values(), *vars(AttemptLayout("")).values()]
-    return sorted({re.escape(path.rpartition("/")[2]) for path in paths if path} - {"out"})
+    of_kinds = [getattr(kind(""), name) for kind in (RunLayout, AttemptLayout) for name in vars(kind) if name[0] != "_"]
+    paths = [path for path in of_kinds if isinstance(path, str)]
+    return sorted({re.escape(path.rpartition("/")[2]) for path in paths} - {"out"})
 
 
 def built(module: Path) -> set[str]:

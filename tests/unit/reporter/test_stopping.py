@@ -280,3 +280,68 @@ def test_whatever_stops_early_is_what_the_report_claims(seed: int) -> None:
     sides = {one.environment: [arms[combo] for combo in one.combos] for one in planned}
     report = compare(sides, EarlyStopping(rule, found))
     assert [one.better for one in report.all] == [one.winner for one in found]
+
+
+# -- by a metric ------------------------------------------------------------------------------------------------------
+
+
+def graded_run(path: Path, ran: int = 3, *, gap: float = 0.4, odd: dict[int, Any] | None = None) -> Path:
+    """All fail, and the good one comes further. `odd`: what some episodes of the good one record."""
+    run = RunDirectory(path)
+    for first in range(0, 40, BLOCK):
+        for policy in ("good", "poor"):
+            session = run.session(policy, "stairs", BLOCK, first=first, name=f"stairs_{policy}_e{first}")
+            values = {i: 0.2 + i % 3 / 10 + gap * (policy == "good") for i in range(first, first + BLOCK)}
+            values |= {i: value for i, value in (odd or {}).items() if policy == "good" and i in values}
+            if first < ran * BLOCK:
+                rows = [row(i, False, seed=1000 + i, progress=value) for i, value in values.items()]
+                run.attempt(session, "".join(rows))
+            else:
+                end = one_record(attempt=1, ended=1778312200.5, cause="not_needed", completeness="none")
+                run.put(RUN.attempt(session.name, 1).end, end)
+    run.write()
+    rule = StopRule(0.05, 1, (PLANNED,), metric="progress")
+    run.put(RUN.manifest, json.dumps({"schema": 1, "grid": "g", "stop_early": rule.as_data()}))
+    return path
+
+
+def test_progress_ends_a_comparison_early_and_the_report_claims_what_the_monitor_decided(tmp_path: Path) -> None:
+    decided = decide_run(graded_run(tmp_path))
+    (line,) = map(json.loads, decided.lines().splitlines())
+    assert (line["better"], line["metric"]) == ("good", "progress")
+    assert line["pairs"] < 30
+    summary = told(tmp_path)
+    assert summary.comparisons.all == ()
+    (one,) = summary.comparisons.mean_differences
+    assert (one.better, one.n, one.test) == ("good", (line["pairs"],) * 2, "betting")
+    assert one.interval[0] < 0.4 < one.interval[1]
+    (claim,) = summary.claims.decided
+    assert f"stopped at {line['pairs']} of 40 pairs" in claim
+    assert "exaggerated" in claim
+    report_run(tmp_path, tmp_path / "out")
+    (found,) = document(tmp_path / "out")["mean_differences"]
+    assert found["sequential"] == {"n_max": 40, "stopped_early": True, "alpha": 0.05}
+    assert "good beats poor by progress in stairs" in (tmp_path / "out/report.md").read_text()
+
+
+def test_progress_that_is_alike_or_outside_of_its_range_decides_nothing(tmp_path: Path) -> None:
+    alike = told(graded_run(tmp_path / "alike", ran=4, gap=0.0))
+    assert alike.claims.decided == ()
+    assert any("not decided does not mean equal" in one for one in alike.claims.undecided)
+    per_cent = told(graded_run(tmp_path / "odd", ran=4, odd=dict.fromkeys(range(0, 40, 2), 60.0)))
+    assert per_cent.claims.decided == ()
+
+
+def test_progress_without_seeds_is_compared_once_and_that_is_said(tmp_path: Path) -> None:
+    path = graded_run(tmp_path, ran=4)
+    for file in path.rglob("*.jsonl"):
+        rows = [
+            {key: value for key, value in json.loads(line).items() if key != "seed"}
+            for line in file.read_text().splitlines()
+        ]
+        file.write_text("".join(f"{json.dumps(one)}\n" for one in rows))
+    summary = told(path)
+    assert decide_run(path).not_needed == ()
+    (one,) = summary.comparisons.mean_differences
+    assert "no seeds" in one.prevented
+    assert any("could not be tested after every pair" in found.what for found in summary.quality.findings)

@@ -1,0 +1,263 @@
+"""A run on several hosts: its launch, its state, its stop, and hosts that are given up.
+
+Each host has an ordinary run of the whole plan. A deal says which host runs what (`rules/deal.py`); it is made once,
+with the run of the first host, so of two launches at once one deals.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
+
+from comborun.api.joint import all_done, newest_of
+from comborun.api.launching import Started
+from comborun.api.named import HostChoice, Target
+from comborun.errors import HostError, UserError
+from comborun.grid.checks.hosts import grid_on, hosts_of, refused_together
+from comborun.model.work import process_of
+from comborun.monitor.beginning import await_beginning
+from comborun.planner.dealing import Candidate, cut_of, cut_together, deal, recut, rooms_of, same_work
+from comborun.remote import boxes
+from comborun.remote.boxes import Root, at_once
+from comborun.remote.grids import known_of
+from comborun.remote.launching import Launched, Prepared, prepare, publish_run, start
+from comborun.remote.runs import Launch, remember
+from comborun.remote.transport import LocalTransport
+from comborun.rules.deal import Deal, Stops
+from comborun.text import several
+from comborun.words.times import brief
+
+if TYPE_CHECKING:
+    from comborun.api.named import GridChoice
+    from comborun.grid import Grid
+    from comborun.grid.keys.launch import HostKeys
+    from comborun.remote.launching import LaunchRequest
+    from comborun.remote.transport import Transport
+
+_CLOCKS_S = 60.0
+"""seconds of difference between two clocks that are worth a word"""
+
+
+class _Seen(NamedTuple):
+    """A host, before anything is sent."""
+
+    prepared: Prepared
+    root: Root
+
+
+@dataclass(frozen=True)
+class StartedTogether:
+    target: Target
+    parts: tuple[Started, ...]
+    """of the hosts that were started, the first one first"""
+    deal: Deal
+    left_out: Mapping[str, str]
+    """host -> why it was left out"""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Host -> sessions that it runs."""
+        names = [process_of(one) for one in self.parts[0].launched.plan.whole.sessions if one.flag != "dropped"]
+        owners = [self.deal.of.get(name, self.deal.boxes[0]) for name in names]
+        return {host: owners.count(host) for host in self.deal.boxes}
+
+
+class TogetherRequest(NamedTuple):
+    hosts: tuple[HostKeys, ...]
+    leave_out: bool = False
+    """whether hosts that can't be used are left out"""
+
+
+_HOSTS = re.compile(r"""^["']?hosts\b""", re.MULTILINE)
+
+
+def several_hosts(chosen: GridChoice, named: tuple[str, ...]) -> tuple[HostKeys, ...]:
+    """The hosts of a launch on several: those that were named, or those of the grid; none for a launch on one."""
+    if len(named) == 1:
+        return ()
+    asked = any(_HOSTS.match(setting) for setting in chosen.given)
+    text = chosen.path.read_text("utf-8", "replace") if chosen.path.is_file() else ""
+    if not named and not asked and not _HOSTS.search(text):
+        return ()
+    return hosts_of(chosen.read(), named)
+
+
+def start_together(
+    chosen: GridChoice, where: HostChoice, request: LaunchRequest, together: TogetherRequest
+) -> StartedTogether:
+    """Check, deal, publish and start a grid on several hosts. This is safe to repeat."""
+    listener, grid = where.listener, chosen.read()
+    listener.warn(*map(str, grid.warnings))
+    _refuse(grid, request)
+    grids = {entry.host: grid_on(grid, entry) for entry in together.hosts}
+    choices = {host: replace(where, host=host, root=own.root) for host, own in grids.items()}
+    transports = {host: _connected(choice) for host, choice in choices.items()}
+    with listener.working(f"looking at {several(len(grids), 'host')}"):
+        found = at_once({host: partial(_look, request, grids[host], transports[host]) for host in grids})
+    seen, left_out = _usable(found, leave_out=together.leave_out)
+    for host, one in seen.items():
+        listener.warn(*(f"{host}: {warning}" for warning in one.prepared.warnings))
+    for line in _clocks(seen):
+        listener.tell(line)
+    candidates = [
+        Candidate(host, one.prepared.plan, one.prepared.facts, known_of(grids[host], one.prepared.facts))
+        for host, one in seen.items()
+    ]
+    same_work(candidates)
+    cut = cut_together(grid, candidates)
+    candidates = [one._replace(plan=recut(one.plan, cut)) for one in candidates]
+    dealt = deal([process_of(one) for one in candidates[0].plan.current], rooms_of(candidates))
+    hosts = [one.host for one in candidates]
+    fresh = Deal(
+        {"grid_run": secrets.token_hex(8), "box": hosts[0], "number": [0, 0], "boxes": hosts, "of": dealt, "lost": {}}
+    )
+    drafts = {one.host: replace(seen[one.host].prepared, plan=one.plan) for one in candidates}
+    with listener.working(f"bringing the run to {several(len(hosts), 'host')}"):
+        made = _publish(drafts, fresh, listener.tell)
+    _remember(chosen, grid, choices, made)
+    target = _target(choices, transports, made)
+    with listener.working(f"starting on {several(len(made.launched), 'host')}"):
+        parts = _start(drafts, made, target)
+    return StartedTogether(target, parts, made.deal, left_out)
+
+
+def _refuse(grid: Grid, request: LaunchRequest) -> None:
+    for _, why, hint in refused_together(grid):
+        raise UserError(why, hint)
+    if request.slurm:
+        raise UserError("--slurm with several hosts: a cluster has its own nodes", "name one host")
+    if request.smoke:
+        raise UserError(
+            "--smoke with several hosts is not possible yet",
+            "`combo try GRID --host H` runs an episode on one of them first",
+        )
+
+
+def _connected(choice: HostChoice) -> Transport:
+    transport = choice.connect()
+    if isinstance(transport, LocalTransport):
+        transport.forks = False  # threads work on all hosts at once
+    return transport
+
+
+def _look(request: LaunchRequest, grid: Grid, transport: Transport) -> _Seen:
+    prepared = prepare(request, grid, lambda _: transport)
+    return _Seen(prepared, boxes.root_of(transport, grid.root, prepared.facts.python))
+
+
+def _usable(found: Mapping[str, _Seen | UserError], *, leave_out: bool) -> tuple[dict[str, _Seen], dict[str, str]]:
+    """The hosts that can be used, and why others can't. Raises UserError unless those may be left out."""
+    seen, why = dict[str, _Seen](), dict[str, str]()
+    for host, one in found.items():
+        if isinstance(one, UserError):
+            why[host] = one.message + (f" ({one.hint})" if isinstance(one, HostError) and one.hint else "")
+            continue
+        twin = next((name for name, other in seen.items() if other.root.id == one.root.id), None)
+        if twin:
+            raise UserError(
+                f"{twin} and {host} have the same folder for runs, {one.prepared.grid.root}: one home on two machines",
+                f"use a local root: `hosts: [{twin}, {{host: {host}, root: /data/comborun}}]`, or name one of them",
+                code="same_root",
+            )
+        seen[host] = one
+    if why and (not leave_out or not seen):
+        lines = "".join(f"\n  {host}: {reason}" for host, reason in why.items())
+        hint = "mend that" + (", or add --leave-out to run without them" if seen else "")
+        raise UserError(f"{several(len(why), 'host')} of {len(found)} can't be used:{lines}", hint, code="not_ready")
+    return seen, why
+
+
+def _clocks(seen: Mapping[str, _Seen]) -> list[str]:
+    """Hosts whose clock is wrong. Nothing is decided by it, but records hold its times."""
+    times = sorted((one.root.now, host) for host, one in seen.items())
+    middle = times[len(times) // 2][0]
+    return [
+        f"! the clock of {host} is {brief(abs(now - middle))} {'ahead' if now > middle else 'behind'}: its records"
+        " hold these times"
+        for now, host in times
+        if abs(now - middle) > _CLOCKS_S
+    ]
+
+
+class _Made(NamedTuple):
+    deal: Deal
+    stops: Stops
+    launched: dict[str, Launched]
+    """of the hosts that take part now"""
+
+
+def _publish(drafts: Mapping[str, Prepared], fresh: Deal, tell: Callable[[str], object]) -> _Made:
+    """Publish the run of the first host, which decides; then those of the others, all at once."""
+
+    def refuse(changes: str) -> bool:
+        raise UserError(changes, "--new starts another run", code="changed_grid")
+
+    def put(host: str, given: Deal) -> Launched:
+        return publish_run(replace(drafts[host], deal=given.at(host)), refuse, tell)
+
+    first = fresh.boxes[0]
+    launched = {first: put(first, fresh)}
+    publication = launched[first].publication
+    state = boxes.look(drafts[first].transport, publication.directory)
+    if state.deal.boxes[0] != first or state.deal.arbiter != first:
+        raise UserError(
+            f"{first} has a part of the run {publication.run}, whose first host is {state.deal.arbiter}",
+            f"name {state.deal.arbiter} first; `combo hosts lost` gives up a host that is gone; --new starts another",
+            code="other_first_host",
+        )
+    if publication.found is None and state.stops.in_force:
+        raise UserError(f"{publication.run} was stopped while it was launched", "launch it again to continue")
+    given, cut = state.deal, cut_of(launched[first].plan.whole)
+    for host in (one for one in drafts if one not in given.boxes):
+        tell(f"! {host} takes no part in {publication.run}: its hosts are those of its launch; --new starts another")
+    others = [host for host in given.left if host != first and host in drafts]
+    again = {host: replace(drafts[host], plan=recut(drafts[host].plan, cut)) for host in others}
+    found = at_once(
+        {host: partial(publish_run, replace(again[host], deal=given.at(host)), refuse, tell) for host in others}
+    )
+    launched |= all_done(found)
+    places = {host: launched[host].publication.directory for host in others}
+    looks = {host: partial(boxes.look, drafts[host].transport, place) for host, place in places.items()}
+    states = {first: state} | all_done(at_once(looks))
+    return _Made(*newest_of(states), launched)
+
+
+def _remember(chosen: GridChoice, grid: Grid, choices: Mapping[str, HostChoice], made: _Made) -> None:
+    digest = sha256(grid.text.encode()).hexdigest()
+    named = "" if grid.hosts else "".join(f" --host {host}" for host in made.deal.boxes)
+    for host in reversed(made.launched):  # the first host is the last one that was launched on
+        publication = made.launched[host].publication
+        way = choices[host].way(host)
+        launch = Launch(publication.run, host, publication.root, publication.directory, grid.name, way)
+        told = launch._replace(file=str(chosen.path.resolve()), sha256=digest, options=chosen.options + named)
+        remember(told._replace(grid_run=made.deal.grid_run, place=made.deal.boxes.index(host)))
+
+
+def _target(choices: Mapping[str, HostChoice], transports: Mapping[str, Transport], made: _Made) -> Target:
+    found = []
+    for host, launched in made.launched.items():
+        at, options = launched.publication, choices[host].options(host)
+        found.append(Target(transports[host], at.run, at.directory, options, listener=choices[host].listener))
+    return found[0]._replace(boxes=tuple(found), options="")
+
+
+def _start(drafts: Mapping[str, Prepared], made: _Made, target: Target) -> tuple[Started, ...]:
+    """Hand on the deal, lift stops that were seen, and start all hosts at once."""
+    lifted = made.stops.joined(Stops(0, made.stops.stop))
+    names = {process_of(one) for one in next(iter(made.launched.values())).plan.whole.sessions}
+
+    def begin(part: Target) -> Started:
+        host = part.transport.host
+        boxes.take(part.transport, part.directory, made.deal.at(host), lifted)
+        launched = start(drafts[host], made.launched[host])
+        own = [name for name in names if made.deal.at(host).runs_here(name)]
+        waits = await_beginning(part.transport, part.directory, part.options) if own and launched.begins else None
+        return Started(part, launched, waits)
+
+    found = at_once({part.transport.host: partial(begin, part) for part in target.boxes})
+    return tuple(all_done(found).values())

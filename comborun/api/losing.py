@@ -1,0 +1,192 @@
+"""Gives up hosts of a run on several: what they had not completed runs on the others.
+
+The first host that is left is the arbiter: it writes down the next deal, once. What the lost host had on record by then
+counts, and what it computes later does not, whatever the verdicts. If the first host itself is lost, the others first
+promise to follow no deal of the former one, and say which one they have; the next deal starts from the newest of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from comborun.api.joint import all_done, merged_plan, newest_of, part_on, settle, states
+from comborun.errors import HostError, UserError
+from comborun.model.work import process_of
+from comborun.monitor.classify import classify
+from comborun.monitor.observe import History
+from comborun.planner.dealing import Room, deal
+from comborun.remote import boxes, program
+from comborun.remote.boxes import BoxState, at_once
+from comborun.remote.joint_copy import on_record
+from comborun.remote.runs import copy_of
+from comborun.rules.deal import Deal, redealt
+from comborun.rules.vocabulary import Life, Outcome
+from comborun.text import did_you_mean
+
+if TYPE_CHECKING:
+    from comborun.api.named import Target
+    from comborun.model.plan import Plan
+    from comborun.monitor.status import RunStatus
+    from comborun.rules.deal import OnRecord
+
+
+class Loss(NamedTuple):
+    """What giving up hosts would do, or has done."""
+
+    deal: Deal
+    """before it"""
+    lost: tuple[str, ...]
+    arbiter: str
+    era: int
+    """later than that of the deal if the first host is lost: the others have promised it"""
+    moved: Mapping[str, str]
+    """process -> host that gets it"""
+    records: Mapping[str, OnRecord]
+    """lost host -> what counts of it, by session"""
+    uncopied: tuple[str, ...] = ()
+    """lost hosts of which this machine has no records"""
+
+    @property
+    def episodes(self) -> int:
+        ranges = (one for found in self.records.values() for spans in found.values() for one in spans)
+        return sum(stop - start for start, stop in ranges)
+
+
+def planned_loss(target: Target, lost: Sequence[str], *, stop: bool, ask: Callable[[str], bool]) -> Loss:
+    """Look at all hosts, and say what would move. `ask` is asked before the first host is given up.
+
+    `stop`: hosts that still answer are stopped first. Raises UserError if they answer otherwise.
+    """
+    hosts = [one.transport.host for one in target.boxes]
+    for host in lost:
+        if host not in hosts:
+            raise UserError(f"{target.run} does not run on {host}", did_you_mean(host, hosts), code="unknown_host")
+    found = states(target)
+    _check_away(target, lost, found, stop=stop)
+    there = {host: one for host, one in found.items() if isinstance(one, BoxState) and host not in lost}
+    if not there:
+        raise UserError("no other host of this run answers", "nothing can move: give the command again later")
+    newest, _ = newest_of({host: one for host, one in found.items() if isinstance(one, BoxState)})
+    settle(target, there)
+    era, left = newest.number[0], [host for host in newest.left if host not in lost]
+    if newest.arbiter in lost:
+        newest, era = _new_era(target, newest, lost, there, ask)
+    elif newest.arbiter not in there:
+        raise UserError(
+            f"{newest.arbiter}, the first host of this run, does not answer: it has to write down what moves",
+            f"give the command again later, or give up both: combo hosts lost {' '.join((newest.arbiter, *lost))}",
+            code="arbiter_away",
+        )
+    if not left:
+        raise UserError("no host would be left", "combo stop ends the run")
+    sources = all_done(at_once({host: part_on(target, host).source for host in there}))
+    plan, owners = merged_plan({host: one.view.plan for host, one in sources.items()}, newest)
+    records = {host: _records(part_on(target, host), plan) for host in lost if host not in newest.lost}
+    complete = {name for one in records.values() for name in one.complete}
+    rooms = {
+        host: _room(classify(one.view, one.fold(History())), plan) for host, one in sources.items() if host in left
+    }
+    names = [name for name, host in newest.of.items() if host in lost and name not in complete]
+    moved = redealt(newest, lost, complete, deal(names, rooms) if rooms else {})
+    taken = {one.name for one in plan.sessions if process_of(one) in moved}
+    kept = {host: {name: spans for name, spans in one.spans.items() if name in taken} for host, one in records.items()}
+    mine = {name: owner for name, owner in owners.items() if owner in lost}
+    kept = {host: {name: spans for name, spans in one.items() if mine.get(name) == host} for host, one in kept.items()}
+    uncopied = tuple(host for host, one in records.items() if not one.copied)
+    return Loss(newest, (*records,), left[0], era, moved, kept, uncopied)
+
+
+def _check_away(target: Target, lost: Sequence[str], found: Mapping[str, BoxState | UserError], *, stop: bool) -> None:
+    """Stop those that answer, if that was asked for. Raises UserError if one answers otherwise."""
+    for host in lost:
+        one = found[host]
+        if not isinstance(one, BoxState) or host in one.deal.lost:
+            continue
+        if not stop:
+            raise UserError(
+                f"{host} answers, so it is not lost",
+                f"`combo stop {target.run} --host {host}` stops its sessions; to give it up all the same: --stop",
+                code="host_answers",
+            )
+        program.stop(part_on(target, host).transport, part_on(target, host).directory)
+
+
+def _new_era(
+    target: Target, newest: Deal, lost: Sequence[str], there: Mapping[str, BoxState], ask: Callable[[str], bool]
+) -> tuple[Deal, int]:
+    """The newest deal that any of the others has, once all of them have promised to follow no other of that era."""
+    silent = [host for host in newest.left if host not in lost and host not in there]
+    if silent:
+        raise UserError(
+            f"{newest.arbiter} is the first host of this run, and {', '.join(silent)} may have followed it: all others"
+            " must answer when it is given up",
+            f"give the command again later, or give up these, too: combo hosts lost {' '.join((*lost, *silent))}",
+            code="arbiter_away",
+        )
+    if not ask(f"{newest.arbiter} is the first host of this run, which decides for all. Give it up?"):
+        raise UserError("nothing was changed")
+    era = max(newest.number[0], *(one.era for one in there.values())) + 1
+    promised = all_done(at_once({host: partial(_fence, part_on(target, host), era) for host in there}))
+    return newest_of(promised)[0], era
+
+
+def _fence(part: Target, era: int) -> BoxState:
+    return boxes.fence(part.transport, part.directory, era)
+
+
+class _Records(NamedTuple):
+    complete: frozenset[str]
+    """processes with nothing left to do"""
+    spans: OnRecord
+    copied: bool
+
+
+def _records(part: Target, plan: Plan) -> _Records:
+    """What a host had on record: what it still gives, else what this machine has copied."""
+    from comborun.reporter.collect import collect_run
+
+    names = [one.name for one in plan.sessions]
+    try:
+        copy: object = part.bring()
+    except HostError:
+        copy = None
+    folder = copy_of(part.transport.host, part.run, part.directory)
+    try:
+        collected = collect_run(folder)
+    except UserError:
+        return _Records(frozenset(), on_record([], names), copied=False)
+    del copy
+    ended = {
+        one.session.name
+        for one in collected.sessions
+        if one.attempts and (end := one.attempts[-1].end) and end.outcome is Outcome.SUCCEEDED
+    }
+    incomplete = {process_of(one.session) for one in collected.sessions if one.session.name not in ended}
+    complete = {process_of(one.session) for one in collected.sessions} - incomplete
+    spans = on_record([(one.session, one.episode) for one in collected.records], names)
+    return _Records(frozenset(complete), spans, copied=True)
+
+
+def _room(seen: RunStatus, plan: Plan) -> Room:
+    """What a host can hold beside what it still has to do."""
+    lengths = {process_of(one): float(one.expected_s or one.count or 1) for one in plan.sessions}
+    busy = [float(one.planned) for one in seen.proper if one.life is not Life.ENDED]
+    known = {one.name: one.expected_s for one in plan.sessions}
+    busy = [float(known.get(one.name) or one.planned) for one in seen.proper if one.life is not Life.ENDED] or busy
+    return Room(seen.slots or plan.limits.parallel, lengths, tuple(busy))
+
+
+def give_up(target: Target, loss: Loss) -> Deal:
+    """Write it down at the arbiter, and hand it to the other hosts. Returns the deal that is in force then."""
+    records = {**loss.records}
+    made = loss.deal.renewed(loss.moved, records, loss.era)
+    arbiter = part_on(target, loss.arbiter)
+    state = boxes.lose(arbiter.transport, arbiter.directory, made)
+    if not state.made and not set(loss.lost) <= set(state.deal.lost):
+        raise UserError(
+            "another command has just changed which hosts this run has", "give the command again", code="overtaken"
+        )
+    settle(target, states(target))
+    return state.deal

@@ -1,0 +1,91 @@
+"""Checks `hosts`, and applies it: what several hosts can't do together, and the grid of each of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from comborun.grid.keys.launch import HostKeys
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from comborun.errors import Problem
+    from comborun.grid.draft import Draft, Path
+    from comborun.grid.file import Grid
+    from comborun.grid.keys.grid_file import GridFile
+
+
+class _Refused(NamedTuple):
+    path: Path
+    asked: Callable[[GridFile], object]
+    why: str
+    hint: str
+
+
+_REFUSED = (
+    _Refused(
+        ("stop_early",),
+        lambda it: it.stop_early,
+        "`stop_early` with several hosts: it needs the records of all of them at once",
+        "leave it out, or give one `host`",
+    ),
+    _Refused(
+        ("after",),
+        lambda it: it.after,
+        "`after` with several hosts: it runs when all has ended, and each host only knows its own end",
+        "leave it out, and run it yourself; or give one `host`",
+    ),
+    _Refused(
+        ("limits", "fail_fast"),
+        lambda it: any(it.limits.fail_fast),
+        "`fail_fast` with several hosts: it counts the failures of all sessions, and each host only knows its own",
+        "leave it out: `breaker` closes a GPU or a host by itself",
+    ),
+    _Refused(
+        ("notify",),
+        lambda it: it.notify and "finished" in it.notify.on,
+        "`notify` with several hosts: it would tell an end for each of them, and none for all",
+        "`on: [failed, stalled, host]`: each host tells of its own sessions",
+    ),
+)
+
+
+def refused_together(file: GridFile) -> Iterator[tuple[Path, str, str]]:
+    """The keys of a grid that several hosts can't follow, each with the reason and what to do instead."""
+    return ((one.path, one.why, one.hint) for one in _REFUSED if one.asked(file))
+
+
+def hosts_problems(draft: Draft) -> Iterator[Problem]:
+    entries = draft.file.hosts
+    if "hosts" in draft.broken or not entries:
+        return
+    if draft.file.host:
+        yield draft.at_key(("host",), "`host` and `hosts`", "leave one of them out")
+    if len(entries) == 1:
+        yield draft.at_key(("hosts",), "`hosts` has one entry", f"`host: {entries[0].host}`")
+    for index, entry in enumerate(entries):
+        if not entry.host:
+            yield draft.at_value(("hosts", index), "an entry of `hosts` without `host`", "such as `host: box2`")
+    for host, times in Counter(entry.host for entry in entries).items():
+        if host and times > 1:
+            yield draft.at_key(("hosts",), f"`hosts` names {host} {times} times", "name each host once")
+    for path, why, hint in refused_together(draft.file):
+        yield draft.at_key(path, why, hint)
+
+
+def hosts_of(grid: Grid, named: tuple[str, ...]) -> tuple[HostKeys, ...]:
+    """The hosts of a launch: those named on the command line, with what the grid says of them; else the grid's."""
+    if not named:
+        return grid.hosts
+    known = {entry.host: entry for entry in grid.hosts}
+    return tuple(known.get(host) or HostKeys(host=host) for host in dict.fromkeys(named))
+
+
+def grid_on(grid: Grid, entry: HostKeys) -> Grid:
+    """The grid as one of several hosts runs it."""
+    names = ("use_gpus", "reserve", "root", "host_python")
+    changes = {name: value for name in names if (value := getattr(entry, name)) is not None}
+    limits = {name: value for name, value in entry.limits if value is not None}
+    own = {"host": entry.host, "hosts": (), "limits": grid.limits.model_copy(update=limits), **changes}
+    return grid.model_copy(update=own)

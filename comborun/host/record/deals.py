@@ -1,0 +1,62 @@
+"""The deal of a run that is a part of a grid run on several boxes: what this box runs of the plan.
+
+A run without the file `boxes/deal.json` is a run on one box: all of its plan is its own.
+"""
+
+from __future__ import annotations
+
+import os
+
+from comborun.host.system import files
+from comborun.host.verb_errors import BUSY, Refusal, unwritable
+from comborun.rules import records
+from comborun.rules.deal import Deal, Stops, parse
+from comborun.rules.host import Denial
+from comborun.rules.names import RunLayout
+
+_MOST = 1 << 26
+
+
+def deal_of(run: RunLayout) -> Deal | None:
+    """The deal in force; None for a run on one box."""
+    return parse(files.read_text(run.deal, _MOST))
+
+
+def runs_here(run: RunLayout, process: str) -> bool:
+    deal = deal_of(run)
+    return deal is None or deal.runs_here(process)
+
+
+def stops_of(run: RunLayout) -> Stops:
+    record = files.read(run.stops)
+    return Stops(records.integer(record, "stop") or 0, records.integer(record, "resumed") or 0)
+
+
+def refuse_ceded(run: RunLayout, process: str) -> None:
+    """Raise Refusal for a session that runs on another box, whoever asks for it."""
+    deal = deal_of(run)
+    if deal and not deal.runs_here(process):
+        raise Refusal(BUSY, Denial.DEALT_ELSEWHERE, session=process, box=deal.box_of(process))
+
+
+def refuse_stopped(run: RunLayout) -> None:
+    """Raise Refusal if the grid run was stopped, and nobody has resumed it since."""
+    if os.path.exists(run.deal) and stops_of(run).in_force:
+        raise Refusal(BUSY, Denial.GRID_RUN_STOPPED)
+
+
+def keep(path: str, text: str) -> None:
+    """Replace a record, so that it outlives a power cut. Raises Refusal."""
+    if not files.write_text(path, text):
+        raise unwritable(path)
+    to_disk(path)
+
+
+def to_disk(path: str) -> None:
+    """Sync a file and its name. Raises Refusal."""
+    try:
+        files.sync(path)
+        files.sync(os.path.dirname(path))
+        files.sync(os.path.dirname(os.path.dirname(path)))
+    except OSError as error:
+        raise unwritable(path, error) from None

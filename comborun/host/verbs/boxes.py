@@ -1,0 +1,195 @@
+"""`boxes RUN ACTION`: the deal of a grid run on several boxes. Each action answers with one JSON document.
+
+  root            RUN is a folder of runs: its random id, made once
+  look            the deal in force here, the stops, the era that was promised, and whether nothing starts any more
+  take            standard input: a deal, and the stops that the caller knows. A lower number than here is refused
+  stop N          stop number N of the grid run; nothing starts until somebody resumes it
+  fence ERA       promise to take no deal of an earlier era; then as look
+  lose            standard input: the next deal, without boxes that are lost. The arbiter writes it down, once
+
+64: usage. 66: no run directory, or one that is no part of a grid run. 73: can't write. 75: refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import sys
+import time
+
+from comborun.host.record import deals
+from comborun.host.record.events import Events
+from comborun.host.record.holds import over
+from comborun.host.system import files, process
+from comborun.host.verb_errors import BUSY, CANT_WRITE, NO_RUN, USAGE, Refusal, answered, run_directory, unwritable
+from comborun.rules.deal import Deal, Stops, parse, why_stale
+from comborun.rules.events import Kind
+from comborun.rules.host import Denial, FolderFlaw
+from comborun.rules.names import RunLayout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from comborun.rules.deal import Number
+
+_LOCK_S = 20.0
+
+
+def main(arguments: list[str]) -> int:
+    action, words = "".join(arguments[1:2]), arguments[2:]
+    if action == "root":
+        return answered("boxes", lambda: root(files.home(arguments[0])))
+    acts: dict[str, Callable[[Box], Any]] = {
+        "look": lambda box: box.look(),
+        "take": lambda box: box.take(*_received()),
+        "stop": lambda box: box.stop(int(words[0])),
+        "fence": lambda box: box.fence(int(words[0])),
+        "lose": lambda box: box.lose(_received()[0]),
+    }
+
+    def act() -> Any:
+        if action not in acts or (action in ("stop", "fence") and not (words and words[0].isdecimal())):
+            raise Refusal(USAGE, Denial.USAGE, usage="RUN root|look|take|stop N|fence ERA|lose", given=action)
+        box = Box(run_directory(arguments))
+        with box.locked():
+            return acts[action](box)
+
+    return answered("boxes", act)
+
+
+def root(folder: str) -> dict[str, Any]:
+    """The id of a folder of runs. Two machines with one home have one id; names and boot ids would not show it."""
+    path = f"{folder}/.id"
+    try:
+        os.makedirs(folder, exist_ok=True)
+        if not files.read_line(path):
+            files.create_whole(path, f"{random.SystemRandom().getrandbits(64):016x}\n")
+            files.sync(path)
+    except OSError as error:
+        raise Refusal(CANT_WRITE, FolderFlaw.NOT_MADE, path=path, error=error.strerror) from None
+    return {"id": files.read_line(path), "now": round(time.time(), 3)}
+
+
+def _received() -> tuple[Deal, Stops]:
+    text = sys.stdin.read()
+    deal = parse(text)
+    if not deal:
+        raise Refusal(USAGE, Denial.DATA_CUT)
+    told = json.loads(text)
+    return deal, Stops(int(told.get("stop") or 0), int(told.get("resumed") or 0))
+
+
+class Box:
+    """This box's part in a grid run. Everything is done under a lock, so orders that come at once follow each other."""
+
+    def __init__(self, run: str) -> None:
+        self.layout = RunLayout(run)
+        if not deals.deal_of(self.layout):
+            raise Refusal(NO_RUN, Denial.NO_GRID_RUN, path=run)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        try:
+            lock = files.lock(self.layout.boxes_lock, _LOCK_S)
+        except OSError as error:
+            raise unwritable(self.layout.boxes_lock, error) from None
+        if lock < 0:
+            raise Refusal(BUSY, Denial.LOCK_HELD, lock=self.layout.boxes_lock)
+        try:
+            yield
+        finally:
+            os.close(lock)
+
+    def look(self) -> dict[str, Any]:
+        layout = self.layout
+        return {
+            **self._deal().data,
+            **deals.stops_of(layout).data,
+            "run": os.path.basename(layout.directory),
+            "era": self._era(),
+            "lives": process.named(files.read(layout.dispatcher)) and not os.path.exists(layout.leaving),
+            "stopped": os.path.exists(layout.stopped),
+            "done": over(layout),
+        }
+
+    def take(self, given: Deal, stops: Stops) -> dict[str, Any]:
+        """Take a deal, and know what the caller knows of stops. `gained`: what this box has to run beside the rest."""
+        has = self._deal()
+        given = given.at(has.box)
+        if why := why_stale(has, given, self._era()):
+            raise Refusal(BUSY, why[0], **why[1])
+        self._know(stops)
+        return {**self._put(has, given), **self.look()}
+
+    def stop(self, number: int) -> dict[str, Any]:
+        self._know(Stops(number))
+        return self.look()
+
+    def fence(self, era: int) -> dict[str, Any]:
+        if era > self._era():
+            deals.keep(self.layout.fence, json.dumps({"era": era}) + "\n")
+        return self.look()
+
+    def lose(self, given: Deal) -> dict[str, Any]:
+        """Write down the next deal, whole, once. `made` is false if another one was faster; then that is in force."""
+        has = self._deal()
+        given = given.at(has.box)
+        first, second = has.number
+        follows = given.number == (first, second + 1) if has.arbiter == has.box else False
+        follows = follows or (given.number[0] > first and given.arbiter == has.box)
+        if not follows or given.number[0] < self._era():
+            return {"made": False, **self.look()}
+        if why := why_stale(has, given, self._era()):
+            raise Refusal(BUSY, why[0], **why[1])
+        gone = [box for box in given.lost if box not in has.lost]
+        try:
+            os.makedirs(self.layout.lost, exist_ok=True)
+            path = self.layout.lost_box("+".join(gone), given.number)
+            if not files.create_whole(path, given.text):
+                raise unwritable(path)
+            deals.to_disk(path)
+        except OSError as error:
+            raise unwritable(self.layout.lost, error) from None
+        return {"made": True, **self._put(has, given), **self.look()}
+
+    def _deal(self) -> Deal:
+        """The deal in force: that of the newest record of a loss, if its writer was killed behind it."""
+        has = deals.deal_of(self.layout)
+        if not has:
+            raise Refusal(NO_RUN, Denial.NO_GRID_RUN, path=self.layout.directory)
+        paths = (f"{self.layout.lost}/{name}" for name in files.entries(self.layout.lost) if not name.startswith("."))
+        found = [deal for path in paths if (deal := parse(files.read_text(path, 1 << 26)))]
+        newest = max(found, key=_number, default=has)
+        if newest.number > has.number:
+            self._put(has, newest.at(has.box))
+            return newest.at(has.box)
+        return has
+
+    def _put(self, has: Deal, given: Deal) -> dict[str, Any]:
+        """Put a deal into force, and tell the dispatcher. Returns what is new here."""
+        gained = [name for name, box in given.of.items() if box == given.box and has.box_of(name) != given.box]
+        if given.number > has.number:
+            if gained:
+                files.remove(self.layout.done)
+            deals.keep(self.layout.deal, given.text)
+            Events(self.layout).write(Kind.DEALT, number=list(given.number), gained=len(gained), lost=[*given.lost])
+            files.tell(self.layout.fifo, "reread run 0")
+        return {"gained": gained}
+
+    def _era(self) -> int:
+        era = files.read(self.layout.fence).get("era", "0")
+        return int(era) if era.isdecimal() else 0
+
+    def _know(self, stops: Stops) -> None:
+        before = deals.stops_of(self.layout)
+        after = before.joined(stops)
+        if after.data != before.data:
+            deals.keep(self.layout.stops, json.dumps(after.data) + "\n")
+
+
+def _number(deal: Deal) -> Number:
+    return deal.number

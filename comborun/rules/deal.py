@@ -1,0 +1,150 @@
+"""Which box of a grid run runs what: the deal, its number, lost boxes, stops. Pure.
+
+A grid run is an ordinary run of the whole plan on each of its boxes. Each box keeps the deal with the highest number,
+and starts only what this gives to it. A deal changes only when a person gives up a box: what that box had not completed
+goes to the others, and of what it had begun, the episodes that were on record by then count.
+"""
+
+from __future__ import annotations
+
+import json
+
+from comborun.rules.vocabulary import Word
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Collection, Dict, List, Mapping, Sequence, Tuple
+
+    Number = Tuple[int, int]
+    """era, and number within it; an era begins when the arbiter is lost"""
+    OnRecord = Dict[str, List[List[int]]]
+    """session -> ranges [first, stop] of the episodes that a lost box had on record"""
+
+
+class Stale(Word):
+    """Why a box does not take a deal."""
+
+    OTHER_RUN = "deal_of_another_grid_run"
+    OLDER = "deal_is_older"  # has, given: numbers of deals
+    FENCED = "deal_of_a_past_era"  # era: that was promised
+    OTHER_DEAL = "another_deal_of_that_number"  # number
+    TAKES_AWAY = "deal_takes_what_runs_here"  # session
+
+
+class Deal:
+    """A deal as one box has it. It never changes; `renewed` makes another one."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        """Raises KeyError, TypeError or ValueError for what is no deal."""
+        self.grid_run = str(data["grid_run"])
+        self.box = str(data["box"])
+        self.number: Number = (int(data["number"][0]), int(data["number"][1]))
+        self.boxes: list[str] = [str(one) for one in data["boxes"]]
+        self.of: dict[str, str] = {str(name): str(box) for name, box in data["of"].items()}
+        """process -> box; what is not named runs on the box whose plan has it"""
+        self.lost: dict[str, OnRecord] = {str(box): dict(found) for box, found in data.get("lost", {}).items()}
+        """lost box -> what it had on record of the sessions that were taken from it, in the order of the losses"""
+
+    @property
+    def data(self) -> dict[str, Any]:
+        keys = ("grid_run", "box", "number", "boxes", "of", "lost")
+        return {**{key: getattr(self, key) for key in keys}, "number": list(self.number)}
+
+    @property
+    def text(self) -> str:
+        return json.dumps(self.data, sort_keys=False) + "\n"
+
+    @property
+    def left(self) -> list[str]:
+        """The boxes that are not lost."""
+        return [box for box in self.boxes if box not in self.lost]
+
+    @property
+    def arbiter(self) -> str:
+        """The box that makes the next deal."""
+        return self.left[0] if self.left else self.boxes[0]
+
+    def box_of(self, process: str) -> str:
+        return self.of.get(process, self.box)
+
+    def runs_here(self, process: str) -> bool:
+        return self.box_of(process) == self.box
+
+    def at(self, box: str) -> Deal:
+        """The same deal for another box."""
+        return Deal({**self.data, "box": box})
+
+    def renewed(self, of: Mapping[str, str], lost: Mapping[str, OnRecord], era: int) -> Deal:
+        """The next deal, of this era or of a later one."""
+        first, second = self.number
+        number = [era, 0] if era > first else [first, second + 1]
+        return Deal({**self.data, "number": number, "of": {**self.of, **of}, "lost": {**self.lost, **lost}})
+
+    def same_as(self, other: Deal) -> bool:
+        return {**self.data, "box": ""} == {**other.data, "box": ""}
+
+
+def parse(text: str) -> Deal | None:
+    """The deal of a text; None for what is none, such as the empty text of a run on one box."""
+    try:
+        return Deal(json.loads(text)) if text.strip() else None
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError):
+        return None
+
+
+def why_stale(has: Deal, given: Deal, era: int) -> tuple[str, dict[str, Any]] | None:
+    """Why a box that has a deal, and has promised an era, does not take the given one; None if it does."""
+    if given.grid_run != has.grid_run:
+        return Stale.OTHER_RUN, {}
+    if given.number[0] < era:
+        return Stale.FENCED, {"era": era}
+    if given.number < has.number:
+        return Stale.OLDER, {"has": list(has.number), "given": list(given.number)}
+    if given.number == has.number:
+        return None if given.same_as(has) else (Stale.OTHER_DEAL, {"number": list(given.number)})
+    if has.box not in given.lost:
+        for name, box in given.of.items():
+            if box != has.box and has.of.get(name) == has.box:
+                return Stale.TAKES_AWAY, {"session": name}
+    return None
+
+
+class Stops:
+    """Two numbers that only grow: the last stop of the grid run, and the last stop that a person has lifted."""
+
+    __slots__ = ("resumed", "stop")
+
+    def __init__(self, stop: int = 0, resumed: int = 0) -> None:
+        self.stop = stop
+        self.resumed = resumed
+
+    @property
+    def in_force(self) -> bool:
+        return self.stop > self.resumed
+
+    def joined(self, other: Stops) -> Stops:
+        return Stops(max(self.stop, other.stop), max(self.resumed, other.resumed))
+
+    @property
+    def data(self) -> dict[str, int]:
+        return {"stop": self.stop, "resumed": self.resumed}
+
+
+def redealt(deal: Deal, lost: Sequence[str], complete: Collection[str], shares: Mapping[str, str]) -> dict[str, str]:
+    """Who gets what the lost boxes have not completed: `shares` says it; without one, it goes around."""
+    left = [box for box in deal.left if box not in lost]
+    moved = [name for name, box in deal.of.items() if box in lost and name not in complete]
+    return {
+        name: shares[name] if shares.get(name) in left else left[place % len(left)] for place, name in enumerate(moved)
+    }
+
+
+def counting(deal: Deal, session: str, process: str) -> list[tuple[str, list[list[int]] | None]]:
+    """The boxes whose records of a session count, in order, each with the ranges of episodes; None: all.
+
+    Of an episode the first box that has it on record in its ranges counts.
+    """
+    found: list[tuple[str, list[list[int]] | None]] = [
+        (box, on_record[session]) for box, on_record in deal.lost.items() if session in on_record
+    ]
+    return [*found, (deal.box_of(process), None)]

@@ -1,0 +1,88 @@
+"""The status of a run on several hosts: those of its parts side by side, on this machine's clock. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from comborun.monitor.snapshot import HostUse
+from comborun.monitor.status import ELSEWHERE, UP, Expected, HostStatus, Link, RunStatus
+
+if TYPE_CHECKING:
+    from comborun.monitor.status import SessionStatus
+    from comborun.rules.deal import Deal
+
+
+class PartStatus(NamedTuple):
+    host: str
+    status: RunStatus
+    """with the sessions that the newest deal gives to this host"""
+
+
+def joined(parts: Sequence[PartStatus], deal: Deal, order: Mapping[str, int]) -> RunStatus:
+    """`order`: the place of each session in the plan."""
+    left = [part.status for part in parts if part.host not in deal.lost]
+    every = [*left] or [part.status for part in parts]
+    first = next((one for one in every if one.link.reachable), every[0])
+    sessions = sorted(
+        (session for part in parts for session in _sessions(part)), key=lambda one: order.get(one.name, len(order))
+    )
+    starts = [one.started - one.ahead for one in every if one.started is not None]
+    link = UP if any(one.link.reachable for one in every) else first.link
+    return replace(
+        first,
+        host=", ".join(part.host for part in parts),
+        sessions=tuple(sessions),
+        hosts=tuple(_host(part, deal) for part in parts),
+        link=link,
+        now=None if first.now is None else first.now - first.ahead,
+        ahead=0.0,
+        started=min(starts, default=None),
+        seconds=max((one.seconds for one in every if one.seconds is not None), default=None),
+        expected=_expected(every),
+        finished=all(one.finished and one.link.reachable for one in left) if left else False,
+        stopped=all(one.stopped for one in every),
+        hold=next((one.hold for one in every if one.hold), None),
+        dispatcher=next((one.dispatcher for one in every if one.dispatcher is not None), None),
+        slots=sum(one.slots or 0 for one in every) or None,
+        servers=tuple(server for one in every for server in one.servers),
+        outage=next((one.outage for one in every if one.outage), None),
+        advice=next((one.advice for one in every if one.advice), None),
+        notify_problem=next((one.notify_problem for one in every if one.notify_problem), None),
+        quarantine=(),
+        use=HostUse(),
+    )
+
+
+def _sessions(part: PartStatus) -> Iterator[SessionStatus]:
+    ahead = part.status.ahead
+    for one in part.status.sessions:
+        if one.part == ELSEWHERE and not one.alive:
+            continue
+        yield one._replace(
+            host=part.host,
+            started=None if one.started is None else one.started - ahead,
+            stalled=None if one.stalled is None else one.stalled - ahead,
+            expected=one.expected and Expected(*(moment - ahead for moment in one.expected)),
+        )
+
+
+def _host(part: PartStatus, deal: Deal) -> HostStatus:
+    seen = part.status
+    ends = seen.expected and Expected(*(moment - seen.ahead for moment in seen.expected))
+    return HostStatus(part.host, seen.run, seen.link, part.host in deal.lost, seen.counts(), seen.use, ends)
+
+
+def _expected(every: Sequence[RunStatus]) -> Expected | None:
+    """The latest of the hosts; None while one of them does not know its own."""
+    going = [one for one in every if not one.finished and any(not session.done_with for session in one.proper)]
+    if not going or not all(one.expected for one in going):
+        return None
+    ends = [(moment - one.ahead for moment in one.expected) for one in going if one.expected]
+    return Expected(*(max(moments) for moments in zip(*ends, strict=True)))
+
+
+def away(before: RunStatus, link: Link) -> RunStatus:
+    """A part whose host does not answer, as it was last seen."""
+    return replace(before, link=link)

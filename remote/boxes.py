@@ -1,0 +1,94 @@
+"""Orders to the boxes of a grid run (`host/verbs/boxes.py`), a round trip each, and work on all of them at once."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from comborun.errors import UserError
+from comborun.remote import program
+from comborun.rules.deal import Deal, Stops
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from comborun.remote.transport import Transport
+
+T = TypeVar("T")
+
+
+class BoxState(NamedTuple):
+    """What a box says of its part."""
+
+    deal: Deal
+    stops: Stops
+    run: str
+    era: int
+    lives: bool
+    """whether its dispatcher lives"""
+    stopped: bool
+    done: bool
+    gained: tuple[str, ...] = ()
+    """sessions that the deal has just given to it"""
+    made: bool = True
+    """False: another deal was made first, and that one is in force"""
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> BoxState:
+        stops = Stops(int(answer["stop"]), int(answer["resumed"]))
+        lives, stopped, done = (bool(answer[key]) for key in ("lives", "stopped", "done"))
+        gained, made = tuple(answer.get("gained", ())), bool(answer.get("made", True))
+        return cls(Deal(answer), stops, str(answer["run"]), int(answer["era"]), lives, stopped, done, gained, made)
+
+
+class Root(NamedTuple):
+    id: str
+    now: float
+    """the host's clock, in seconds since 1970"""
+
+
+def root_of(transport: Transport, root: str, python: str = "") -> Root:
+    """The random id of a folder of runs, made now if it has none."""
+    done = program.run_packed(transport, "boxes", root, "root", python=program.Python(known=python))
+    answer = program.answer(transport, done, f"{root} on {transport.host} can't be written")
+    return Root(answer["id"], answer["now"])
+
+
+def look(transport: Transport, directory: str) -> BoxState:
+    return BoxState.of(program.ask(transport, directory, "boxes", "look"))
+
+
+def take(transport: Transport, directory: str, deal: Deal, stops: Stops) -> BoxState:
+    """Give a box a deal, and what is known of stops. Raises UserError if it has a newer one."""
+    return BoxState.of(program.ask(transport, directory, "boxes", "take", stdin=_order(deal, stops)))
+
+
+def note_stop(transport: Transport, directory: str, number: int) -> BoxState:
+    return BoxState.of(program.ask(transport, directory, "boxes", "stop", str(number)))
+
+
+def fence(transport: Transport, directory: str, era: int) -> BoxState:
+    return BoxState.of(program.ask(transport, directory, "boxes", "fence", str(era)))
+
+
+def lose(transport: Transport, directory: str, deal: Deal) -> BoxState:
+    """Let the arbiter write down the next deal."""
+    return BoxState.of(program.ask(transport, directory, "boxes", "lose", stdin=_order(deal, Stops())))
+
+
+def _order(deal: Deal, stops: Stops) -> bytes:
+    return json.dumps({**deal.data, **stops.data}).encode()
+
+
+def at_once(acts: Mapping[str, Callable[[], T]]) -> dict[str, T | UserError]:
+    """The result of each act, or why there is none. All are done at the same time, each in a thread of its own."""
+
+    def one(act: Callable[[], T]) -> T | UserError:
+        try:
+            return act()
+        except UserError as error:
+            return error
+
+    with ThreadPoolExecutor(max(1, len(acts))) as pool:
+        return dict(zip(acts, pool.map(one, acts.values()), strict=True))

@@ -1,0 +1,159 @@
+"""One folder with the records of a run on several hosts: a run directory of links into the copies of its parts.
+
+Each session's attempts are those of the host where it runs. Of a host that was given up, the episodes count that it had
+on record by then: its attempts come first, and `boxes/kept.json` says which of their episodes count.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, NamedTuple
+
+from comborun.errors import HostError, UserError
+from comborun.model.plan import Plan
+from comborun.model.work import process_of
+from comborun.remote.fetch import mirror_directory
+from comborun.remote.mirror import Skipped
+from comborun.remote.runs import plan_of
+from comborun.rules.deal import Deal, counting, parse
+from comborun.rules.names import KEPT_EPISODES, RUN, RunLayout
+from comborun.rules.run_files import attempts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from comborun.rules.deal import OnRecord
+
+_SEVERAL = "several-hosts"
+
+
+class Part(NamedTuple):
+    host: str
+    run: str
+    copy: tuple[Path, tuple[Skipped, ...]] | None
+    """its records on this machine, and what could not be copied"""
+
+
+def newest_deal(parts: Sequence[Part]) -> Deal | None:
+    """The deal with the highest number among those of the parts, as their copies have them."""
+    found = [deal for part in parts if part.copy and (deal := parse(_text(part.copy[0] / RUN.deal)))]
+    return max(found, key=lambda deal: deal.number, default=None)
+
+
+def joint_copy(run: str, parts: Sequence[Part]) -> tuple[Path, tuple[Skipped, ...]]:
+    """Put the parts' records together. Returns the folder, and what of them could not be copied."""
+    deal = newest_deal(parts)
+    if not deal:
+        raise HostError(f"there are no records of {run} on this machine, and no host answers")
+    folder = mirror_directory(_SEVERAL, run)
+    try:
+        skipped = _Joint(folder, deal, {part.host: part for part in parts if part.copy}).make()
+    except OSError as error:
+        raise UserError(f"{folder} can't be written: {error.strerror}", "make room on this machine's disk") from None
+    return folder, skipped
+
+
+class _Joint:
+    def __init__(self, folder: Path, deal: Deal, parts: dict[str, Part]) -> None:
+        self._folder, self._deal, self._parts = folder, deal, parts
+        self._kept: dict[str, dict[int, list[list[int]]]] = {}
+        self._skipped: list[Skipped] = []
+
+    def make(self) -> tuple[Skipped, ...]:
+        shutil.rmtree(self._folder / RUN.sessions, ignore_errors=True)
+        (self._folder / RUN.sessions).mkdir(parents=True)
+        for name in ("boxes", "dispatch"):
+            (self._folder / name).mkdir(exist_ok=True)
+        copies = {host: part.copy[0] for host, part in self._parts.items() if part.copy}
+        first = next(copies[host] for host in self._deal.boxes if host in copies)
+        for name in (RUN.id, RUN.digest, RUN.manifest, RUN.grid, RUN.queue):
+            self._write(name, _text(first / name))
+        for name in (RUN.environments, RUN.events):
+            self._write(name, "".join(_text(copy / name) for copy in copies.values()))
+        plan = self._plan(copies)
+        self._write(RUN.plan(1), plan.to_json())
+        for name, process in self._names(plan):
+            self._link(name, process, copies)
+        self._write(KEPT_EPISODES, json.dumps(self._kept))
+        left = [host for host in self._deal.left if not (host in copies and (copies[host] / RUN.done).is_file())]
+        done = self._folder / RUN.done
+        if left:
+            done.unlink(missing_ok=True)
+        else:
+            self._write(RUN.done, _text(copies[self._deal.arbiter] / RUN.done))
+        return tuple(self._skipped)
+
+    def _plan(self, copies: dict[str, Path]) -> Plan:
+        """The plan of the first host, with sessions that `resume` has added on others."""
+        found: Plan | None = None
+        for host in self._deal.boxes:
+            if host in copies:
+                with suppress(OSError, ValueError):
+                    own = plan_of(copies[host])[0].whole
+                    known = {one.name for one in found.sessions} if found else set()
+                    more = (one for one in own.sessions if one.name not in known)
+                    found = replace(found, sessions=(*found.sessions, *more)) if found else own
+                    self._owners(own, host)
+        if not found:
+            raise HostError(f"no copy of the plan of {self._folder.name} can be read")
+        return found
+
+    def _owners(self, plan: Plan, host: str) -> None:
+        """What no deal names runs on the host whose plan has it."""
+        for one in plan.sessions:
+            self._deal.of.setdefault(process_of(one), host)
+
+    @staticmethod
+    def _names(plan: Plan) -> Iterator[tuple[str, str]]:
+        yield from ((one.name, process_of(one)) for one in plan.sessions)
+        yield from ((name, name) for name in dict.fromkeys(one.together for one in plan.sessions) if name)
+
+    def _link(self, name: str, process: str, copies: dict[str, Path]) -> None:
+        target, before = self._folder / RUN.session(name), 0
+        for host, ranges in counting(self._deal, name, process):
+            if host not in copies:
+                continue
+            layout = RunLayout(str(copies[host]))
+            numbers = attempts_of(layout, name)
+            for number in numbers:
+                target.mkdir(exist_ok=True)
+                source = Path(layout.attempt(name, number).directory)
+                (target / PurePosixPath(RUN.attempt(name, before + number).directory).name).symlink_to(source)
+                if ranges is not None:
+                    self._kept.setdefault(name, {})[before + number] = ranges
+                self._skip(host, RUN.attempt(name, number).directory, RUN.attempt(name, before + number).directory)
+            before += max([*numbers, *attempts_of(layout, process)], default=0)
+
+    def _skip(self, host: str, before: str, now: str) -> None:
+        copy = self._parts[host].copy
+        for path, reason in copy[1] if copy else ():
+            if path.is_relative_to(before):
+                self._skipped.append(Skipped(PurePosixPath(now) / path.relative_to(before), reason))
+
+    def _write(self, name: str, text: str) -> None:
+        draft = self._folder / f"{name}.{os.getpid()}"
+        draft.write_text(text, "utf-8", "surrogateescape")
+        draft.replace(self._folder / name)
+
+
+def on_record(records: Sequence[tuple[str, int]], sessions: Sequence[str]) -> OnRecord:
+    """The ranges of episodes on record, for each session; `records` are session and episode."""
+    from comborun.model.work import spans
+
+    found: dict[str, list[int]] = {name: [] for name in sessions}
+    for session, episode in records:
+        if session in found:
+            found[session].append(episode)
+    return {name: [[span.start, span.stop] for span in spans(indices)] for name, indices in found.items()}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "surrogateescape")
+    except OSError:
+        return ""

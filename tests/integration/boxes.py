@@ -1,0 +1,109 @@
+"""Three hosts that share a grid: real sshd, each with a user and a home of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from box import until
+from desk import EVALUATOR, Desk, evaluate
+from sshd import Sshd, fresh_user, running_sshd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NAMES = ("alpha", "beta", "gamma")
+
+
+@dataclass
+class Boxes:
+    desk: Desk
+    servers: dict[str, Sshd]
+    gate: Path
+    """without this file, no session begins its last episode"""
+
+    def grid(self, pace: float = 0.0, **keys: str) -> Path:
+        """A grid of four sessions on all hosts, one at once on each; with a pace they wait for the gate."""
+        words = evaluate(pace, gate=self.gate if pace else None).split(" --", 1)[1]
+        command = f"/usr/bin/python3 ~/evaluator.py --{words}"
+        usual = {
+            "hosts": f"[{', '.join(self.servers)}]",
+            "limits": "{parallel: 1}",
+            "workdir": "~/",
+            "command": command,
+        }
+        return self.desk.grid(**{**usual, **keys})
+
+    def home(self, host: str) -> Path:
+        return self.servers[host].user.home
+
+    def runs(self, host: str) -> list[Path]:
+        return sorted((self.home(host) / "comborun").glob("*-????????T??????Z-????"))
+
+    def attempts(self, host: str) -> set[str]:
+        """The sessions that have begun there, in any attempt."""
+        return {path.parts[-3] for run in self.runs(host) for path in run.glob("sessions/*/attempt-*/begin")}
+
+    @property
+    def hosts_of(self) -> dict[str, list[str]]:
+        """Session -> the hosts on which it has begun."""
+        found: dict[str, list[str]] = {}
+        for host in self.servers:
+            for name in self.attempts(host):
+                found.setdefault(name, []).append(host)
+        return found
+
+    def status(self) -> dict[str, Any]:
+        return self.desk.json("status")
+
+    def alive(self, host: str) -> list[int]:
+        """The pids of programs that run there."""
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                own = entry.stat().st_uid == self.servers[host].user.uid
+                if own and b"evaluator.py" in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+        return found
+
+    def cut(self, host: str) -> None:
+        """The host can't be reached; what runs there goes on."""
+        self.servers[host].stop_all()
+
+    def mend(self, host: str) -> None:
+        self.servers[host].start()
+
+    def power_off(self, host: str) -> None:
+        """The host is gone, with all that ran there."""
+        self.cut(host)
+        for entry in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if entry.stat().st_uid == self.servers[host].user.uid:
+                    os.kill(int(entry.name), signal.SIGKILL)
+
+
+@pytest.fixture
+def boxes(desk: Desk, ssh_place: Path, tmp_path: Path) -> Iterator[Boxes]:
+    with ExitStack() as stack:
+        servers = {}
+        for name in NAMES:
+            user = stack.enter_context(fresh_user())
+            shutil.copy(EVALUATOR, user.home / "evaluator.py")
+            place = ssh_place / f"{tmp_path.name}-{name}"
+            servers[name] = stack.enter_context(running_sshd(place, user, alias=name))
+        config = desk.home / "config"
+        config.write_text("".join(one.config.read_text() for one in servers.values()))
+        desk.environment |= {"COMBORUN_SSH_CONFIG": str(config), "XDG_STATE_HOME": str(desk.home / "state")}
+        desk.environment |= {"COMBORUN_KEEP_S": "0"}
+        yield Boxes(desk, servers, ssh_place / f"{tmp_path.name}-gate")
+
+
+def finished(boxes: Boxes, seconds: float = 60) -> dict[str, Any]:
+    until(lambda: boxes.status()["finished"], "all have ended", seconds)
+    return boxes.status()
