@@ -236,7 +236,9 @@ def _check_follow(request: LaunchRequest, grid: Grid) -> None:
     if grid.follow and not request.follow:
         raise UserError("this grid follows a training", "combo follow GRID --pid PID starts it")
     if request.follow and not grid.follow:
-        raise UserError("`policies` of this grid are no training", "policies: {follow: ~/runs/x/ckpt_*.pt, done: STABLE}")
+        raise UserError(
+            "`policies` of this grid are no training", "policies: {follow: ~/runs/x/ckpt_*.pt, done: STABLE}"
+        )
     if request.follow and grid.hosts:
         raise UserError("a training is followed on its own host", "`host: NAME` instead of `hosts`")
     long = [one.session for one in grid.combos if request.follow and POLICY not in one.session]
@@ -247,7 +249,9 @@ def _check_follow(request: LaunchRequest, grid: Grid) -> None:
 def _followed(publication: Publication, found: Plan) -> Launched:
     """The run of the grid goes on. Its plan is the host's, and another template would make other sessions."""
     if publication.state == "changed":
-        raise UserError(f"the grid has changed since run {publication.run}, which follows a training", "--new starts another run")
+        raise UserError(
+            f"the grid has changed since run {publication.run}, which follows a training", "--new starts another run"
+        )
     return Launched(found, replace(publication, state="resumed"))
 
 

@@ -32,8 +32,8 @@ from comborun.reporter.records.rows import settle_rows, tell_errors
 from comborun.rules import counting, events, globs, names
 from comborun.rules.deal import parse as parse_deal
 from comborun.rules.facts import Fact
-from comborun.rules.names import RUN, RunLayout
 from comborun.rules.following import Decision, Record
+from comborun.rules.names import RUN, RunLayout
 from comborun.rules.records import parse
 from comborun.rules.results.counts import CHANGED, where_it_ran
 from comborun.rules.results.fields import ResultRules

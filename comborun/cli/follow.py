@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.api.launching import start_run
-from comborun.cli.options import SLOTS, environment_option, grid_argument, host_options, json_lines_option, take_over_option
+from comborun.cli.options import (
+    SLOTS,
+    environment_option,
+    grid_argument,
+    host_options,
+    json_lines_option,
+    take_over_option,
+)
 from comborun.cli.terminal import show_record, show_rows
 from comborun.remote.launching import LaunchRequest
 from comborun.rules.names import MULTIPLEXER_NAMES
@@ -20,9 +27,13 @@ if TYPE_CHECKING:
 @click.command()
 @grid_argument
 @host_options
-@click.option("--pid", type=click.IntRange(1, 2**31), help="The training on the host: when it has ended, so has the run.")
+@click.option(
+    "--pid", type=click.IntRange(1, 2**31), help="The training on the host: when it has ended, so has the run."
+)
 @click.option("--parallel", type=SLOTS, metavar="N", help="The most sessions that run at once.")
-@click.option("--multiplexer", type=click.Choice(MULTIPLEXER_NAMES), help="The program whose windows show the sessions.")
+@click.option(
+    "--multiplexer", type=click.Choice(MULTIPLEXER_NAMES), help="The program whose windows show the sessions."
+)
 @click.option("--new", is_flag=True, help="Start another run, even if this grid has one.")
 @environment_option
 @take_over_option
@@ -44,7 +55,9 @@ def follow(grid: GridChoice, where: HostChoice, pid: int | None, as_json: bool, 
         return 0
     launched, publication, target = started.launched, started.launched.publication, started.target
     new = publication.state == "new"
-    click.echo(f"{click.style(launched.plan.grid, bold=True)}: {'follows' if new else 'goes on to follow'} the training")
+    click.echo(
+        f"{click.style(launched.plan.grid, bold=True)}: {'follows' if new else 'goes on to follow'} the training"
+    )
     for note in (*launched.replaced, *started.changes):
         click.echo(f"  {harmless(note)}")
     commands = {verb: target.command(verb) for verb in ("status", "monitor", "report", "stop")}

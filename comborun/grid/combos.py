@@ -165,29 +165,24 @@ def _patterns(tree: Tree, *, absolute: bool) -> tuple[str, ...]:
 def follow_of(source: YamlSource) -> tuple[FollowRule | None, tuple[Problem, ...]]:
     """`policies: {follow: ~/runs/x/ckpt_*.pt, done: STABLE, every: 5}`; None for other policies."""
     axis = source.root.get("policies")
-    if not isinstance(axis, Map) or not isinstance(axis.get("follow"), Scalar) or not axis["follow"].text:
-        return None, ()
-    if axis["follow"].kind is ScalarKind.NULL:
-        return None, ()  # a policy of that name
+    pattern = axis.get("follow") if isinstance(axis, Map) else None
+    if not isinstance(axis, Map) or not isinstance(pattern, Scalar) or pattern.kind is ScalarKind.NULL:
+        return None, ()  # a policy may have that name
+    keys = ", ".join(_FOLLOW_KEYS)
     problems = [
-        source.problem(axis.written[key].place, f"`policies`: `{key}` beside `follow`", "follow, done, every, keep_free")
+        source.problem(axis.written[key].place, f"`policies`: `{key}` beside `follow`", f"known here: {keys}")
         for key in axis
         if key not in _FOLLOW_KEYS
     ]
     read: dict[str, Any] = {"follow": "/*", "done": STABLE}
     for name, reader in _FOLLOW_KEYS.items():
         try:
-            if name in axis:
-                read[name] = reader(axis[name])
-            elif name == "done":
-                hint = "done: ~/runs/x/ckpt_*.done, the pattern of a marker; or STABLE: the training renames them"
-                raise UserError("it is not known when a checkpoint is complete", hint)
+            read |= {name: reader(axis[name])} if name in axis else {}
         except UserError as error:
-            place = (axis[name] if name in axis else axis["follow"]).place
-            problems.append(source.problem(place, f"`policies.{name}`: {error.message}", error.hint))
-    if "stop_early" in source.root:
-        place = source.root["stop_early"].place
-        problems.append(source.problem(place, "`stop_early` with `follow`: its policies are not known yet", "leave it out"))
+            problems.append(source.problem(axis[name].place, f"`policies.{name}`: {error.message}", error.hint))
+    if "done" not in axis:
+        hint = "done: ~/runs/x/ckpt_*.done, the pattern of a marker; or STABLE: the training renames them"
+        problems.append(source.problem(pattern.place, "`policies`: no `done` says when one is complete", hint))
     return FollowRule(read["follow"], read["done"], read.get("every", 1), read.get("keep_free", 0)), tuple(problems)
 
 

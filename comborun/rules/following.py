@@ -133,7 +133,11 @@ class Record:
 
     def same(self, step: int, digest: str) -> str:
         """The policy of a step with this content; empty if there is none."""
-        alike = (name for name, one in self.checkpoints.items() if (one.get("step"), one.get("digest")) == (str(step), digest))
+        alike = (
+            name
+            for name, one in self.checkpoints.items()
+            if (one.get("step"), one.get("digest")) == (str(step), digest)
+        )
         return next(alike, "")
 
     def summary(self, *, over: bool, alive: bool | None) -> Fact:
@@ -148,11 +152,12 @@ class Record:
         last_refused = [row["reason"].as_data() for row in self.passed if row.get("decision") == Decision.REFUSED][-1:]
         return Fact("following", evaluated=evaluated, **kept, last=last, refusals=last_refused, **state)
 
-
     def remarks(self) -> list[Fact]:
         """What a reader of the results must know."""
         refused = [row["reason"] for row in self.passed if row.get("decision") == Decision.REFUSED]
-        skipped = len(self.having(Decision.SKIPPED)) + sum(row.get("decision") == Decision.SKIPPED for row in self.passed)
+        skipped = len(self.having(Decision.SKIPPED)) + sum(
+            row.get("decision") == Decision.SKIPPED for row in self.passed
+        )
         found = {
             "checkpoints_pending": self.having(Decision.TAKEN, Decision.HELD),
             "checkpoints_changed": self.having(Decision.CHANGED),
@@ -165,7 +170,10 @@ class Record:
         if not (skipped or refused):
             return said
         why = {"refused": len(refused), "reason": refused[-1].as_data()} if refused else {}
-        return [*said, Fact("checkpoints_passed", evaluated=len(self.having(Decision.VERIFIED)), skipped=skipped or None, **why)]
+        return [
+            *said,
+            Fact("checkpoints_passed", evaluated=len(self.having(Decision.VERIFIED)), skipped=skipped or None, **why),
+        ]
 
 
 def _code(row: Mapping[str, Any]) -> str:
@@ -181,12 +189,14 @@ def filled(text: str, policy: str, path: str) -> str:
     return text.replace(PATH, path).replace(POLICY, policy)
 
 
-def with_checkpoints(plan: dict[str, Any], taken: Iterable[Mapping[str, Any]], dropped: Collection[str]) -> dict[str, Any]:
+def with_checkpoints(
+    plan: dict[str, Any], taken: Iterable[Mapping[str, Any]], dropped: Collection[str]
+) -> dict[str, Any]:
     """The plan, as JSON, with the sessions of checkpoints that it lacks, and without those of `dropped` policies."""
     first = plan["sessions"][0]
     sessions = [{**first, **one} for one in plan["sessions"]]
     has, template = {one["policy"] for one in sessions}, [one for one in sessions if one["policy"] == POLICY]
-    steps = {name: step for name, step in plan.get("steps", ())}
+    steps = dict(plan.get("steps", ()))
     for one in taken:
         if one["policy"] not in has:
             sessions += [_copy(session, one) for session in template]
@@ -208,7 +218,9 @@ def plan_text(plan: Mapping[str, Any]) -> str:
     return f'{rest[:-1]}, "sessions": [\n{lines}\n]}}\n'
 
 
-def queue_text(text: str, taken: Iterable[Mapping[str, Any]], dropped: Collection[str], policies: Mapping[str, str]) -> str:
+def queue_text(
+    text: str, taken: Iterable[Mapping[str, Any]], dropped: Collection[str], policies: Mapping[str, str]
+) -> str:
     """queue.jsonl with the rows of checkpoints that it lacks. `policies`: the policy of each session."""
     rows = [json.loads(line) for line in text.splitlines()]
     template = [row for row in rows if POLICY in row["name"]]

@@ -16,6 +16,7 @@ from comborun.reporter.json_types import Memory, Moment
 from comborun.reporter.records.reading import Defect, Reading, Reject
 from comborun.reporter.text import combo_name
 from comborun.rules.events import Event
+from comborun.rules.facts import Fact
 from comborun.rules.vocabulary import Outcome
 from comborun.text import several
 

@@ -6,8 +6,8 @@ import os
 import struct
 
 from comborun.host.follow.checkpoints import mark_of
-from comborun.host.system.changes import notified
 from comborun.host.system import files
+from comborun.host.system.changes import notified
 from comborun.rules.following import step_of
 
 TYPE_CHECKING = False

@@ -1,7 +1,7 @@
-"""`follow RUN`: follows the training of a run until both have ended. The run's dispatcher starts it, and it dies with it.
+"""`follow RUN`: follows the training of a run to its end. The run's dispatcher starts it, and it dies with it.
 
-It alone writes dispatch/checkpoints.jsonl. Everything follows from that record and the files, so it may be killed at any
-line: a link without a row is removed, and a checkpoint that is taken but not in the plan gets there.
+It alone writes dispatch/checkpoints.jsonl. Everything follows from that record and the files, so it may be killed at
+any line: a link without a row is removed, and a checkpoint that is taken but not in the plan gets there.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Follower:
         for old in [one for one in ready if one.seen.changed < newest]:
             self._pass(Decision.SKIPPED, old.seen, Fact(Why.NEWER))
             ready.remove(old)
-        due = []
+        due: list[Candidate] = []
         for one in ready:
             number, every = self._record.complete + len(due), int(self._rule.get("every") or 1)
             if number % every and not (last and one is ready[-1]):
@@ -153,10 +153,9 @@ class Follower:
                 seen = Seen(path)
                 if (path, seen.mark) in self._record.decided and seen.mark != final:
                     continue
-                step = step_of(matched)
-                if step is None:
-                    raise FlawedError(Why.NO_STEP, name=name)
-                if evidence := self._evidence(matched, name, seen, last):
+                if (step := step_of(matched)) is None:
+                    self._refuse(path, Fact(Why.NO_STEP, name=name))
+                elif evidence := self._evidence(matched, name, seen, last):
                     yield Candidate(seen, step, evidence)
             except FlawedError as flawed:
                 self._refuse(path, flawed.fact)
@@ -167,7 +166,11 @@ class Follower:
         newest = max(latest.values(), key=lambda row: _changed(row.get("mark", "")), default={})
         others = [_changed(one.get("mark", "")) for one in self._record.checkpoints.values()]
         reason = newest.get("reason")
-        is_last = isinstance(reason, Fact) and reason.code == Why.NOT_DUE and _changed(newest["mark"]) > max(others, default=0)
+        is_last = (
+            isinstance(reason, Fact)
+            and reason.code == Why.NOT_DUE
+            and _changed(newest["mark"]) > max(others, default=0)
+        )
         return newest["mark"] if is_last else ""
 
     def _evidence(self, matched: str, name: str, seen: Seen, last: bool) -> Evidence | None:
@@ -224,18 +227,24 @@ class Follower:
         files.sync(self._layout.kept)
         self._write(
             Decision.HELD,
-            **{"policy": policy, "step": one.step, "digest": digest, "link": f"{kept}/{name}", "how": how},
-            **{"path": one.seen.path, "mark": one.seen.mark, "evidence": one.evidence, **({"again": 1} if again else {})},
+            policy=policy,
+            step=one.step,
+            digest=digest,
+            link=f"{kept}/{name}",
+            how=how,
+            **{
+                "path": one.seen.path,
+                "mark": one.seen.mark,
+                "evidence": one.evidence,
+                **({"again": 1} if again else {}),
+            },
             kept=Seen(f"{kept}/{name}").mark,
         )
 
     def _owed(self) -> int:
         """Bytes that are kept here alone once the training deletes its own names of them."""
-        sizes = []
-        for one in self._record.checkpoints.values():
-            if one["decision"] != Decision.SKIPPED and mark_of(one["path"]) == one["mark"]:
-                sizes.append(int(one["mark"].split("-")[1]))
-        return sum(sizes)
+        kept = (one for one in self._record.checkpoints.values() if one["decision"] != Decision.SKIPPED)
+        return sum(int(one["mark"].split("-")[1]) for one in kept if mark_of(one["path"]) == one["mark"])
 
     # What is evaluated
 
@@ -293,7 +302,9 @@ class Follower:
             after = with_checkpoints(before, taken, changed)
             policies = {one["name"]: one["policy"] for one in after["sessions"]}
             queue = queue_text(rows, taken, changed, policies)
-            if plan_text(after) == plan_text(with_checkpoints(before, (), ())) and queue == queue_text(rows, (), (), {}):
+            if plan_text(after) == plan_text(with_checkpoints(before, (), ())) and queue == queue_text(
+                rows, (), (), {}
+            ):
                 return
             had = {one.get("policy") for one in before["sessions"]}
             fresh = [one for one in taken if one["policy"] not in had]
@@ -325,5 +336,3 @@ def _digest(path: str) -> str:
 def _changed(mark: str) -> int:
     parts = mark.split("-")
     return int(parts[2]) if len(parts) > 2 and parts[2].isdecimal() else 0
-
-

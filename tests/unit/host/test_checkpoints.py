@@ -45,7 +45,7 @@ def test_a_link_outlives_the_training_s_own_name(made: Path) -> None:
 def test_a_file_that_is_rewritten_or_shrunk_in_place_has_another_mark_or_digest(made: Path) -> None:
     keep(Seen(str(made)), kept(made))
     before, digest = Seen(kept(made)).mark, digest_of(Seen(kept(made)))
-    if os.path.samefile(str(made), kept(made)):
+    if made.samefile(kept(made)):
         made.write_bytes(b"wei")
         assert Seen(kept(made)).mark != before
         made.write_bytes(b"WEIGHTS")
@@ -118,7 +118,7 @@ def test_where_no_link_can_be_made_the_reason_is_told(
 
     monkeypatch.setattr(checkpoints, "_cloned", lambda *_: False)
     monkeypatch.setattr(os, "link", refuse)
-    monkeypatch.setattr(os, "geteuid", lambda: os.stat(str(made)).st_uid + owner)
+    monkeypatch.setattr(os, "geteuid", lambda: made.stat().st_uid + owner)
     assert why(made) == code
 
 

@@ -73,8 +73,12 @@ def test_a_changed_checkpoint_is_dropped_from_plan_and_queue() -> None:
     plan = with_checkpoints(PLAN, taken, {"step_1"})
     flags = {one["name"]: one["flag"] for one in plan["sessions"]}
     assert flags == {
-        **{f"maze_{POLICY}": "dropped", f"field_{POLICY}": "dropped", "maze_step_1": "dropped"},
-        **{"field_step_1": "dropped", "maze_step_2": "", "field_step_2": ""},
+        f"maze_{POLICY}": "dropped",
+        f"field_{POLICY}": "dropped",
+        "maze_step_1": "dropped",
+        "field_step_1": "dropped",
+        "maze_step_2": "",
+        "field_step_2": "",
     }
     policies = {one["name"]: one["policy"] for one in plan["sessions"]}
     queue = [json.loads(line) for line in queue_text(ROWS, taken, {"step_1"}, policies).splitlines()]
@@ -89,7 +93,9 @@ def test_a_process_of_several_environments_gets_its_row_without_dropped_ones() -
 
 
 def test_rows_of_a_checkpoint_are_one_and_the_newest_decision_counts() -> None:
-    record = Record([held(1), row(Decision.TAKEN, policy="step_1"), row(Decision.VERIFIED, policy="step_1", attempts=2)])
+    record = Record(
+        [held(1), row(Decision.TAKEN, policy="step_1"), row(Decision.VERIFIED, policy="step_1", attempts=2)]
+    )
     (one,) = record.having(Decision.VERIFIED)
     assert (one["step"], one["attempts"], record.having(Decision.TAKEN)) == ("1", "2", [])
     assert ("/x", "1-2-1-1") in record.decided
