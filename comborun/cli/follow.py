@@ -43,7 +43,6 @@ def follow(grid: GridChoice, where: HostChoice, pid: int | None, as_json: bool, 
     """Evaluate the checkpoints of a training as they appear, on its host, until it has ended.
 
     \b
-    policies: {follow: ~/runs/x/ckpt_*.pt, done: STABLE, every: 5}
     combo follow grid.yaml --pid 4711
 
     Without --pid it goes on until `combo stop`. The host does it alone; this machine may be switched off. The same

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from comborun.rules.facts import Fact, facts_of
 from comborun.rules.following import Decision, Why
-from comborun.rules.vocabulary import first_of, several
+from comborun.rules.vocabulary import several
 from comborun.words import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from comborun.words import Words
-
-_MOST = 8
 
 
 def _following(fact: Fact) -> str:
@@ -29,29 +27,23 @@ def _following(fact: Fact) -> str:
     return f"{training}: {'; '.join(words)}"
 
 
-def _named(fact: Fact) -> str:
-    return first_of(fact.texts("policies"), _MOST)
-
-
 _DONE = "`done: PATTERN` names a marker that is written after it"
 
 WORDS: Words = {
     "following": _following,
-    "checkpoints_pending": lambda fact: (
-        f"not counted yet: {_named(fact)}. A checkpoint counts once its sessions have ended and it is still the same"
+    "checkpoints_pending": (
+        "not counted yet: {policies}. A checkpoint counts once its sessions have ended and it is still the same"
     ),
-    "checkpoints_changed": lambda fact: (
-        f"not counted: {_named(fact)}. The training changed the checkpoint while it was evaluated"
-    ),
-    "steps_written_again": lambda fact: (
-        f"the training wrote steps again with another content: {_named(fact)}. Each is a checkpoint of its own"
+    "checkpoints_changed": ("not counted: {policies}. The training changed the checkpoint while it was evaluated"),
+    "steps_written_again": (
+        "the training wrote steps again with another content: {policies}. Each is a checkpoint of its own"
     ),
     "checkpoints_passed": (
-        "of the checkpoints that the training made, {evaluated} were evaluated[; {skipped} were skipped]"
-        "[; {refused} were refused, the last because {reason}]"
+        "checkpoints of the training: {evaluated} evaluated[, {skipped} skipped]"
+        "[, {refused} refused, the last because {reason}]"
     ),
-    "checkpoints_unseen_rename": lambda fact: (
-        f"nobody watched when these checkpoints appeared: {_named(fact)}. They count as complete, since the others of"
+    "checkpoints_unseen_rename": (
+        "nobody watched when these checkpoints appeared: {policies}. They count as complete, since the others of"
         " this training were renamed"
     ),
     Why.NEWER: "a newer one was there",
