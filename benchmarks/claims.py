@@ -20,6 +20,7 @@ from comborun.model.attempt import EpisodeRecord, Verdict, packed
 from comborun.model.stopping import PlannedComparison, StopRule
 from comborun.reporter.comparing.absent import with_absent
 from comborun.reporter.comparing.comparison import ALPHA, Comparison
+from comborun.reporter.comparing.factors import factors
 from comborun.reporter.comparing.family import compare
 from comborun.reporter.comparing.graded import Graded, Scores, compare_graded, compare_kinds
 from comborun.reporter.comparing.orders import Trend, fit, steps_of, strengths, trend_of
@@ -27,6 +28,7 @@ from comborun.reporter.comparing.pairing import Arm, Results
 from comborun.reporter.comparing.pairing import arm as side_of
 from comborun.reporter.comparing.stopping import EarlyStopping, standings
 from comborun.reporter.counting.measures import ends_of, time_field, time_to_success
+from comborun.reporter.evidence.fields import Fields
 from comborun.reporter.evidence.starts import Starts, settle
 from comborun.reporter.merge import merge
 from comborun.reporter.statistics.difference import PairCounts
@@ -476,10 +478,40 @@ def more_cases() -> Iterator[Case]:
     yield Case(
         "gap of half a standard deviation found by a mean, paired, n = 50", None, mean_claimed(50, 0.5, "paired")
     )
-    yield from graded_stops()
+    yield from newest_cases()
 
 
-def graded_stops() -> Iterator[Case]:
+def factor_claimed(episodes: int, starts: int) -> Draw:
+    """Two policies on the same starts, which differ in how hard they are, and three factors that don't matter."""
+
+    def hit(rng: np.random.Generator) -> bool:
+        hard, mass, light = rng.random(starts), rng.random(starts), rng.integers(0, 3, starts)
+        records = [
+            EpisodeRecord(
+                *(policy, environment, at, Verdict.SUCCESS if rng.random() < hard[at % starts] else Verdict.FAILURE),
+                at % starts,
+                **packed(
+                    {"mass": float(mass[at % starts]), "offset": float(at % starts)}, {"light": str(light[at % starts])}
+                ),
+            )
+            for policy in "ab"
+            for environment in ("grass", "stairs")
+            for at in range(episodes)
+        ]
+        merged = {one.key: one for one in merge(records, {})}
+        settled = settle({combo: one.accepted for combo, one in merged.items()})
+        sides = {combo: side_of(one, settled[combo]) for combo, one in merged.items()}
+        found = factors(Results(merged, {}, sides, settled), ("mass", "offset", "light"), Fields())
+        return any(one.decided for one in found)
+
+    return hit
+
+
+def newest_cases() -> Iterator[Case]:
+    for episodes, starts in ((50, 50), (50, 25), (200, 200)):
+        name = f"any false claim by one of 3 factors, 2 x {episodes} episodes of {starts} starts"
+        yield Case(name, ALPHA, factor_claimed(episodes, starts))
+
     for kind in ("plain", "unlike", "paired", "verdicts"):
         name = f"graded, after every pair of 100, {kind}"
         yield Case(f"false claim, {name}", ALPHA, graded_stop(100, 0.0, kind))

@@ -15,7 +15,7 @@ from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, last_look, load_run
 from comborun.monitor.status import Expected
 from comborun.monitor.watch import Clock, Source, last_seen
-from comborun.monitor.wording import MARKS, listed
+from comborun.monitor.wording import MARKS, listed, urgency
 from comborun.remote.runs import STAMPED, GpuUser, Listing, Run, keep_listings, last_listings, number, remembered
 from comborun.remote.transport import LOCAL, LocalTransport
 from comborun.rules.facts import Fact
@@ -60,7 +60,7 @@ class FleetRow(NamedTuple):
     def brief_state(self) -> str:
         """`●8 ✗5 ·20`, after what holds the run."""
         held = "gone" if self.run.now.get("abandoned") else self.run.held.get("kind", "") if not self.run.done else ""
-        counts = sorted(self.run.counts.items(), key=lambda item: MARKS[item[0]].place)
+        counts = sorted(self.run.counts.items(), key=lambda item: urgency(item[0]))
         return " ".join([*([held] if held else []), *(f"{MARKS[word].symbol}{count}" for word, count in counts)])
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.monitor.snapshot import HostUse
-from comborun.monitor.status import ELSEWHERE, UP, Expected, HostStatus, Link, RunStatus
+from comborun.monitor.status import ELSEWHERE, UP, Expected, HostStatus, RunStatus
 
 if TYPE_CHECKING:
     from comborun.monitor.status import SessionStatus
@@ -81,8 +81,3 @@ def _expected(every: Sequence[RunStatus]) -> Expected | None:
         return None
     ends = [(moment - one.ahead for moment in one.expected) for one in going if one.expected]
     return Expected(*(max(moments) for moments in zip(*ends, strict=True)))
-
-
-def away(before: RunStatus, link: Link) -> RunStatus:
-    """A part whose host does not answer, as it was last seen."""
-    return replace(before, link=link)

@@ -8,15 +8,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from comborun.monitor.causes import shared_causes
 from comborun.monitor.columns import LAST_LINE, PADDING, Column, bar, columns, cut, note_style, whole_width
+from comborun.monitor.rows import Choice, chosen
 from comborun.monitor.snapshot import HostUse, ServerStatus, Space, Waiting
 from comborun.monitor.status import SMOKE, HostStatus, RunStatus, SessionStatus
-from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED, clock_words, listed, sizes, visible
+from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED, clock_words, listed, sizes, urgency, visible
 from comborun.rules.room.capacity import Card
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import MIB, printable, several
@@ -48,6 +51,11 @@ class Rows(NamedTuple):
 
     def of(self, status: RunStatus) -> list[SessionStatus]:
         found = [one for one in status.sessions if went_wrong(one) or not self.failed]
+        if self.sort == "state":
+            rows = chosen(
+                replace(status, sessions=tuple(found), after=None), Choice(), shared_causes(status), folds=False
+            )
+            return sorted((row.session for row in rows), key=_smoke_test_first)
         return sorted(found, key=SORTS[self.sort])
 
 
@@ -86,10 +94,9 @@ def render(status: RunStatus, width: int, rows_of: Rows = USUAL) -> RenderableTy
     return Group(*lines, *_footer(status, width, problems=() if has_logs else ordered))
 
 
-def _urgency(session: SessionStatus) -> tuple[bool, int]:
-    """Sort key: by state, an unfinished smoke test first."""
-    ahead = session.part == SMOKE and session.outcome is not Outcome.SUCCEEDED
-    return not ahead, MARKS[session.word].place
+def _smoke_test_first(session: SessionStatus) -> bool:
+    """Sort key: an unfinished smoke test comes first."""
+    return session.part != SMOKE or session.outcome is Outcome.SUCCEEDED
 
 
 def _largest(value: float | None) -> float:
@@ -98,7 +105,7 @@ def _largest(value: float | None) -> float:
 
 
 SORTS: Mapping[str, Callable[[SessionStatus], Any]] = {
-    "state": _urgency,
+    "state": lambda one: urgency(one.word),
     "name": lambda one: one.name,
     "policy": lambda one: (one.policy, one.environment),
     "environment": lambda one: (one.environment, one.policy),
@@ -124,7 +131,7 @@ def _row(chosen: Sequence[Column], cells: Sequence[Text], style: str) -> Text:
 
 
 def _title(status: RunStatus, width: int) -> list[Text]:
-    counts = sorted(status.counts().items(), key=lambda item: MARKS[item[0]].place)
+    counts = sorted(status.counts().items(), key=lambda item: urgency(item[0]))
     facts = [Text(f"{MARKS[word].symbol} {count} {outcome_words(word)}", MARKS[word].style) for word, count in counts]
     facts += [Text(f"smoke test: {listed(status.smoke())}", "dim")] if status.smoke() else []
     name = Text.assemble((visible(status.run), "bold"), (" on ", "dim"), visible(status.host))
@@ -161,7 +168,7 @@ def _title(status: RunStatus, width: int) -> list[Text]:
 
 def _host(one: HostStatus, width: int) -> Text:
     """One of several hosts: its sessions, its GPUs and its load; or that it is away."""
-    counts = sorted(one.counts.items(), key=lambda item: MARKS[item[0]].place)
+    counts = sorted(one.counts.items(), key=lambda item: urgency(item[0]))
     line = Text(visible(one.host).ljust(width + 2)).append(" ".join(f"{MARKS[word].symbol}{n}" for word, n in counts))
     if one.lost:
         return line.append("  given up", "dim")

@@ -22,24 +22,27 @@ class Mark(NamedTuple):
 
     symbol: str
     style: str
-    place: int = 0
-    """of its rows in the table: first what runs, then what went wrong, what waits, and what is done"""
+    group: int = 0
+    """one of FAILED to DONE, in the order of their urgency"""
 
 
+FAILED, STALLED, RUNNING, QUEUED, DONE = range(5)
 MARKS: Mapping[str, Mark] = {
-    Life.STARTING: Mark("◌", "cyan", 0),
-    Life.RUNNING: Mark("●", "cyan", 0),
-    Life.ENDING: Mark("○", "cyan", 0),
-    Life.STALLED: Mark("◍", "yellow", 0),
-    Life.ORPHANED: Mark("◇", "magenta", 0),
-    Outcome.PARTIAL: Mark("◐", "yellow", 1),
-    Outcome.FAILED: Mark("✗", "red", 1),
-    Outcome.CANCELLED: Mark("■", "yellow", 1),
-    Outcome.LOST: Mark("?", "magenta", 1),
-    Life.QUEUED: Mark("·", "dim", 2),
-    Outcome.SUCCEEDED: Mark("✓", "green", 3),
-    Outcome.NOT_NEEDED: Mark("–", "dim", 3),
+    Outcome.FAILED: Mark("✗", "red", FAILED),
+    Outcome.LOST: Mark("?", "magenta", FAILED),
+    Outcome.PARTIAL: Mark("◐", "yellow", FAILED),
+    Outcome.CANCELLED: Mark("■", "yellow", FAILED),
+    Life.STALLED: Mark("!", "yellow", STALLED),
+    Life.ORPHANED: Mark("◇", "magenta", STALLED),
+    Life.RUNNING: Mark("●", "cyan", RUNNING),
+    Life.ENDING: Mark("○", "cyan", RUNNING),
+    Life.STARTING: Mark("◌", "cyan", RUNNING),
+    Life.QUEUED: Mark("·", "dim", QUEUED),
+    Outcome.SUCCEEDED: Mark("✓", "green", DONE),
+    Outcome.NOT_NEEDED: Mark("–", "dim", DONE),
 }
+"""the most urgent state first"""
+_URGENCY = {str(word): place for place, word in enumerate(MARKS)}
 SERVER_MARKS: Mapping[str, Mark] = {
     "queued": Mark("·", "dim"),
     "starting": Mark("○", "cyan"),
@@ -48,8 +51,13 @@ SERVER_MARKS: Mapping[str, Mark] = {
     "silent": Mark("!", "yellow"),
     "ended": Mark("!", "yellow"),
 }
-UNMARKED = Mark("·", "dim")
+UNMARKED = Mark("·", "dim", RUNNING)
 """for a state that this version does not know"""
+
+
+def urgency(word: str) -> int:
+    """Sort key of states: the most urgent first; an unknown one needs somebody who looks at it."""
+    return _URGENCY.get(word, 0)
 
 
 def listed(counts: Mapping[str, int]) -> str:

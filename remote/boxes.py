@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from comborun.errors import UserError
 from comborun.remote import program
-from comborun.rules.deal import Deal, Stops
+from comborun.rules.deal import Deal, Era, Stops
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,7 +24,8 @@ class BoxState(NamedTuple):
     deal: Deal
     stops: Stops
     run: str
-    era: int
+    era: Era
+    """that it has promised"""
     lives: bool
     """whether its dispatcher lives"""
     stopped: bool
@@ -37,9 +38,10 @@ class BoxState(NamedTuple):
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> BoxState:
         stops = Stops(int(answer["stop"]), int(answer["resumed"]))
+        era = Era(int(answer["era"]), str(answer["promised"]))
         lives, stopped, done = (bool(answer[key]) for key in ("lives", "stopped", "done"))
         gained, made = tuple(answer.get("gained", ())), bool(answer.get("made", True))
-        return cls(Deal(answer), stops, str(answer["run"]), int(answer["era"]), lives, stopped, done, gained, made)
+        return cls(Deal(answer), stops, str(answer["run"]), era, lives, stopped, done, gained, made)
 
 
 class Root(NamedTuple):
@@ -68,8 +70,9 @@ def note_stop(transport: Transport, directory: str, number: int) -> BoxState:
     return BoxState.of(program.ask(transport, directory, "boxes", "stop", str(number)))
 
 
-def fence(transport: Transport, directory: str, era: int) -> BoxState:
-    return BoxState.of(program.ask(transport, directory, "boxes", "fence", str(era)))
+def fence(transport: Transport, directory: str, era: Era) -> BoxState:
+    """Let a box promise an era. Raises UserError if it has promised a later one, or this one to another maker."""
+    return BoxState.of(program.ask(transport, directory, "boxes", "fence", str(era.number), era.maker))
 
 
 def lose(transport: Transport, directory: str, deal: Deal) -> BoxState:

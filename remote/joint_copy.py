@@ -42,7 +42,7 @@ class Part(NamedTuple):
 def newest_deal(parts: Sequence[Part]) -> Deal | None:
     """The deal with the highest number among those of the parts, as their copies have them."""
     found = [deal for part in parts if part.copy and (deal := parse(_text(part.copy[0] / RUN.deal)))]
-    return max(found, key=lambda deal: deal.number, default=None)
+    return max(found, key=lambda deal: deal.rank, default=None)
 
 
 def joint_copy(run: str, parts: Sequence[Part]) -> tuple[Path, tuple[Skipped, ...]]:

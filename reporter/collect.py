@@ -23,7 +23,7 @@ from comborun.model.stopping import StopRule
 from comborun.model.work import Combo, combo_of, process_of
 from comborun.reporter.evidence.starts import seeded_once
 from comborun.reporter.records import videos
-from comborun.reporter.records.collected import AttemptRecord, Canary, Collected, SessionHistory
+from comborun.reporter.records.collected import AttemptRecord, Canary, Collected, SessionHistory, SessionVideos
 from comborun.reporter.records.collector import RecordCollector, walk
 from comborun.reporter.records.combos import settle, stem_of
 from comborun.reporter.records.names import names_in_rows, not_in_grid, of_any_session, other_columns
@@ -42,6 +42,7 @@ from comborun.rules.results.formats import candidate, is_log
 from comborun.rules.results.result_files import Folder, changed, uncounted
 from comborun.rules.results.tally import tally
 from comborun.rules.run_files import attempts_of, newest_plan
+from comborun.rules.vocabulary import several
 from comborun.text import clean
 from comborun.words import say
 from comborun.words.rows import why_not_counted
@@ -104,10 +105,45 @@ def _results(directory: Path, histories: Sequence[SessionHistory], unread: Mappi
     for file in collector.files:
         tell_errors(file)
     folders = (RUN.attempt(session.name, attempt.number) for session, attempt in attempts)
-    found = (videos.listed(_text(directory / folder.videos), folder.directory) for folder in folders)
-    collector.link_videos([*chain(*found)], {session.name: session.results.base for session in sessions})
+    found = {folder.directory: videos.listed(_text(directory / folder.videos), folder.directory) for folder in folders}
+    collector.link_videos([*chain(*found.values())], {session.name: session.results.base for session in sessions})
     collected = collector.collected(_text(directory / RUN.id).strip() or directory.resolve().name)
-    return replace(collected, defects=(*collected.defects, *_changed(directory, attempts, unread)))
+    filmed = tuple(_filmed(histories, found, collected.records))
+    lacking = (*_changed(directory, attempts, unread), *_videos_missing(filmed, histories))
+    return replace(collected, defects=(*collected.defects, *lacking), videos=filmed)
+
+
+def _filmed(
+    histories: Sequence[SessionHistory], found: Mapping[str, Sequence[videos.Video]], records: Sequence[EpisodeRecord]
+) -> Iterator[SessionVideos]:
+    """The videos of each session that should have some."""
+    linked = {record.extra.get("video") for record in records}
+    for history in histories:
+        session = history.session
+        expected = sum(one.videos * len(one.processes) for one in session.components) or None
+        if not history.attempts or not (session.results.videos or expected):
+            continue
+        there = found[RUN.attempt(session.name, history.attempts[-1].number).directory]
+        whole = [one for one in there if not one.fault]
+        apart = tuple(one.path for one in whole if one.path not in linked)[:_APART_MOST]
+        size = sum(one.size for one in whole)
+        yield SessionVideos(session.name, *combo_of(session), len(whole), len(there), expected, size, apart)
+
+
+def _videos_missing(filmed: Sequence[SessionVideos], histories: Sequence[SessionHistory]) -> Iterator[Defect]:
+    """Ended sessions with fewer videos than expected, or than others of their environment with as many episodes."""
+    ended = {one.session.name: one.session.count for one in histories if one.end}
+    most = {(one.environment, ended.get(one.session)): 0 for one in filmed}
+    for one in filmed:
+        alike = one.environment, ended.get(one.session)
+        most[alike] = max(most[alike], one.found)
+    for one in filmed:
+        others = most[one.environment, ended.get(one.session)]
+        if one.session in ended and one.expected is not None and one.found < one.expected:
+            yield Defect(one.session, 0, f"{one.expected - one.found} of {one.expected} videos are missing")
+        elif one.session in ended and one.expected is None and one.found < others:
+            what = f"{several(one.found, 'video')}, where another session of its environment left {others}"
+            yield Defect(one.session, 0, what)
 
 
 def _without_replays(directory: Path, collected: Collected) -> Collected:
@@ -322,6 +358,7 @@ def _canary(directory: Path) -> Canary | None:
 
 
 _MOST_UNMATCHED = 100
+_APART_MOST = 100
 _OVER = MappingProxyType({"folder": "1"})
 """no program is running that would write more"""
 

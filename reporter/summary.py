@@ -10,6 +10,7 @@ from comborun.model.attempt import EpisodeRecord, Verdict, having, held
 from comborun.model.work import Combo, Spans, grouped, size
 from comborun.reporter.comparing.absent import with_absent
 from comborun.reporter.comparing.claims import Claims, claims, prevented
+from comborun.reporter.comparing.factors import Factor, factors
 from comborun.reporter.comparing.family import MOST, Comparisons, compare, how_many
 from comborun.reporter.comparing.graded import (
     Graded,
@@ -35,8 +36,9 @@ from comborun.reporter.evidence.context import alike, varying
 from comborun.reporter.evidence.fields import Fields, fields_of
 from comborun.reporter.evidence.runs import joined
 from comborun.reporter.merge import MergedCombo
-from comborun.reporter.records.collected import Canary, Collected
+from comborun.reporter.records.collected import Canary, Collected, SessionVideos
 from comborun.reporter.text import combo_name
+from comborun.rules.results.proposals import SCORES
 from comborun.text import natural, several
 from comborun.words import say
 
@@ -104,8 +106,12 @@ class Summary:
     """of a folder that has been reported before and has grown: completed episodes at each report, this one last"""
     losses: tuple[Loss, ...] = ()
     """what each policy loses from the grid's nominal environment to the others"""
+    factors: tuple[Factor, ...] = ()
+    """whether success goes with what was set before the episodes"""
     gates: tuple[GateResult, ...] = ()
     """the conditions of --gate"""
+    videos: tuple[SessionVideos, ...] = ()
+    """of each session that should have some"""
     strengths: tuple[Strength, ...] | None = None
     """with --ranking: log-strengths of Bradley-Terry"""
 
@@ -158,6 +164,8 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
     )
     nominal = next((one.session.results.nominal for one in collected.sessions if one.session.results.nominal), "")
     sides = {combo: results.sides[combo] for combo in order if combo in results.sides}
+    named = {name for one in collected.sessions for name in one.session.results.factors}
+    found_factors = () if stopping else factors(results, named, fields)
     lost = () if not nominal or stopping else losses(sides, nominal)
     means = macro_means(policies, environments, combos)
     # A program that only counts leaves no record that could be missing.
@@ -191,7 +199,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         environments=environments,
         combos=combos,
         comparisons=comparisons,
-        claims=claims(comparisons, causes, kinds, names_alike, lost),
+        claims=claims(comparisons, causes, kinds, names_alike, (*lost, *found_factors)),
         macro_means=tuple(replace(mean, rank=comparisons.rank(mean.policy)) for mean in means),
         quality=quality(
             collected,
@@ -209,7 +217,9 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         differences=tuple(differences(collected, seeds)),
         kinds=kinds,
         trends=found_trends,
+        videos=collected.videos,
         losses=lost,
+        factors=found_factors,
         gates=_checked(gates, results, order, chosen=bool(stopping)),
         strengths=strengths({} if stopping else results.sides) if ranked else None,
     )
@@ -302,12 +312,13 @@ def _graded(
 
 
 def _only_metric(merged: Iterable[MergedCombo], fields: Fields) -> str | None:
-    """The metric of a run that has nothing else: no verdict, and no other metric."""
+    """The metric of a run that has no verdicts: its only one, or the only one that is called like a score."""
     merged = [*merged]
     if any(record.verdict in JUDGED for one in merged for record in one.accepted):
         return None
     measured = (having(one.accepted, Verdict.MEASURED) for one in merged)
     names = {name for some in measured for metrics, _ in held(some) for name in metrics} - fields.identifiers
+    names = names if len(names) == 1 else {name for name in names if SCORES.search(name)}
     return names.pop() if len(names) == 1 else None
 
 

@@ -16,10 +16,11 @@ _MOST = 100
 def page_of(status: Any) -> str:
     done, planned = status.episodes_done, status.episodes_planned
     rows = sorted(status.sessions, key=_urgency)
+    counts = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in status.counts.items())
     more = f"<p>and {len(rows) - _MOST} more sessions</p>" if len(rows) > _MOST else ""
     return (
         '<div style="font-family: sans-serif">'
-        f"<p><b>{escape(status.run)}</b> on {escape(status.host)}: {escape(_counts(status))}</p>"
+        f"<p><b>{escape(status.run)}</b> on {escape(status.host)}: {escape(counts)}</p>"
         f'<progress max="{max(1, planned)}" value="{done}" style="width: 100%"></progress>'
         f"<p>{done} of {planned} episodes{escape(_end(status))}</p>"
         f"{''.join(f'<p><b>{escape(line)}</b></p>' for line in _alerts(status))}"
@@ -36,10 +37,6 @@ def _word(session: Any) -> str:
 def _urgency(session: Any) -> int:
     word = _word(session)
     return _ORDER.index(word) if word in _ORDER else len(_ORDER)
-
-
-def _counts(status: Any) -> str:
-    return ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in status.counts.items())
 
 
 def _end(status: Any) -> str:

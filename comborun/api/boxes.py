@@ -18,7 +18,7 @@ from comborun.api.joint import all_done, newest_of
 from comborun.api.launching import Started
 from comborun.api.named import HostChoice, Target
 from comborun.errors import HostError, UserError
-from comborun.grid.checks.hosts import grid_on, hosts_of, refused_together
+from comborun.grid.checks.hosts import refused_together
 from comborun.model.work import process_of
 from comborun.monitor.beginning import await_beginning
 from comborun.planner.dealing import Candidate, cut_of, cut_together, deal, recut, rooms_of, same_work
@@ -84,7 +84,7 @@ def several_hosts(chosen: GridChoice, named: tuple[str, ...]) -> tuple[HostKeys,
     text = chosen.path.read_text("utf-8", "replace") if chosen.path.is_file() else ""
     if not named and not asked and not _HOSTS.search(text):
         return ()
-    return hosts_of(chosen.read(), named)
+    return chosen.read().shared_by(named)
 
 
 def start_together(
@@ -94,7 +94,7 @@ def start_together(
     listener, grid = where.listener, chosen.read()
     listener.warn(*map(str, grid.warnings))
     _refuse(grid, request)
-    grids = {entry.host: grid_on(grid, entry) for entry in together.hosts}
+    grids = {entry.host: grid.on(entry) for entry in together.hosts}
     choices = {host: replace(where, host=host, root=own.root) for host, own in grids.items()}
     transports = {host: _connected(choice) for host, choice in choices.items()}
     with listener.working(f"looking at {several(len(grids), 'host')}"):
@@ -108,9 +108,9 @@ def start_together(
         Candidate(host, one.prepared.plan, one.prepared.facts, known_of(grids[host], one.prepared.facts))
         for host, one in seen.items()
     ]
-    same_work(candidates)
     cut = cut_together(grid, candidates)
     candidates = [one._replace(plan=recut(one.plan, cut)) for one in candidates]
+    same_work(candidates)
     dealt = deal([process_of(one) for one in candidates[0].plan.current], rooms_of(candidates))
     hosts = [one.host for one in candidates]
     fresh = Deal(

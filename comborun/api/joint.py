@@ -36,7 +36,7 @@ def newest_of(states: Mapping[str, BoxState]) -> tuple[Deal, Stops]:
     stops = Stops()
     for state in states.values():
         stops = stops.joined(state.stops)
-    return max((state.deal for state in states.values()), key=lambda one: one.number), stops
+    return max((state.deal for state in states.values()), key=lambda one: one.rank), stops
 
 
 def all_done(found: Mapping[str, T | UserError]) -> dict[str, T]:
@@ -137,13 +137,9 @@ def _remembered_deal(target: Target) -> Deal | None:
 # Orders to all hosts
 
 
-def each(target: Target, act: Callable[[Target], BoxState]) -> dict[str, BoxState | UserError]:
-    """What each host answers, or why it does not."""
-    return at_once({one.transport.host: partial(act, one) for one in target.boxes})
-
-
 def states(target: Target) -> dict[str, BoxState | UserError]:
-    return each(target, lambda one: boxes.look(one.transport, one.directory))
+    """What each host answers, or why it does not."""
+    return at_once({one.transport.host: partial(boxes.look, one.transport, one.directory) for one in target.boxes})
 
 
 def part_on(target: Target, host: str) -> Target:
@@ -171,7 +167,7 @@ def settle(target: Target, found: Mapping[str, BoxState | UserError]) -> Deal | 
 def _bring_up(part: Target, state: BoxState, newest: Deal, stops: Stops) -> str:
     """Returns what was done."""
     transport, directory, host = part.transport, part.directory, part.transport.host
-    if state.deal.number < newest.number or state.stops.data != stops.data:
+    if state.deal.rank < newest.rank or state.stops.data != stops.data:
         state = boxes.take(transport, directory, newest, stops)
     if (host in newest.lost or stops.in_force) and (state.lives or not (state.stopped or state.done)):
         program.stop(transport, directory)

@@ -7,7 +7,9 @@ promise to follow no deal of the former one, and say which one they have; the ne
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,7 +23,7 @@ from comborun.remote import boxes, program
 from comborun.remote.boxes import BoxState, at_once
 from comborun.remote.joint_copy import on_record
 from comborun.remote.runs import copy_of
-from comborun.rules.deal import Deal, redealt
+from comborun.rules.deal import Deal, Era, begins_era, redealt
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import did_you_mean
 
@@ -39,7 +41,7 @@ class Loss(NamedTuple):
     """before it"""
     lost: tuple[str, ...]
     arbiter: str
-    era: int
+    era: Era
     """later than that of the deal if the first host is lost: the others have promised it"""
     moved: Mapping[str, str]
     """process -> host that gets it"""
@@ -54,8 +56,9 @@ class Loss(NamedTuple):
         return sum(stop - start for start, stop in ranges)
 
 
-def planned_loss(target: Target, lost: Sequence[str], *, stop: bool, ask: Callable[[str], bool]) -> Loss:
-    """Look at all hosts, and say what would move. `ask` is asked before the first host is given up.
+def planned_loss(target: Target, lost: Sequence[str], *, stop: bool, ask: Callable[[str], bool] | None) -> Loss:
+    """Look at all hosts, and say what would move. `ask` is asked before the first host is given up; without it nothing
+    changes on any host, and nothing can be done with the answer.
 
     `stop`: hosts that still answer are stopped first. Raises UserError if they answer otherwise.
     """
@@ -69,11 +72,12 @@ def planned_loss(target: Target, lost: Sequence[str], *, stop: bool, ask: Callab
     if not there:
         raise UserError("no other host of this run answers", "nothing can move: give the command again later")
     newest, _ = newest_of({host: one for host, one in found.items() if isinstance(one, BoxState)})
-    settle(target, there)
-    era, left = newest.number[0], [host for host in newest.left if host not in lost]
-    if newest.arbiter in lost:
+    if ask:
+        settle(target, there)
+    era, left = Era(newest.number[0], newest.maker), [host for host in newest.left if host not in lost]
+    if ask and begins_era(newest, lost, [one.era for one in there.values()]):
         newest, era = _new_era(target, newest, lost, there, ask)
-    elif newest.arbiter not in there:
+    elif newest.arbiter not in there and newest.arbiter not in lost:
         raise UserError(
             f"{newest.arbiter}, the first host of this run, does not answer: it has to write down what moves",
             f"give the command again later, or give up both: combo hosts lost {' '.join((newest.arbiter, *lost))}",
@@ -91,9 +95,10 @@ def planned_loss(target: Target, lost: Sequence[str], *, stop: bool, ask: Callab
     names = [name for name, host in newest.of.items() if host in lost and name not in complete]
     moved = redealt(newest, lost, complete, deal(names, rooms) if rooms else {})
     taken = {one.name for one in plan.sessions if process_of(one) in moved}
-    kept = {host: {name: spans for name, spans in one.spans.items() if name in taken} for host, one in records.items()}
-    mine = {name: owner for name, owner in owners.items() if owner in lost}
-    kept = {host: {name: spans for name, spans in one.items() if mine.get(name) == host} for host, one in kept.items()}
+    kept = {
+        host: {name: spans for name, spans in one.spans.items() if name in taken and owners.get(name) == host}
+        for host, one in records.items()
+    }
     uncopied = tuple(host for host, one in records.items() if not one.copied)
     return Loss(newest, (*records,), left[0], era, moved, kept, uncopied)
 
@@ -115,7 +120,7 @@ def _check_away(target: Target, lost: Sequence[str], found: Mapping[str, BoxStat
 
 def _new_era(
     target: Target, newest: Deal, lost: Sequence[str], there: Mapping[str, BoxState], ask: Callable[[str], bool]
-) -> tuple[Deal, int]:
+) -> tuple[Deal, Era]:
     """The newest deal that any of the others has, once all of them have promised to follow no other of that era."""
     silent = [host for host in newest.left if host not in lost and host not in there]
     if silent:
@@ -125,14 +130,16 @@ def _new_era(
             f"give the command again later, or give up these, too: combo hosts lost {' '.join((*lost, *silent))}",
             code="arbiter_away",
         )
-    if not ask(f"{newest.arbiter} is the first host of this run, which decides for all. Give it up?"):
-        raise UserError("nothing was changed")
-    era = max(newest.number[0], *(one.era for one in there.values())) + 1
+    question = f"{newest.arbiter} is the first host of this run, which decides for all. Give it up?"
+    if newest.arbiter in lost and not ask(question):
+        raise UserError("nothing was changed", "--yes answers for a script")
+    number = max(newest.number[0], *(one.era.number for one in there.values())) + 1
+    era = Era(number, secrets.token_hex(4))
     promised = all_done(at_once({host: partial(_fence, part_on(target, host), era) for host in there}))
     return newest_of(promised)[0], era
 
 
-def _fence(part: Target, era: int) -> BoxState:
+def _fence(part: Target, era: Era) -> BoxState:
     return boxes.fence(part.transport, part.directory, era)
 
 
@@ -148,16 +155,13 @@ def _records(part: Target, plan: Plan) -> _Records:
     from comborun.reporter.collect import collect_run
 
     names = [one.name for one in plan.sessions]
-    try:
-        copy: object = part.bring()
-    except HostError:
-        copy = None
+    with suppress(HostError):
+        part.bring()
     folder = copy_of(part.transport.host, part.run, part.directory)
     try:
         collected = collect_run(folder)
     except UserError:
         return _Records(frozenset(), on_record([], names), copied=False)
-    del copy
     ended = {
         one.session.name
         for one in collected.sessions
@@ -172,16 +176,14 @@ def _records(part: Target, plan: Plan) -> _Records:
 def _room(seen: RunStatus, plan: Plan) -> Room:
     """What a host can hold beside what it still has to do."""
     lengths = {process_of(one): float(one.expected_s or one.count or 1) for one in plan.sessions}
-    busy = [float(one.planned) for one in seen.proper if one.life is not Life.ENDED]
     known = {one.name: one.expected_s for one in plan.sessions}
-    busy = [float(known.get(one.name) or one.planned) for one in seen.proper if one.life is not Life.ENDED] or busy
+    busy = [float(known.get(one.name) or one.planned) for one in seen.proper if one.life is not Life.ENDED]
     return Room(seen.slots or plan.limits.parallel, lengths, tuple(busy))
 
 
 def give_up(target: Target, loss: Loss) -> Deal:
     """Write it down at the arbiter, and hand it to the other hosts. Returns the deal that is in force then."""
-    records = {**loss.records}
-    made = loss.deal.renewed(loss.moved, records, loss.era)
+    made = loss.deal.renewed(loss.moved, loss.records, loss.era)
     arbiter = part_on(target, loss.arbiter)
     state = boxes.lose(arbiter.transport, arbiter.directory, made)
     if not state.made and not set(loss.lost) <= set(state.deal.lost):

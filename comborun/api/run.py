@@ -155,8 +155,10 @@ class Run:
 
     def stop(self, *sessions: str, policy: str | None = None, environment: str | None = None) -> runs.Stopped:
         """End the run, or some of its sessions, and everything that they started. Nobody is asked."""
-        from comborun.api import steering
+        from comborun.api import joint, steering
 
+        if self.target.boxes and not (sessions or policy or environment):
+            return joint.stop_all(self.target)
         target = self._there()
         return steering.stop(target, steering.planned_stop(target, sessions, policy, environment))
 
@@ -203,9 +205,16 @@ class Run:
         return steering.hold(self._there(), "pause", why)
 
     def _there(self) -> Target:
-        """The run. Raises HostError if its host did not answer."""
+        """The run. Raises HostError if its host did not answer, UserError if it runs on several."""
         if self.target.away:
             raise self.target.away
+        if self.target.boxes:
+            hosts = ", ".join(one.transport.host for one in self.target.boxes)
+            raise UserError(
+                f"{self.id} runs on {hosts}: this is for one of them",
+                f"comborun.open({self.id!r}, host=...) opens one part; status, episodes, report and stop are of all",
+                code="several_hosts",
+            )
         return self.target
 
 
@@ -236,11 +245,15 @@ def launch(
 
     With `smoke` it waits for the smoke test. A changed grid needs `changed` or `new`.
     """
+    from comborun.api.boxes import TogetherRequest, several_hosts, start_together
     from comborun.api.launching import start_run, with_failures, with_smoke_test
     from comborun.remote.launching import LaunchRequest
 
     given = tuple(f"{key}={_yaml(value)}" for key, value in (set or {}).items())
-    started = start_run(GridChoice(Path(grid), given), HostChoice(host), LaunchRequest(**options))
+    chosen, request = GridChoice(Path(grid), given), LaunchRequest(**options)
+    if together := several_hosts(chosen, (host,) if host else ()):
+        return Run(start_together(chosen, HostChoice(), request, TogetherRequest(together)).target)
+    started = start_run(chosen, HostChoice(host), request)
     started = with_smoke_test(started) if options.get("smoke") else with_failures(started)
     return Run(started.target, started.answer)
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from comborun.answers.runs import GivenUp
-from comborun.api.joint import JointSource
 from comborun.api.losing import Loss, give_up, planned_loss
+from comborun.api.watching import status_of
 from comborun.cli.options import json_option, of_run, of_run_option
 from comborun.cli.terminal import show_json, show_rows
 from comborun.errors import UserError
 from comborun.monitor.document import answer
+from comborun.monitor.status import HostStatus
 from comborun.monitor.wording import listed
 from comborun.text import harmless, several
 from comborun.words.times import brief
@@ -28,13 +30,13 @@ def hosts() -> None:
     """Show the hosts that share a run, or give up one that is gone.
 
     \b
-    combo hosts list                       the hosts of the newest run
-    combo hosts lost box2                  what box2 had not completed runs on the others
+    combo hosts list          the hosts of the newest run
+    combo hosts lost box2     what it had not completed runs on the others
     """
 
 
 @hosts.command("list")
-@partial(of_run, together=True)
+@partial(of_run, kept=True, together=True)
 @json_option
 def list_hosts(target: Target, as_json: bool) -> None:
     """Show the hosts of a run, and how many sessions each has.
@@ -42,8 +44,9 @@ def list_hosts(target: Target, as_json: bool) -> None:
     \b
     combo hosts list
     """
-    _check(target)
-    seen = JointSource(target).look()
+    seen = status_of(target)
+    of_one = (HostStatus(seen.host, seen.run, seen.link, lost=False, counts=seen.counts(), use=seen.use),)
+    seen = replace(seen, hosts=seen.hosts or of_one)
     if as_json:
         show_json(answer(seen).hosts)
         return
@@ -77,7 +80,8 @@ def lost(names: tuple[str, ...], target: Target, as_json: bool, **how: bool) -> 
     def ask(question: str) -> bool:
         return how["yes"] or (sys.stdin.isatty() and click.confirm(question, err=True))
 
-    loss = planned_loss(target, names, stop=how["stop"] and not how["dry_run"], ask=ask)
+    changes = not how["dry_run"]
+    loss = planned_loss(target, names, stop=how["stop"] and changes, ask=ask if changes else None)
     if not as_json:
         _show(loss)
     if how["dry_run"]:

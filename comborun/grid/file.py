@@ -13,6 +13,7 @@ from comborun.grid.checks import PROBLEMS, WARNINGS
 from comborun.grid.combos import Combo, Found, PolicyGlob, follow_of, glob_of, with_policies
 from comborun.grid.draft import OPTION, Draft, with_single_values
 from comborun.grid.keys.grid_file import GridFile
+from comborun.grid.keys.launch import HostKeys
 from comborun.grid.presets import Preset, draft_with_presets
 from comborun.grid.yaml_tree import read_source, text_of
 from comborun.model.plan import FollowRule, PolicyFiles
@@ -45,6 +46,19 @@ class Grid(GridFile):
     def record(self) -> str:
         """The text that a run keeps, with the values of the command line above it."""
         return "".join(f"# {OPTION} {printable(setting)}\n" for setting in self.given) + self.text
+
+    def shared_by(self, named: tuple[str, ...]) -> tuple[HostKeys, ...]:
+        """The hosts of a launch: those named on the command line, with what the grid says of them, or its own."""
+        known = {entry.host: entry for entry in self.hosts}
+        return tuple(known.get(host) or HostKeys(host=host) for host in dict.fromkeys(named)) or self.hosts
+
+    def on(self, entry: HostKeys) -> Grid:
+        """The grid as one of several hosts runs it."""
+        names = ("use_gpus", "reserve", "root", "host_python")
+        changes = {name: value for name in names if (value := getattr(entry, name)) is not None}
+        limits = {name: value for name, value in entry.limits if value is not None}
+        own = {"host": entry.host, "hosts": (), "limits": self.limits.model_copy(update=limits), **changes}
+        return self.model_copy(update=own)
 
     def with_files(self, found: Found) -> Grid:
         return parse_grid(self.text, self.path, found, self.given)

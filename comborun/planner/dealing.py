@@ -81,11 +81,16 @@ def rooms_of(candidates: Sequence[Candidate]) -> dict[str, Room]:
     known = _lengths(candidates)
     found: dict[str, Room] = {}
     for one in candidates:
-        on, asked = stage(one.plan, one.facts), {own.name: own.resources for own in processes(one.plan.current)}
-        able = [name for name in asked if not never_fits(asked[name], on.capacity)]
-        slots = fits([asked[name] for name in able], on)[0] if able else 0
+        able, slots = _holds(one)
         found[one.host] = Room(slots, {own.name: known[one.host][own.name] for own in wanted if own.name in able})
     return found
+
+
+def _holds(one: Candidate) -> tuple[set[str], int]:
+    """The sessions that a host can ever hold, and how many fit at once now."""
+    on, asked = stage(one.plan, one.facts), {own.name: own.resources for own in processes(one.plan.current)}
+    able = [name for name in asked if not never_fits(asked[name], on.capacity)]
+    return {*able}, fits([asked[name] for name in able], on)[0] if able else 0
 
 
 def _lengths(candidates: Sequence[Candidate]) -> dict[str, dict[str, float]]:
@@ -109,7 +114,7 @@ def cut_together(grid: Grid, candidates: Sequence[Candidate]) -> Cut:
     automatic = {(one.policy.name, one.environment.name) for one in grid.combos if one.settings.shards == "auto"}
     sessions = [one for one in candidates[0].plan.current if combo_of(one) in automatic and one.count]
     wholes = {key: _whole(same) for key, same in grouped(sessions, replicate_of).items()}
-    slots = sum(max(1, room.slots) for room in rooms_of(candidates).values())
+    slots = sum(max(1, _holds(one)[1]) for one in candidates)
     combos = [Uncut(one.count, _pace(one, candidates)) for one in wholes.values()]
     cuts = [*tapered(combos, slots)] if all(one.pace for one in combos) else _even(combos, slots)
     return {

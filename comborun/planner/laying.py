@@ -69,7 +69,9 @@ def lay_out(
         ),
         grid,
     )
-    after = _after(grid, host)
+    after = None
+    if grid.after is not None:
+        after = After(fill(grid.after, {}), grid.setup, work_folder(grid.workdir, grid, host), common_variables(grid))
     steps = {combo.policy.name: number(combo.policy.attributes.get("step", "")) for combo in grid.combos}
     plan = Plan(
         grid=grid.name,
@@ -161,12 +163,6 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
 def _request(request: Request, environment: AxisEntry) -> Request:
     """The request. If it caps the sessions of an environment, it gets the environment's name."""
     return replace(request, group=clean(environment.name)) if request.per_gpu or request.per_host else request
-
-
-def _after(grid: Grid, host: HostFacts) -> After | None:
-    if grid.after is None:
-        return None
-    return After(fill(grid.after, {}), grid.setup, work_folder(grid.workdir, grid, host), common_variables(grid))
 
 
 def _notify(grid: Grid, host: HostFacts) -> Notify | None:

@@ -111,15 +111,12 @@ class _Host:
             self.ledger.take(Lease("", f"server {number}", server, () if isinstance(chosen, Blocker) else chosen))
 
     def choose(self, request: Request) -> tuple[int, ...] | Blocker:
-        chosen = self.ledger.choose(request, bars=self._bars)
+        chosen = self.ledger.choose(request, bars=lambda gpu: _GPU_APART if self.spacing.left(gpu, self.now) else None)
         if isinstance(chosen, Blocker):
             return chosen
         if self.busy >= self.slots:
             return Blocker(Fact(Wait.SLOTS_TAKEN))
         return _APART if not request.gpus and self.spacing.left(None, self.now) else chosen
-
-    def _bars(self, gpu: int) -> Blocker | None:
-        return _GPU_APART if self.spacing.left(gpu, self.now) else None
 
     def start(self, key: str, request: Request, gpus: tuple[int, ...]) -> None:
         self.ledger.take(Lease("", key, request, gpus))

@@ -13,7 +13,7 @@ from comborun.rules.vocabulary import Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Collection, Dict, List, Mapping, Sequence, Tuple
+    from typing import Any, Collection, Dict, Iterable, List, Mapping, Sequence, Tuple
 
     Number = Tuple[int, int]
     """era, and number within it; an era begins when the arbiter is lost"""
@@ -42,17 +42,24 @@ class Deal:
         self.boxes: list[str] = [str(one) for one in data["boxes"]]
         self.of: dict[str, str] = {str(name): str(box) for name, box in data["of"].items()}
         """process -> box; what is not named runs on the box whose plan has it"""
+        self.maker = str(data.get("maker", ""))
+        """whoever began the era: a random word; empty in the first one"""
         self.lost: dict[str, OnRecord] = {str(box): dict(found) for box, found in data.get("lost", {}).items()}
         """lost box -> what it had on record of the sessions that were taken from it, in the order of the losses"""
 
     @property
     def data(self) -> dict[str, Any]:
-        keys = ("grid_run", "box", "number", "boxes", "of", "lost")
+        keys = ("grid_run", "box", "number", "maker", "boxes", "of", "lost")
         return {**{key: getattr(self, key) for key in keys}, "number": list(self.number)}
 
     @property
     def text(self) -> str:
         return json.dumps(self.data, sort_keys=False) + "\n"
+
+    @property
+    def rank(self) -> tuple[int, int, str]:
+        """The deal with the highest one is in force."""
+        return (*self.number, self.maker)
 
     @property
     def left(self) -> list[str]:
@@ -74,11 +81,12 @@ class Deal:
         """The same deal for another box."""
         return Deal({**self.data, "box": box})
 
-    def renewed(self, of: Mapping[str, str], lost: Mapping[str, OnRecord], era: int) -> Deal:
+    def renewed(self, of: Mapping[str, str], lost: Mapping[str, OnRecord], era: Era) -> Deal:
         """The next deal, of this era or of a later one."""
         first, second = self.number
-        number = [era, 0] if era > first else [first, second + 1]
-        return Deal({**self.data, "number": number, "of": {**self.of, **of}, "lost": {**self.lost, **lost}})
+        number, maker = ([era.number, 0], era.maker) if era.number > first else ([first, second + 1], self.maker)
+        changes = {"number": number, "maker": maker, "of": {**self.of, **of}, "lost": {**self.lost, **lost}}
+        return Deal({**self.data, **changes})
 
     def same_as(self, other: Deal) -> bool:
         return {**self.data, "box": ""} == {**other.data, "box": ""}
@@ -92,15 +100,35 @@ def parse(text: str) -> Deal | None:
         return None
 
 
-def why_stale(has: Deal, given: Deal, era: int) -> tuple[str, dict[str, Any]] | None:
+class Era:
+    """A time in which one box makes all deals. A box that has promised an era takes no deal of an earlier one."""
+
+    __slots__ = ("maker", "number")
+
+    def __init__(self, number: int = 0, maker: str = "") -> None:
+        self.number = number
+        self.maker = maker
+
+    def follows(self, promised: Era) -> bool:
+        """Whether a box that has promised an era may promise this one: of two at once one gets all promises."""
+        return self.number > promised.number or (self.number, self.maker) == (promised.number, promised.maker)
+
+
+def begins_era(newest: Deal, lost: Collection[str], promised: Iterable[Era]) -> bool:
+    """Whether these losses need a new era: the arbiter is lost, or somebody has begun an era and made no deal in it."""
+    return newest.arbiter in lost or any(era.number > newest.number[0] for era in promised)
+
+
+def why_stale(has: Deal, given: Deal, era: Era) -> tuple[str, dict[str, Any]] | None:
     """Why a box that has a deal, and has promised an era, does not take the given one; None if it does."""
     if given.grid_run != has.grid_run:
         return Stale.OTHER_RUN, {}
-    if given.number[0] < era:
-        return Stale.FENCED, {"era": era}
-    if given.number < has.number:
+    other = given.number[0] == era.number and given.maker != era.maker
+    if given.number[0] < era.number or (other and has.box not in given.lost):
+        return Stale.FENCED, {"era": era.number}
+    if given.rank < has.rank:
         return Stale.OLDER, {"has": list(has.number), "given": list(given.number)}
-    if given.number == has.number:
+    if given.rank == has.rank:
         return None if given.same_as(has) else (Stale.OTHER_DEAL, {"number": list(given.number)})
     if has.box not in given.lost:
         for name, box in given.of.items():

@@ -183,7 +183,7 @@ class RunLayout:
     deal = _File("boxes/deal.json")  # this and the following: only in a grid run on several boxes
     stops = _File("boxes/stops.json")
     fence = _File("boxes/fence.json")
-    boxes_lock = _File("boxes/.lock")
+    boxes_lock = _File("boxes/lock")
     lost = _File("lost")
     slurm = _File("slurm")
     settle = _File("slurm/settle.sh")

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from comborun.monitor.causes import SharedCause, shared_causes
 from comborun.monitor.fleet import FleetRow
-from comborun.monitor.fullscreen.grid import Map
 from comborun.monitor.fullscreen.pages import Sample
 from comborun.monitor.fullscreen.pane import PANES, Video
-from comborun.monitor.fullscreen.rows import SORTS, Choice, Row, chosen
+from comborun.monitor.grid_map import the_map
+from comborun.monitor.rows import SORTS, Choice, Row, chosen
 from comborun.monitor.status import Link, SessionStatus
 from comborun.monitor.watcher import Look
 from comborun.rules.events import Event
@@ -112,8 +112,8 @@ class Desk:
     def session(self) -> SessionStatus | None:
         """The session that keys mean: of the row, or of the cell of the grid."""
         if self.page == "grid":
-            found = Map.of(self.look.status)
-            return found.at(*self.cell) if found.policies else None
+            found = the_map(self.look.status)
+            return found.at(*self.cell) if found.rows else None
         return self.row.session if self.row and self.page == "sessions" else None
 
     @property
@@ -159,8 +159,8 @@ class Desk:
         self.move(str(int(by) * _FAR))
 
     def _move_cell(self, down: int, right: int) -> None:
-        found = Map.of(self.look.status)
-        most = len(found.policies) - 1, len(found.environments) - 1
+        found = the_map(self.look.status)
+        most = len(found.rows) - 1, len(found.environments) - 1
         row, column = self.cell[0] + down, self.cell[1] + right
         self.cell = max(0, min(most[0], row)), max(0, min(most[1], column))
 
@@ -196,7 +196,7 @@ class Desk:
         """A page. From the list to the grid and back the same session stays chosen."""
         session = self.session
         if page == "grid" and self.page == "sessions" and session:
-            self.cell = Map.of(self.look.status).place(session)
+            self.cell = the_map(self.look.status).place(session)
         if page == "sessions" and self.page == "grid" and session:
             self._go_to(session.name)
         self.page, self.full, self.scrolled = page, False, 0

@@ -1,55 +1,27 @@
-"""The grid as a map: a row for each policy, a column for each environment. Pure."""
+"""The map of the grid as lines of text. Pure."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.text import Text
 
-from comborun.monitor.fullscreen.rows import group_of
-from comborun.monitor.fullscreen.table import SYMBOLS, clipped
-from comborun.monitor.status import RunStatus, SessionStatus
+from comborun.monitor.fullscreen.table import clipped, symbol
+from comborun.monitor.grid_map import GridMap, MapCell
 from comborun.monitor.wording import visible
 
 _NARROWEST, _WIDEST = 7, 14
 
 
-class Map(NamedTuple):
-    policies: tuple[str, ...]
-    environments: tuple[str, ...]
-    sessions: Mapping[tuple[str, str], tuple[SessionStatus, ...]]
-
-    @classmethod
-    def of(cls, status: RunStatus) -> Map:
-        sessions: dict[tuple[str, str], list[SessionStatus]] = {}
-        for one in status.proper:
-            sessions.setdefault((one.policy, one.environment), []).append(one)
-        policies, environments = (tuple(dict.fromkeys(pair[place] for pair in sessions)) for place in (0, 1))
-        return cls(policies, environments, {pair: tuple(found) for pair, found in sessions.items()})
-
-    def place(self, session: SessionStatus) -> tuple[int, int]:
-        """Row and column of a session; the first cell for one that is not in the grid."""
-        if session.policy not in self.policies or session.environment not in self.environments:
-            return 0, 0
-        return self.policies.index(session.policy), self.environments.index(session.environment)
-
-    def at(self, row: int, column: int) -> SessionStatus | None:
-        """The most urgent session of a cell."""
-        found = self.sessions.get((self.policies[row], self.environments[column]), ())
-        return min(found, key=group_of, default=None)
-
-
-def drawn(found: Map, cursor: tuple[int, int], width: int) -> tuple[Text, list[Text]]:
+def drawn(found: GridMap, cursor: tuple[int, int], width: int) -> tuple[Text, list[Text]]:
     """The head, and a line for each policy; columns around the cursor if not all fit.
 
     A cell has the state, then successes of episodes with a verdict, else episodes done; the last column is the mean.
     """
-    names = max((cell_len(one) for one in found.policies), default=0)
+    names = max((cell_len(row.policy) for row in found.rows), default=0)
     first = max(8, min(names, 28, width // 3))
-    cells = {pair: _cell(sessions) for pair, sessions in found.sessions.items()}
-    needed = max([cell_len(one) for one in found.environments] + [text.cell_len for text in cells.values()], default=0)
+    cells = [[_cell(cell) for cell in row.cells] for row in found.rows]
+    written = [text.cell_len for row in cells for text in row]
+    needed = max([*map(cell_len, found.environments), *written], default=0)
     column = max(_NARROWEST, min(_WIDEST, needed)) + 1
     fitting = max(1, (width - first - 3 - 16) // column)
     begin = max(0, min(cursor[1] - fitting + 1, len(found.environments) - fitting)) if cursor[1] >= fitting else 0
@@ -59,39 +31,25 @@ def drawn(found: Map, cursor: tuple[int, int], width: int) -> tuple[Text, list[T
     for one in shown:
         head.append(clipped(visible(one), column - 1) + " ")
     head.append(f"mean{more}")
-    lines = [_line(found, cells, place, cursor, (first, column, shown)) for place in range(len(found.policies))]
+    lines = []
+    for place, row in enumerate(found.rows):
+        line = Text(("▸ " if place == cursor[0] else "  ") + clipped(visible(row.policy), first) + " ", no_wrap=True)
+        for at in range(begin, begin + len(shown)):
+            cell = cells[place][at].copy()
+            cell.truncate(column - 1, overflow="ellipsis", pad=True)
+            if (place, at) == cursor:
+                cell.stylize("reverse")
+            cell.apply_meta({"act": ("cell", place, at)})
+            line.append_text(cell).append(" ")
+        known = row.mean is not None
+        lines.append(line.append(f"{100 * (row.mean or 0):.0f} %" if known else "-", "bold" if known else "dim"))
     return head, lines
 
 
-def _line(
-    found: Map,
-    cells: Mapping[tuple[str, str], Text],
-    place: int,
-    cursor: tuple[int, int],
-    sizes: tuple[int, int, Sequence[str]],
-) -> Text:
-    first, column, shown = sizes
-    policy = found.policies[place]
-    line = Text(("▸ " if place == cursor[0] else "  ") + clipped(visible(policy), first) + " ", no_wrap=True)
-    for environment in shown:
-        cell = cells.get((policy, environment), Text("")).copy()
-        chosen = (place, found.environments.index(environment)) == cursor
-        cell.truncate(column - 1, overflow="ellipsis", pad=True)
-        if chosen:
-            cell.stylize("reverse")
-        cell.apply_meta({"act": ("cell", place, found.environments.index(environment))})
-        line.append_text(cell).append(" ")
-    sessions = [one for pair, some in found.sessions.items() if pair[0] == policy for one in some]
-    recorded = sum(one.recorded or 0 for one in sessions if one.successes is not None)
-    successes = sum(one.successes or 0 for one in sessions)
-    return line.append(f"{100 * successes / recorded:.0f} %" if recorded else "-", "bold" if recorded else "dim")
-
-
-def _cell(sessions: Sequence[SessionStatus]) -> Text:
-    worst = min(sessions, key=group_of)
-    sign, style = SYMBOLS.get(worst.word, ("●", "cyan"))
-    recorded = sum(one.recorded or 0 for one in sessions if one.successes is not None)
-    successes, done = sum(one.successes or 0 for one in sessions), sum(one.done or 0 for one in sessions)
-    planned = sum(one.planned for one in sessions)
-    share = f"{100 * done // planned} %" if done and planned else ""
-    return Text(f"{sign} {f'{successes}/{recorded}' if recorded else share}", style)
+def _cell(cell: MapCell | None) -> Text:
+    if cell is None:
+        return Text()
+    text = symbol(cell.urgent.word)
+    known = cell.successes is not None and cell.recorded
+    share = f"{100 * cell.done // cell.planned} %" if cell.done and cell.planned else ""
+    return text.append(f" {cell.successes}/{cell.recorded}" if known else f" {share}")

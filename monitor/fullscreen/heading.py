@@ -7,11 +7,9 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from comborun.monitor.columns import bar, cut
-from comborun.monitor.fullscreen.rows import FAILED, group_of
-from comborun.monitor.fullscreen.table import SYMBOLS
 from comborun.monitor.status import Link, RunStatus
 from comborun.monitor.table import GAP, host_lines, packed
-from comborun.monitor.wording import MARKS, clock_words, visible
+from comborun.monitor.wording import MARKS, UNMARKED, clock_words, urgency, visible
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import printable
 from comborun.words import say
@@ -117,13 +115,13 @@ def progress(status: RunStatus, width: int) -> Text:
 
 def counts(status: RunStatus, width: int) -> list[Text]:
     """How many sessions are in each state, the most urgent first."""
-    number = {one.word: group_of(one) for one in status.proper}
-    listed = sorted(status.counts().items(), key=lambda entry: number.get(entry[0], FAILED))
     words = width >= 60
     parts = []
-    for word, count in listed:
-        sign, style = SYMBOLS.get(word, ("●", "cyan"))
-        parts.append(Text(f"{sign} {count} {outcome_words(word)}" if words else f"{sign}{count}", style))
+    for word, count in sorted(status.counts().items(), key=lambda entry: urgency(entry[0])):
+        mark = MARKS.get(word, UNMARKED)
+        parts.append(
+            Text(f"{mark.symbol} {count} {outcome_words(word)}" if words else f"{mark.symbol}{count}", mark.style)
+        )
     if smoke := status.smoke():
         parts.append(Text(f"smoke test: {', '.join(f'{count} {word}' for word, count in smoke.items())}", "dim"))
     if status.slots is not None and not status.finished:

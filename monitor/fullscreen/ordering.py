@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from comborun.monitor.fullscreen.rows import SORTS
+from comborun.monitor.rows import SORTS
 from comborun.monitor.steering import PlannedStop
 from comborun.text import harmless, several
 

@@ -137,12 +137,12 @@ def video_lines(found: Sequence[Video] | None, session: SessionStatus) -> list[T
     if not found:
         why = "they are listed when an attempt ends" if session.alive else "`results: {videos: ...}` names them"
         return [Text(f"no video: {why}", "dim")]
-    return [
-        Text(f"attempt {one.attempt}  {visible(one.path)}  {amount(one.size)}").append(
-            f"  {FAULTS.get(one.fault, one.fault)}" if FAULTS.get(one.fault, one.fault) else "", "yellow"
-        )
-        for one in found
-    ]
+    lines = [Text("not played here: y copies the path, `combo view` plays them in a browser", "dim")]
+    for one in found:
+        fault = FAULTS.get(one.fault, one.fault)
+        line = Text(f"attempt {one.attempt}  {visible(one.path)}  {amount(one.size)}")
+        lines.append(line.append(f"  {fault}" if fault else "", "yellow"))
+    return lines
 
 
 def parsed_videos(text: str) -> tuple[Video, ...]:

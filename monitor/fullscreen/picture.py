@@ -13,6 +13,7 @@ from comborun.monitor.fullscreen import grid, heading, keys, pages, pane
 from comborun.monitor.fullscreen.desk import Desk
 from comborun.monitor.fullscreen.pages import Page
 from comborun.monitor.fullscreen.table import Layout, Moment, layout
+from comborun.monitor.grid_map import the_map
 from comborun.monitor.status import SessionStatus
 
 _LINES = 5000
@@ -123,8 +124,8 @@ def _window(top: int, cursor: int, count: int, height: int) -> int:
 
 
 def _grid(desk: Desk, height: int) -> Page:
-    found = grid.Map.of(desk.look.status)
-    if not found.policies:
+    found = the_map(desk.look.status)
+    if not found.rows:
         return Page(Text(), [Text("  no session", "dim")])
     head, lines = grid.drawn(found, desk.cell, desk.width)
     top = _window(0, desk.cell[0], len(lines), height)
@@ -188,8 +189,9 @@ def bottom(desk: Desk) -> list[Text]:
     if desk.question:
         answers = "   ".join(f"{key} {does}" for key, (does, _) in desk.question.answers.items())
         said = [line for one in desk.question.lines for line in pane.wrapped(one, desk.width)]
-        said = said[: max(1, desk.height // 2)]
-        return [*(Text(line.plain, "bold yellow") for line in said), Text(f" {answers}   any other key: no", "bold")]
+        keyed = pane.wrapped(f"{answers}   any other key: no", desk.width, " ")[: max(1, desk.height // 2)]
+        said = said[: max(1, desk.height - len(keyed) if desk.height < _LOW else desk.height // 2)]
+        return [*(Text(line.plain, "bold yellow") for line in said), *(Text(line.plain, "bold") for line in keyed)]
     if desk.prompt:
         return [Text(f"{desk.prompt}{desk.typed}", "bold").append("▏", "bold")]
     if desk.message:

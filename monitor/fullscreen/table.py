@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from comborun.monitor.columns import bar
-from comborun.monitor.fullscreen.rows import DONE, FAILED, STALLED, Row, group_of
 from comborun.monitor.interval import exact_interval
-from comborun.monitor.wording import MARKS, visible
+from comborun.monitor.rows import Row, group_of
+from comborun.monitor.wording import DONE, FAILED, MARKS, STALLED, UNMARKED, visible
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.words.endings import outcome_words
 from comborun.words.times import brief, span
 
-SYMBOLS: Mapping[str, tuple[str, str]] = {
-    **{word: (mark.symbol, mark.style) for word, mark in MARKS.items()},
-    Life.STALLED: ("!", "yellow"),
-}
-"""state or outcome -> its symbol and its colour"""
 _LONGEST_NAME, _SHORTEST_NAME = 28, 9
 _LEAST_WHY = 0.3
 """of the width"""
@@ -50,8 +45,8 @@ class Column(NamedTuple):
 
 
 def symbol(word: str) -> Text:
-    sign, style = SYMBOLS.get(word, ("●", "cyan"))
-    return Text(sign, style)
+    mark = MARKS.get(word, UNMARKED)
+    return Text(mark.symbol, mark.style)
 
 
 def clipped(text: str, width: int) -> str:
@@ -88,7 +83,7 @@ def _environment(row: Row, at: Moment, width: int) -> Text:
 
 def _bar(row: Row, at: Moment, width: int) -> Text:
     del at
-    return bar(row.session.done or 0, row.session.planned, width, SYMBOLS.get(row.session.word, ("", "cyan"))[1])
+    return bar(row.session.done or 0, row.session.planned, width, MARKS.get(row.session.word, UNMARKED).style)
 
 
 def _episodes(row: Row, at: Moment, _: int) -> Text:

@@ -13,6 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History
 from comborun.monitor.view import pages
@@ -67,7 +69,8 @@ def write_bundle(source: Source, folder: Path) -> tuple[int, int]:
     site, private = pages.Site(bundled=True), Redaction(view.directory, _names(look, source))
 
     def write(name: str, screen: str, **values: Any) -> None:
-        text = pages.render("page.html.j2", site, look, screen, said={}, **values)
+        main = Markup(pages.render(f"{screen}.html.j2", site, look, screen, **values))  # noqa: S704 - templates escape
+        text = pages.render("page.html.j2", site, look, screen, said={}, tag="", main=main)
         (folder / name).write_text(private(text), "utf-8", errors="replace")
 
     for static in ("view.css", "view.js", "icon.svg"):

@@ -7,24 +7,26 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from comborun.monitor.causes import shared_causes
 from comborun.monitor.explain import explain
+from comborun.monitor.grid_map import the_map
 from comborun.monitor.interval import exact_interval
+from comborun.monitor.rows import Choice, chosen
 from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
 from comborun.monitor.view import drawing
 from comborun.monitor.view.gpus import GpuHistory
-from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED, clock_words, sizes, visible
+from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED, clock_words, sizes, urgency, visible
 from comborun.remote.runs import short
 from comborun.rules.names import AFTER, RUN
 from comborun.rules.results.counts import joined, unmarked
-from comborun.rules.vocabulary import Life, Outcome, amount
+from comborun.rules.vocabulary import Life, amount
 from comborun.text import MIB, harmless, several
 from comborun.words import say
 from comborun.words.endings import outcome_words
@@ -47,11 +49,6 @@ SCREENS = {
     "report": "Report",
     "hosts": "All hosts",
 }
-_URGENT = (Outcome.FAILED, Outcome.LOST, Life.STALLED, Outcome.PARTIAL, Life.ORPHANED, Outcome.CANCELLED)
-ORDER = tuple(
-    map(str, (*_URGENT, Life.RUNNING, Life.ENDING, Life.STARTING, Life.QUEUED, Outcome.SUCCEEDED, Outcome.NOT_NEEDED))
-)
-"""the most urgent state first"""
 _UNCOUNTED_MOST = 5
 
 
@@ -93,79 +90,6 @@ def _version(name: str) -> str:
     return sha256((HERE / "static" / name).read_bytes()).hexdigest()[:12]
 
 
-class MapCell(NamedTuple):
-    """A combo in the map: the sums of its sessions, and the most urgent of them."""
-
-    urgent: SessionStatus
-    sessions: int
-    done: int
-    planned: int
-    successes: int | None
-    recorded: int
-
-    @property
-    def share(self) -> float:
-        return min(1.0, self.done / self.planned) if self.planned else 0.0
-
-    @property
-    def rate(self) -> str:
-        return f"{100 * self.successes / self.recorded:.0f}" if self.successes is not None and self.recorded else ""
-
-
-class MapRow(NamedTuple):
-    policy: str
-    cells: tuple[MapCell | None, ...]
-    mean: float | None
-    """of the success rates of its environments"""
-    low: float = 0.0
-    high: float = 0.0
-    environments: int = 0
-    """how many of them have a rate"""
-
-
-def urgency(session: SessionStatus) -> int:
-    return ORDER.index(session.word) if session.word in ORDER else 0
-
-
-def the_map(status: RunStatus) -> tuple[tuple[str, ...], tuple[MapRow, ...]]:
-    """The environments, and a row for each policy."""
-    shown = [one for one in status.sessions if not one.extra]
-    environments = tuple(dict.fromkeys(one.environment for one in shown))
-    combos: dict[tuple[str, str], list[SessionStatus]] = {}
-    for one in shown:
-        combos.setdefault((one.policy, one.environment), []).append(one)
-    rows = []
-    for policy in dict.fromkeys(one.policy for one in shown):
-        cells = [_cell(combos[policy, name]) if (policy, name) in combos else None for name in environments]
-        rows.append(_row(policy, cells))
-    return environments, tuple(rows)
-
-
-def _cell(sessions: Sequence[SessionStatus]) -> MapCell:
-    counted = [one for one in sessions if one.successes is not None]
-    return MapCell(
-        min(sessions, key=urgency),
-        len(sessions),
-        sum(one.done or 0 for one in sessions),
-        sum(one.due for one in sessions),
-        sum(one.successes or 0 for one in counted) if counted else None,
-        sum(one.recorded or 0 for one in counted),
-    )
-
-
-def _row(policy: str, cells: Sequence[MapCell | None]) -> MapRow:
-    counted = [cell for cell in cells if cell and cell.successes is not None and cell.recorded]
-    rated = [(cell.successes or 0, cell.recorded) for cell in counted if cell]
-    if not rated:
-        return MapRow(policy, tuple(cells), None)
-    rates = [successes / n for successes, n in rated]
-    mean = sum(rates) / len(rates)
-    # the environments are fixed, so only the episodes vary: Agresti and Coull's rate keeps 0 of n and n of n uncertain
-    smooth = [((successes + 2) / (n + 4), n + 4) for successes, n in rated]
-    half = 1.96 * sum(rate * (1 - rate) / n for rate, n in smooth) ** 0.5 / len(rates)
-    return MapRow(policy, tuple(cells), mean, max(0.0, mean - half), min(1.0, mean + half), len(rates))
-
-
 def verdicts_of(session: Session, attempts: Sequence[Attempt]) -> Verdicts:
     """Of each episode with a record its verdict, over the attempts that count."""
     if attempts and attempts[-1].alive and not (attempts[-1].begin and attempts[-1].begin.first > session.first):
@@ -179,13 +103,13 @@ def verdicts_of(session: Session, attempts: Sequence[Attempt]) -> Verdicts:
 # The screens
 
 
-def of_run(look: Look) -> dict[str, Any]:
-    status = look.status
-    environments, rows = the_map(status)
-    listed = sorted((one for one in status.sessions if one.part != SUPERSEDED or one.alive), key=urgency)
-    causes = shared_causes(status)
-    because = {one.name: cause.words for cause in causes for one in cause.sessions if cause.said}
-    return {"environments": environments, "rows": rows, "listed": listed, "causes": causes, "because": because}
+def of_run(look: Look, words: str = "", most: int | None = None) -> dict[str, Any]:
+    """`words`: a filter, as on the full screen. At most so many sessions are listed, the most urgent first."""
+    status, found, causes = look.status, the_map(look.status), shared_causes(look.status)
+    shown = tuple(one for one in status.sessions if one.part != SUPERSEDED or one.alive)
+    listed = chosen(replace(status, sessions=shown, after=None), Choice(words), causes, folds=False)
+    counts = {"fitting": len(listed), "all": len(shown)}
+    return {"environments": found.environments, "rows": found.rows, "listed": listed[:most], "causes": causes, **counts}
 
 
 def of_cell(look: Look, name: str) -> dict[str, Any] | None:
@@ -228,7 +152,7 @@ def of_host(look: Look, history: GpuHistory, hours: float) -> dict[str, Any]:
 
 def chips(counts: Mapping[str, int]) -> list[tuple[str, int]]:
     """The states of sessions, the most urgent first."""
-    return sorted(counts.items(), key=lambda item: ORDER.index(item[0]) if item[0] in ORDER else 0)
+    return sorted(counts.items(), key=lambda item: urgency(item[0]))
 
 
 def alerts(status: RunStatus) -> list[tuple[str, str, str]]:
@@ -259,7 +183,7 @@ def news(status: RunStatus, looked: float) -> list[tuple[str, list[SessionStatus
         at = one.stalled if one.life is Life.STALLED else one.latest.end.ended if one.latest.end else None
         if at is not None and at > looked and one.word != Life.QUEUED:
             found.setdefault(one.word, []).append(one)
-    return sorted(found.items(), key=lambda item: ORDER.index(item[0]) if item[0] in ORDER else 0)
+    return sorted(found.items(), key=lambda item: urgency(item[0]))
 
 
 # Templates
@@ -268,6 +192,12 @@ def news(status: RunStatus, looked: float) -> list[tuple[str, list[SessionStatus
 def render(template: str, site: Site, look: Look, screen: str, **values: object) -> str:
     vitals = {"site": site, "link": site.link, "look": look, "status": look.status, "view": look.view}
     return templates().get_template(template).render(screen=screen, screens=site.screens, **vitals, **values)
+
+
+def compile_templates() -> None:
+    """So that the first page need not wait for it."""
+    for name in ("page", *SCREENS):
+        templates().get_template(f"{name}.html.j2")
 
 
 @cache

@@ -16,6 +16,7 @@ from time import monotonic, time
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from comborun.errors import UserError
+from comborun.remote.transport import LOCAL
 from comborun.rules import globs
 from comborun.rules.names import RUN
 from comborun.text import harmless
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from comborun.model.attempt import EpisodeRecord
+    from comborun.monitor.watch import Source
+    from comborun.monitor.watcher import Look
     from comborun.reporter.records.collected import Collected
     from comborun.reporter.records.videos import Video
 
@@ -74,16 +77,34 @@ class ReportSoFar:
     complaint: str = ""
 
 
+VIDEOS = (
+    'cd -- "$1" && shift && find "$@" -type f \\( -name "*.mp4" -o -name "*.webm" -o -name "*.gif" \\) -size +0'
+    ' -exec stat -c "%s %n" {} + 2>/dev/null; true'
+)
+"""the videos in some folders of a run: a running attempt has not listed them yet"""
+
+
+def videos_there(source: Source, look: Look) -> tuple[tuple[str, int], ...]:
+    """Videos of running attempts on another host, by their paths in the run, and their bytes. Raises HostError."""
+    outputs = [RUN.attempt(one.name, one.attempt).output for one in look.status.every if one.alive and one.attempt]
+    if source.transport.host == LOCAL or not outputs:
+        return ()
+    lines = source.transport.run(VIDEOS, source.view.directory, *outputs).text.splitlines()
+    found = (line.partition(" ") for line in lines)
+    return tuple((path, int(size)) for size, _, path in found if size.isdecimal() and is_inside(path))
+
+
 # In the other process
 
 
-def rollouts(source: Path, now: float) -> tuple[Rollout, ...]:
-    """The newest first. Raises UserError."""
+def rollouts(source: Path, now: float, there: Sequence[tuple[str, int]] = ()) -> tuple[Rollout, ...]:
+    """The newest first. `there`: videos of running attempts on the host, and their bytes. Raises UserError."""
     from comborun.reporter.collect import collect_run
     from comborun.reporter.records import videos
 
     collected = collect_run(source)
-    found = {path.path: path for path in _videos(source, collected)}
+    found = {path: videos.Video(path, size, "") for path, size in there}
+    found |= {video.path: video for video in _videos(source, collected)}
     bases = {one.session.name: one.session.results.base for one in collected.sessions}
     links = videos.Links([*found.values()], collected.records, bases).of
     times = _times(collected, now)

@@ -18,6 +18,7 @@ from threading import Lock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware.gzip import GZipMiddleware
@@ -42,6 +43,7 @@ from comborun.monitor.view.records import (
     is_inside,
     report_so_far,
     rollouts,
+    videos_there,
 )
 from comborun.monitor.watch import Clock, Settings
 from comborun.monitor.watcher import Look, Watcher
@@ -58,6 +60,8 @@ if TYPE_CHECKING:
     from comborun.monitor.fleet import Fleet
     from comborun.monitor.watch import Source
 
+_LISTED = 60
+"""sessions in the list, unless the user wants all: with 500 a tab would work for seconds"""
 _CACHED = 24
 """rendered pages of the newest look"""
 _AGAIN_S = 60.0
@@ -146,7 +150,7 @@ class Server:
         self._access = access
         self._site = site
         self._logs = Logs()
-        self._kept: OrderedDict[tuple[object, ...], tuple[str, bytes]] = OrderedDict()
+        self._kept: OrderedDict[tuple[object, ...], tuple[str, str]] = OrderedDict()
         self._rendering = Lock()
         self._life: object = None
         local = feed.watcher.source.transport.host == LOCAL
@@ -156,6 +160,7 @@ class Server:
         self._transfers: dict[str, Transfer] = {}
         self._scratch = TemporaryDirectory(prefix="comborun-view-")
         """0700; the report is written there"""
+        Thread(target=pages.compile_templates, daemon=True).start()
 
     def app(self) -> Guard:
         of_run = [
@@ -205,7 +210,7 @@ class Server:
         part, looked = bool(request.headers.get("x-part")), _number(request.headers.get("x-looked", ""))
         renewed = {"rollouts": self._renewed_episodes, "report": self._renewed_report}.get(screen)
         number = renewed(look) if renewed else self._hosts.need() if screen == "hosts" else 0
-        key = (life, number, path, request.url.query, part, round(looked), len(self._transfers))
+        key = (life, number, path, request.url.query, round(looked), len(self._transfers))
         with self._rendering:  # ten pages that ask at once share one
             if life != self._life:
                 self._life = life
@@ -214,12 +219,14 @@ class Server:
                 values = self._values(screen, request, look, looked)
                 if values is None:
                     return PlainTextResponse("there is no such page", 404)
-                template = f"{screen}.html.j2" if part else "page.html.j2"
-                text = pages.render(template, self._site, look, screen, said=self._feed.said(), **values).encode()
-                self._kept[key] = f'"{sha256(text).hexdigest()[:20]}"', text
+                text = pages.render(f"{screen}.html.j2", self._site, look, screen, **values)
+                self._kept[key] = f'"{sha256(text.encode()).hexdigest()[:20]}"', text
                 while len(self._kept) > _CACHED:
                     self._kept.popitem(last=False)
             tag, text = self._kept[key]
+        if not part:
+            frame = {"said": self._feed.said(), "tag": tag, "main": Markup(text)}  # noqa: S704 - templates escape
+            text = pages.render("page.html.j2", self._site, look, screen, **frame)
         headers = {"etag": tag, "x-said": json.dumps(self._feed.said()), "vary": "x-part", "cache-control": "no-store"}
         if part and request.headers.get("if-none-match", "").removeprefix("W/") == tag:
             return Response(status_code=304, headers=headers)
@@ -228,7 +235,8 @@ class Server:
     def _values(self, screen: str, request: Request, look: Look, looked: float) -> dict[str, Any] | None:
         asked = request.query_params
         if screen == "run":
-            return {**pages.of_run(look), "news": pages.news(look.status, looked)}
+            most = None if asked.get("all") else _LISTED
+            return {**pages.of_run(look, asked.get("q", "")[:200], most), "news": pages.news(look.status, looked)}
         if screen == "cell":
             return pages.of_cell(look, request.path_params["name"])
         if screen == "host":
@@ -266,7 +274,12 @@ class Server:
 
     def _renewed_episodes(self, look: Look) -> object:
         status = look.status
-        self._episodes.ask(_stamp(look), lambda: elsewhere(rollouts, self._records(look), status.now or 0.0))
+
+        def read() -> tuple[Rollout, ...]:
+            there = videos_there(self._feed.watcher.source, look)
+            return elsewhere(rollouts, self._records(look), status.now or 0.0, there)
+
+        self._episodes.ask(_stamp(look), read)
         return self._episodes.number, self._episodes.busy
 
     def _renewed_report(self, look: Look) -> object:

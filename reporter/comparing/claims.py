@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from comborun.model.work import Combo
 from comborun.reporter.comparing.comparison import Comparison, Overall, Tested
+from comborun.reporter.comparing.factors import Factor, said
 from comborun.reporter.comparing.family import MOST, Comparisons, EnvironmentComparisons
 from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDifference
 from comborun.reporter.comparing.nominal import Loss
@@ -62,7 +63,7 @@ def claims(
     causes: Causes | None = None,
     kinds: Sequence[KindComparison] = (),
     alike: Sequence[Fact] = (),
-    losses: Sequence[Loss] = (),
+    besides: Sequence[Loss | Factor] = (),
 ) -> Claims:
     groups, graded = comparisons.environments, comparisons.graded
     causes = causes or {}
@@ -81,7 +82,8 @@ def claims(
             *(_graded(one) for one in graded if one.decided),
             *(_mean(one) for one in comparisons.mean_differences if one.decided),
             *(_kind(one) for one in kinds if one.found.decided),
-            *(_loss(one) for one in losses if one.decided),
+            *(_loss(one) for one in besides if isinstance(one, Loss) and one.decided),
+            *said([one for one in besides if isinstance(one, Factor)]),
         ),
         undecided=(
             *(

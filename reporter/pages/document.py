@@ -42,8 +42,8 @@ KEYS: Mapping[type, str] = {
         family=comparisons.size claims=claims.decided undecided=claims.left_open
         comparisons=comparisons.all overall=comparisons.overall graded?=comparisons.graded
         mean_differences?=comparisons.mean_differences not_worse?=comparisons.not_worse
-        losses? gates? failure_kinds?=kinds
-        trends? detectable=comparisons.environments means=macro_means strengths? looks? attempts=timing.spans
+        losses? factors? gates? failure_kinds?=kinds
+        trends? videos? detectable=comparisons.environments means=macro_means strengths? looks? attempts=timing.spans
         quality canary? provenance""",
     ComboSummary: """
         policy environment unit planned completed=counts.completed successes=counts.successes

@@ -60,11 +60,13 @@ def page(summary: Summary) -> dict[str, Any]:
         "comparisons": tables.comparisons(found.all, "Comparisons", DIFFERENCES) if found.all else None,
         "graded": tables.graded(found.graded),
         "losses": tables.losses(summary.losses),
+        "factors": tables.factors(summary.factors),
         "mean_differences": tables.mean_differences(found.mean_differences),
         "kinds": tables.kinds_compared(summary.kinds),
         "failures": tables.failures(tabled),
         "metrics": tables.metrics(tabled),
         "consistency": tables.consistency(tabled),
+        "videos": tables.videos(summary.videos),
         "logs": [combo for combo in combos if combo.ending.log],
         "tallies": [(COUNTED[key], count) for key, count in summary.quality.counts.items() if count or key in ALWAYS],
         "provenance": tuple(_provenance(summary)),
@@ -77,10 +79,13 @@ def page(summary: Summary) -> dict[str, Any]:
         "strengths",
         "graded",
         "mean_differences",
+        "losses",
+        "factors",
         "consistency",
         "failures",
         "kinds",
         "metrics",
+        "videos",
     )
     return {**sections, "tables": [sections[name] for name in order if sections[name]]}
 

@@ -9,11 +9,13 @@ from operator import attrgetter
 from typing import Self, TypeVar
 
 from comborun.reporter.comparing.comparison import Comparison, Tested
+from comborun.reporter.comparing.factors import Factor
 from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDifference
 from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.counting.combo import ComboSummary, MacroMean
 from comborun.reporter.counting.measures import MetricMean
 from comborun.reporter.figures.figure import zoomed
+from comborun.reporter.records.collected import SessionVideos
 from comborun.reporter.standing import Place, Standing
 from comborun.reporter.summary import Summary
 from comborun.reporter.text import (
@@ -25,6 +27,7 @@ from comborun.reporter.text import (
     number,
     of,
     p_number,
+    p_value,
     per_cent,
     points,
     points_interval,
@@ -32,10 +35,11 @@ from comborun.reporter.text import (
     rate,
     with_interval,
 )
-from comborun.rules.vocabulary import Outcome
+from comborun.rules.vocabulary import Outcome, amount
 
 T = TypeVar("T")
 
+_VIDEOS_SHOWN = 6
 SHOWN = 40
 """comparisons of a table, the smallest p first"""
 KINDS_SHOWN = 8
@@ -197,7 +201,7 @@ def forest(place: Place, axis: Sequence[tuple[float, str]]) -> str:
 
 def means(summary: Summary) -> TextTable | None:
     found = sorted(summary.macro_means, key=lambda mean: (mean.mean is None, -(mean.mean or 0.0)))
-    if not found:
+    if not found or (summary.totals.measured and not summary.totals.completed):
         return None
     ranked = any(mean.rank and mean.rank != (1, len(found)) for mean in found)
     early = f" {EARLY}" if any(mean.early for mean in found) else ""
@@ -328,6 +332,21 @@ def losses(found: Sequence[Loss]) -> TextTable | None:
     return TextTable(title, heads, rows, note, len(found)) if rows else None
 
 
+def factors(found: Sequence[Factor]) -> TextTable | None:
+    rows = [
+        [one.field, level.name, str(level.starts), fraction(level.rate), per_cent(level.interval), p_value(one.p_holm)]
+        for one in found
+        for level in one.levels
+    ]
+    note = (
+        "Success at the levels of what was set before the episodes. Each start counts once, at its mean over policies;"
+        " intervals are 95 % for all levels of a factor together; p by permutation within environments, adjusted by"
+        " Holm over all factors. Factors that change together are not told apart."
+    )
+    heads = columns("factor|level", "starts|success, %|95 % interval|p (Holm)")
+    return TextTable("Factors", heads, rows, note, len(rows)) if rows else None
+
+
 def kinds_compared(found: Sequence[KindComparison]) -> TextTable | None:
     rows = [
         [
@@ -396,6 +415,26 @@ def metrics(combos: Sequence[ComboSummary]) -> TextTable | None:
     return TextTable("Metrics", heads, rows, note) if names else None
 
 
+def videos(found: Sequence[SessionVideos]) -> TextTable | None:
+    """The videos that sessions left, without those that episodes name; None without any."""
+    rows = [
+        [
+            one.policy,
+            one.environment,
+            one.session,
+            str(one.whole),
+            str(one.found - one.whole or ""),
+            "" if one.expected is None else str(one.expected),
+            amount(one.size),
+            ", ".join(one.apart[:_VIDEOS_SHOWN]),
+        ]
+        for one in found
+        if one.found or one.expected
+    ]
+    heads = columns("policy|environment|session", "whole|broken|expected|size", "of no single episode")
+    return filled(TextTable("Videos", heads, rows)) if rows else None
+
+
 def _metric(found: MetricMean | None) -> str:
     if found is None:
         return NOTHING
@@ -432,7 +471,7 @@ def consistency(combos: Iterable[ComboSummary]) -> TextTable | None:
 def combos(summary: Summary, shown: Sequence[ComboSummary]) -> TextTable | None:
     """Each with its counts, how it ended and how long it took."""
     below = ["; ".join(filter(None, _below(combo, summary))) for combo in shown]
-    rated = any(combo.counts for combo in shown)
+    rated = any(combo.counts and (combo.counts.completed or not combo.counts.measured) for combo in shown)
     notes = (
         "Rate = successes / completed episodes, with 95 % Clopper-Pearson intervals. At least: what it exceeds with"
         " 95 % confidence, one-sided."
@@ -462,6 +501,8 @@ def _counted(combo: ComboSummary) -> list[str]:
     if counts is None:
         return ["", "", "", "", "", _planned(combo), "", "", ""]
     lost = [Strong(count) if count else "0" for count in (counts.errored, counts.missing)]
+    if counts.measured and not counts.completed:  # episodes with numbers, and no verdicts
+        return ["", "", "", "", "", _planned(combo), str(counts.measured), *lost]
     least = NOTHING if combo.rate is None or combo.rate.at_least is None else fraction(combo.rate.at_least)
     rates = [
         *(Strong(of(combo.rate)), Strong(f"{rate(combo.rate)}{'†' * combo.leans}")),

@@ -133,6 +133,24 @@ class SessionHistory:
 
 
 @dataclass(frozen=True)
+class SessionVideos:
+    """The videos of a session's last attempt."""
+
+    session: str
+    policy: str
+    environment: str
+    whole: int
+    """those that can be played"""
+    found: int
+    expected: int | None
+    """as the grid's components say; None where they don't"""
+    size: int
+    """bytes of the whole ones"""
+    apart: tuple[str, ...]
+    """paths of whole ones that show no single episode, such as a worker's; the first few"""
+
+
+@dataclass(frozen=True)
 class Collected:
     name: str
     """the run's id, or the folder's name"""
@@ -157,6 +175,7 @@ class Collected:
     followed: tuple[Fact, ...] = ()
     """of a training: which of its checkpoints were not evaluated, or do not count"""
     stop_early: StopRule | None = None
+    videos: tuple[SessionVideos, ...] = ()
     canary: Canary | None = None
     """how some episodes went when they ran alone once more"""
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
+import subprocess
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +60,39 @@ class Boxes:
             for name in self.attempts(host):
                 found.setdefault(name, []).append(host)
         return found
+
+    @property
+    def hosts_of_newest(self) -> dict[str, list[str]]:
+        """The same, of the newest run on each host."""
+        found: dict[str, list[str]] = {}
+        for host in self.servers:
+            for name in {path.parts[-3] for run in self.runs(host)[-1:] for path in run.glob("sessions/*/*/begin")}:
+                found.setdefault(name, []).append(host)
+        return found
+
+    def killed(self, seconds: float, *arguments: object) -> None:
+        """A command that is killed after so many seconds, if it has not ended."""
+        with subprocess.Popen(
+            self.desk.command(*arguments),
+            env=self.desk.environment,
+            cwd=self.desk.home,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as started:
+            try:
+                started.wait(seconds)
+            except subprocess.TimeoutExpired:
+                started.kill()
+
+    def kill_comborun(self, host: str, chance: random.Random) -> None:
+        """Kill some of the dispatcher, supervisors and programs that run on a host."""
+        for entry in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                own = entry.stat().st_uid == self.servers[host].user.uid
+                named = (entry / "comm").read_text().strip() in {"comborun", "python3"}
+                if own and named and chance.random() < 0.6:
+                    os.kill(int(entry.name), signal.SIGKILL)
 
     def status(self) -> dict[str, Any]:
         return self.desk.json("status")

@@ -79,6 +79,7 @@ def test_every_command_answers_by_the_schema(desk: Desk, failing: str) -> None:
     assert "IGNORE" in failed["last_line"]
     assert {"last_line", "note", "facts"} <= {*status["untrusted"]}
     check(desk, "runs")
+    check(desk, "hosts list", code=None)
     check(desk, "disconnect")
     words = desk.command("view", "--bundle", desk.home / "bundle", "--json")
     bundled = subprocess.run(words, env=desk.environment, cwd=desk.home, capture_output=True, text=True, check=True)

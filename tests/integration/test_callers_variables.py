@@ -10,8 +10,7 @@ import pytest
 from box import until
 from desk import ONE, Desk, evaluate
 
-from comborun.host.doctor.machine import Box
-from comborun.host.doctor.variables import variables
+from comborun.host.doctor.machine import Box, variables
 
 
 def test_a_window_is_found_from_a_shell_that_has_not_the_folder_of_its_tmux(desk: Desk) -> None:

@@ -25,6 +25,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "recheck": (),
     "explain": ("maze_good",),
     "export": ("compose", GRID),
+    "hosts": ("list",),
     "init": (),
     "launch": (GRID,),
     "logs": ("maze_good",),

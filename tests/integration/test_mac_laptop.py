@@ -25,7 +25,8 @@ HIDE = 'mount -t tmpfs none /proc && exec "$@"'
 FAR = """
 init > presets > schema > docs results > completion bash > check grid.yaml
 doctor --host testbox > plan grid.yaml > export compose boxed.yaml > try grid.yaml > calibrate grid.yaml
-launch grid.yaml > status > runs > explain maze_good > logs maze_good > attach maze_good --show > pause > drain
+launch grid.yaml > status > hosts list > runs > explain maze_good > logs maze_good > attach maze_good --show > pause
+drain
 resume > slots 1 > set parallel=2 > stop
 retry maze_good > resume > monitor --plain > run grid.yaml --plain > report > recheck
 notify > view --bundle page > clean --older 0 --dry-run --host testbox > disconnect

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import random
 from collections import Counter
 
+import pytest
 from box import until
 from boxes import NAMES, Boxes, finished
 
@@ -79,3 +82,95 @@ def test_what_a_lost_host_had_not_completed_runs_on_the_others_and_counts_once(b
     print(said.stdout, said.stderr)
     report = json.loads((desk.home / desk.json("report")["report"] / "final_benchmark_report.json").read_text())
     assert report["totals"]["completed"] == report["totals"]["planned"] == 48
+
+
+def test_hosts_that_can_not_be_used_are_named_or_left_out_and_the_same_launch_is_the_same_run(boxes: Boxes) -> None:
+    desk, grid = boxes.desk, boxes.grid()
+    boxes.cut("gamma")
+    refused = desk.combo("launch", grid)
+    assert refused.returncode == 2
+    assert "gamma: gamma (127.0.0.1" in refused.stderr
+    assert not boxes.runs("alpha"), "nothing was started"
+    done = desk.combo("launch", grid, "--leave-out", code=0)
+    assert "gamma is left out" in done.stderr
+    finished(boxes)
+    boxes.mend("gamma")
+    again = desk.combo("launch", grid, code=0)
+    assert "gamma takes no part" in again.stdout + again.stderr
+    assert {len(hosts) for hosts in boxes.hosts_of.values()} == {1}
+    assert {host for hosts in boxes.hosts_of.values() for host in hosts} == {"alpha", "beta"}
+    assert [len(boxes.runs(host)) for host in NAMES] == [1, 1, 0]
+    config = desk.home / "config"
+    config.write_text(config.read_text() + boxes.servers["alpha"].stanza(alias="twin"))
+    twin = desk.combo("launch", grid, "--host", "alpha", "--host", "twin", "--new")
+    assert twin.returncode == 2
+    assert "one home on two machines" in twin.stderr
+
+
+def test_a_host_that_missed_a_stop_is_stopped_by_the_next_look(boxes: Boxes) -> None:
+    desk = boxes.desk
+    desk.combo("launch", boxes.grid(pace=0.1), code=0)
+    until(lambda: len(boxes.hosts_of) == 3, "each host runs one")
+    boxes.cut("beta")
+    stopped = desk.combo("stop")
+    assert stopped.returncode == 1
+    assert "beta" in stopped.stdout
+    assert boxes.alive("beta"), "it could not be told"
+    assert not boxes.alive("alpha") + boxes.alive("gamma")
+    boxes.mend("beta")
+    assert not boxes.status()["finished"]
+    until(lambda: not boxes.alive("beta"), "the look has stopped it")
+    boxes.gate.touch()
+    desk.combo("resume", code=0)
+    assert finished(boxes)["episodes_done"] == 16
+
+
+@pytest.mark.skipif("COMBORUN_SLOW" not in os.environ, reason="200 rounds: COMBORUN_SLOW=1")
+@pytest.mark.timeout(6 * 3600)
+def test_random_faults_lose_no_episode_and_count_none_twice(boxes: Boxes) -> None:
+    """COMBORUN_ROUNDS and COMBORUN_SEED choose another number of rounds, and other faults."""
+    chance = random.Random(int(os.environ.get("COMBORUN_SEED", "1")))
+    for number in range(int(os.environ.get("COMBORUN_ROUNDS", "200"))):
+        storm(boxes, chance, number)
+
+
+def storm(boxes: Boxes, chance: random.Random, number: int) -> None:
+    """A run with killed laptops, killed dispatchers, cut links and hosts that are given up, until it has ended."""
+    desk, away = boxes.desk, set[str]()
+    grid = boxes.grid(pace=0.2, episodes="6")
+    grid.write_text(grid.read_text().replace("name: little", f"name: round{number}"))
+    boxes.gate.touch()  # nothing waits
+    for _ in range(chance.randrange(3)):
+        boxes.killed(chance.uniform(0.5, 6.0), "launch", grid)
+    desk.combo("launch", grid, code=0)
+    for _ in range(chance.randrange(1, 6)):
+        fault(boxes, chance, away)
+    for host in sorted(away):
+        boxes.mend(host)
+    lost = {one["host"] for one in boxes.status()["hosts"] if one["lost"]}
+    for _ in range(20):
+        desk.combo("resume")
+        if boxes.status()["finished"]:
+            break
+    status = boxes.status()
+    assert status["finished"], (number, status)
+    report = json.loads((desk.home / desk.json("report")["report"] / "final_benchmark_report.json").read_text())
+    assert report["totals"]["completed"] == report["totals"]["planned"] == 24, number
+    for name, hosts in boxes.hosts_of_newest.items():
+        assert len({*hosts} - lost) <= 1, (number, name, hosts, lost)
+
+
+def fault(boxes: Boxes, chance: random.Random, away: set[str]) -> None:
+    kind, host = chance.choice(("cut", "kill", "order", "lose", "stop")), chance.choice(NAMES)
+    if kind == "cut" and host not in away:
+        boxes.cut(host)
+        away.add(host)
+    elif kind == "kill":
+        boxes.kill_comborun(host, chance)
+    elif kind == "order":
+        boxes.killed(chance.uniform(0.3, 4.0), chance.choice(("status", "resume", "stop")))
+    elif kind == "stop":
+        boxes.desk.combo("stop")
+    elif kind == "lose" and host in away:
+        boxes.killed(chance.uniform(0.5, 8.0), "hosts", "lost", host, "--yes")
+        boxes.desk.combo("hosts", "lost", host, "--yes")

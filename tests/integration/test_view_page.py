@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from box import until
 from desk import Desk
+from sshd import fresh_user, running_sshd
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
@@ -210,3 +211,27 @@ def test_a_copy_opens_from_disk_and_holds_nothing_private(desk: Desk, gate: Path
     tab.click("#play")
     holds(tab, "[...document.querySelectorAll('video')].some((one) => one.currentTime > 0)")
     assert not failures
+
+
+def test_a_video_of_a_session_that_runs_on_another_host_comes_on_a_click(
+    desk: Desk, ssh_place: Path, tab: Any, tmp_path: Path
+) -> None:
+    with fresh_user() as user, running_sshd(ssh_place / tmp_path.name, user) as server:
+        desk.environment |= {"COMBORUN_SSH_CONFIG": str(server.config), "XDG_STATE_HOME": str(desk.home / "state")}
+        a_clip(user.home / "clip.mp4")
+        (user.home / "evaluate.py").write_text(EVALUATOR)
+        grid = desk.grid(
+            host="testbox", policies="[good]", environments="[maze]", episodes="6", results="{videos: '**/*.mp4'}",
+            command="/usr/bin/python3 ~/evaluate.py {policy} {environment} {episodes} {output_dir} ~/gate ~/clip.mp4",
+        )  # fmt: skip
+        desk.combo("launch", grid, code=0)
+        process, address = serving(desk, "--host", "testbox")
+        tab.goto(address)
+        tab.wait_for_selector("#sessions tr")
+        tab.goto(address.split("#")[0] + "rollouts?at=maze_good:1")
+        tab.click("[data-fetch] button")
+        tab.wait_for_selector("video")
+        holds(tab, "document.querySelector('video').readyState > 1")
+        assert "running" in desk.combo("status", "--host", "testbox").stdout, "it runs all the while"
+        ended(process)
+        desk.combo("stop", "--yes", "--host", "testbox")

@@ -11,6 +11,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -33,6 +34,7 @@ def modules(checkout: Path = CHECKOUT) -> dict[str, Path]:
     return dict(sorted(found.items()))
 
 
+@cache
 def imports(path: Path) -> set[str]:
     """What a module names in its imports: modules, and names that may be modules."""
     found: set[str] = set()

@@ -1,18 +1,15 @@
-"""Checks `hosts`, and applies it: what several hosts can't do together, and the grid of each of them."""
+"""Checks `hosts`: what several hosts can't do together."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from comborun.grid.keys.launch import HostKeys
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from comborun.errors import Problem
     from comborun.grid.draft import Draft, Path
-    from comborun.grid.file import Grid
     from comborun.grid.keys.grid_file import GridFile
 
 
@@ -72,20 +69,3 @@ def hosts_problems(draft: Draft) -> Iterator[Problem]:
             yield draft.at_key(("hosts",), f"`hosts` names {host} {times} times", "name each host once")
     for path, why, hint in refused_together(draft.file):
         yield draft.at_key(path, why, hint)
-
-
-def hosts_of(grid: Grid, named: tuple[str, ...]) -> tuple[HostKeys, ...]:
-    """The hosts of a launch: those named on the command line, with what the grid says of them; else the grid's."""
-    if not named:
-        return grid.hosts
-    known = {entry.host: entry for entry in grid.hosts}
-    return tuple(known.get(host) or HostKeys(host=host) for host in dict.fromkeys(named))
-
-
-def grid_on(grid: Grid, entry: HostKeys) -> Grid:
-    """The grid as one of several hosts runs it."""
-    names = ("use_gpus", "reserve", "root", "host_python")
-    changes = {name: value for name in names if (value := getattr(entry, name)) is not None}
-    limits = {name: value for name, value in entry.limits if value is not None}
-    own = {"host": entry.host, "hosts": (), "limits": grid.limits.model_copy(update=limits), **changes}
-    return grid.model_copy(update=own)

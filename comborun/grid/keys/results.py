@@ -34,7 +34,7 @@ from comborun.grid.keys.values import (
 from comborun.grid.yaml_tree import Items, Map
 from comborun.model.judging import compile_pattern, has_total
 from comborun.rules.results.fields import LOG, OUTPUT, Field, ResultRules
-from comborun.rules.results.formats import FORMATS
+from comborun.rules.results.formats import FORMATS, is_log
 from comborun.text import did_you_mean, listed
 
 _ORIGINS = (-1, 0, 1)
@@ -188,6 +188,9 @@ class ResultKeys(Keys):
         "a difference of success rates that does not matter, such as `5 points`: claims of `not worse by more`", 0.0
     )
     nominal: Line = key("the environment that the others are compared with, for each policy", "")
+    factors: Annotated[tuple[Line, ...], ONE_OR_MANY] = key(
+        "fields that are set before an episode, such as a mass: does success go with them?", ()
+    )
     errors: Annotated[tuple[LogPattern, ...], ONE_OR_MANY] = key(
         "regular expressions of log lines that tell of a caught error: the episode's verdict does not count", ()
     )
@@ -195,8 +198,9 @@ class ResultKeys(Keys):
 
     @model_validator(mode="after")
     def _log_needs_no_files(self) -> Self:
-        if self.pattern and self.source != LOG:
-            raise refusal(UserError("`pattern` is for records in the log", "add `from: log`"))
+        if self.pattern and self.source != LOG and not all(map(is_log, self.files)):
+            hint = 'add `from: log`, or `files: "**/*.txt"`'
+            raise refusal(UserError("`pattern` is for records in the log or in texts", hint))
         if self.source == LOG and "files" not in self.model_fields_set:
             return self.model_copy(update={"files": ()})
         return self

@@ -129,6 +129,11 @@ def scalar_of(tree: object) -> Scalar:
 
 def _as_written(tree: object) -> str:
     text = scalar_of(tree).text
+    if any("\udc80" <= character <= "\udcff" for character in text):  # a byte of a file's name, as Python holds it
+        shown = text.encode("utf-8", "surrogateescape").decode("latin-1")
+        raise UserError(
+            f"{shown!r} is no UTF-8, as commands and plans are", "rename the file, or have the glob leave it out"
+        )
     if "\0" in text or any(unicodedata.category(character) == "Cs" for character in text):
         raise UserError(f"{text!r} has a character that a command line can't pass", "remove the escape")
     return text

@@ -134,15 +134,11 @@ class Dispatcher:
         files.remove(self._run.layout.done, self._run.layout.leaving)
         if self._run.look_at_hold().kind in LEAVING and self._run.queue.left:
             self._leave_held()
-        self._sign()
+        own = {**process.identity(), "at": f"{time.time():.6f}"}
+        files.write(self._run.layout.dispatcher, own.items())  # `start` waits for that
         self._read_servers()
         self._rounds()
         raise Leave
-
-    def _sign(self) -> None:
-        """Write down that this dispatcher lives; `start` waits for that."""
-        own = {**process.identity(), "at": f"{time.time():.6f}"}
-        files.write(self._run.layout.dispatcher, own.items())
 
     def _read(self) -> None:
         """Read policy.json, queue.jsonl and what people ordered."""

@@ -88,8 +88,9 @@ class Launcher:
         if run.queue.busy < self.slots:
             run.admission.round()
             self._servers.reserve()
+        folder = lambda name: run.attempts.at(name, run.queue[name].attempt + 1).directory  # noqa: E731
         while run.queue.busy < self.slots and not self._lacks:
-            pick = run.admission.pick((one.name for one in self._eligible(now)), self._folder)
+            pick = run.admission.pick((one.name for one in self._eligible(now)), folder)
             if pick is None:
                 self._held_back = run.admission.nobody
                 break
@@ -148,9 +149,6 @@ class Launcher:
             server.refused = gpus if isinstance(gpus, Blocker) else None
             if not isinstance(gpus, Blocker) and not self._first(server, gpus):
                 self._run.admission.give_back(server.name)
-
-    def _folder(self, name: str) -> str:
-        return self._run.attempts.at(name, self._run.queue[name].attempt + 1).directory
 
     def _read_slots(self) -> None:
         """Read the number of slots. The file may be edited at any moment; other text than a number changes nothing."""

@@ -144,7 +144,9 @@ class Lifecycle:
         for session in list(self._run.queue.sessions.values()):
             if isinstance(session.state, Granted):
                 try:
-                    self._report_stall(session)
+                    stalled = self._run.attempts.at(session.path, session.attempt).stalled
+                    if os.path.exists(stalled):
+                        self._policy.report_stall(session.name, session.attempt, files.read(stalled))
                     self._look_at(session, session.state, vanished)
                 except (OSError, MemoryError):
                     raise
@@ -218,11 +220,6 @@ class Lifecycle:
         self._run.events.write(Kind.LOST, session.path, session.attempt)
         if isinstance(session.state, Lost):
             session.state.finalizer = self._run.finalize_lost(session.path, session.attempt)
-
-    def _report_stall(self, session: Session) -> None:
-        stalled = self._run.attempts.at(session.path, session.attempt).stalled
-        if os.path.exists(stalled):
-            self._policy.report_stall(session.name, session.attempt, files.read(stalled))
 
     def _report_vanished(self, vanished: list[str]) -> None:
         if len(vanished) > 1:

@@ -279,7 +279,8 @@ class Told:
 
     def __init__(self, layout: RunLayout) -> None:
         self._path = layout.told
-        self._known = {_key(row) for row in files.read_rows(self._path)}
+        rows = files.read_rows(self._path)
+        self._known = {(row.get("what", ""), row.get("session", ""), row.get("attempt", "")) for row in rows}
         self._unwritten = ""
 
     def knows(self, what: str, session: str, attempt: int) -> bool:
@@ -296,7 +297,3 @@ class Told:
         elif not self._unwritten.startswith("\n"):
             self._unwritten = f"\n{self._unwritten}"  # a part of it may have been written
         return True
-
-
-def _key(row: dict[str, str]) -> tuple[str, str, str]:
-    return row.get("what", ""), row.get("session", ""), row.get("attempt", "")

@@ -17,7 +17,7 @@ import time
 
 from comborun.host.dispatch.sessions import Starting
 from comborun.host.supervise import supervisor as supervision
-from comborun.host.supervise import watch as _watch  # noqa: F401
+from comborun.host.supervise import watch as _shared  # noqa: F401 # each supervisor uses it, and would hold a copy
 from comborun.host.system import children, files, process
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.names import RunLayout

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from comborun.host.doctor import gpus, machine, sessions, variables
+from comborun.host.doctor import gpus, machine, sessions
 from comborun.host.doctor.machine import Box
 from comborun.host.system import commands
 from comborun.rules.findings import Finding, Found, Level, error, warning
@@ -33,7 +33,7 @@ CHECKS: tuple[tuple[Check, Finding | None], ...] = (
     (machine.memory, None),
     (machine.load, None),
     (machine.limits, None),
-    (variables.variables, None),
+    (machine.variables, None),
     (sessions.files_named, error("grid", Found.FILES_NOT_SEEN)),
 )
 """each check, with the finding if it does not end in time"""

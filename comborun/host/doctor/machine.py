@@ -1,4 +1,4 @@
-"""The machine itself: bash and programs, folders and disks, memory, processors, limits.
+"""The machine itself: bash and programs, folders and disks, memory, processors, limits, variables of the shell.
 
 Tests can replace the programs and files that a check sees.
 """
@@ -15,6 +15,7 @@ import shutil
 import sys
 import tempfile
 
+from comborun.host.record.clients import LOOPBACK, NO_PROXY
 from comborun.host.system import commands, files, process
 from comborun.host.system import machine as measured
 from comborun.host.verbs import facts
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _XVFB = "Xvfb"
 _LEAST_BASH = (4, 4)
+_PROXIES = ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
 _GIB = 1 << 20
 """KiB, as the kernel and df count"""
 _REMOTE = ("nfs", "cifs", "smb", "fuse.sshfs", "afs", "ceph", "lustre", "gpfs", "beegfs", "9p")
@@ -245,3 +247,12 @@ def processes(used: int, allowed: int | None) -> Finding:
     left = math.inf if allowed is None else allowed - used
     level = Level.ERROR if left < 200 else Level.WARNING if left < 2000 else Level.OK
     return Finding("processes", level, Fact(Found.PROCESSES, used=used, allowed=allowed))
+
+
+def variables(_: Box) -> Iterator[Finding]:
+    proxies = [name for name in _PROXIES if os.environ.get(name)]
+    spared = {one.strip() for name in NO_PROXY for one in os.environ.get(name, "").split(",")}
+    if proxies and not spared & {*LOOPBACK, "*"}:
+        yield note("variables", Found.PROXY, variables=proxies)
+    if ours := sorted(name for name in os.environ if name.startswith("SBATCH_")):
+        yield note("variables", Found.SLURM_VARIABLES, variables=ours)

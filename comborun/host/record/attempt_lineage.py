@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
+from fnmatch import fnmatchcase
 
 from comborun.host.record import judging
 from comborun.host.record.run_directory import live_counts
@@ -17,6 +18,8 @@ from comborun.rules.vocabulary import Completeness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Sequence
+
     from comborun.host.record.judging import Rules
     from comborun.host.record.run_directory import RunDirectory
     from comborun.rules.results.counts import Span
@@ -118,12 +121,13 @@ def accepted(run: RunDirectory, name: str) -> list[int]:
 def link(run: RunDirectory, names: list[str]) -> None:
     """Link the results that count. Links are relative, so a run directory may be moved.
 
-    If two files have the same name, the session's name is put in front, and the attempt's if both are of one session.
-    Files that are not links stay: `after` may write there.
+    If two files have the same name, the session's name is added where the grid's own patterns still find the file, and
+    the attempt's if both are of one session. Files that are not links stay: `after` may write there.
     """
     every = ((name, number) for name in names for number in accepted(run, name))
     folders = {os.path.realpath(run.at(*one).output): one for one in every}  # sessions of one process share theirs
-    found = [(name, number, path) for name, number in folders.values() for path in _files(run, name, number)]
+    patterns = {one: judging.Rules.of(files.read(run.at(*one).claim)).results.files for one in folders.values()}
+    found = [(*one, path) for one in folders.values() for path in _files(run, *one, patterns[one])]
     shared = Counter(os.path.basename(path) for _, _, path in found)
     try:
         os.makedirs(run.layout.results, exist_ok=True)
@@ -135,14 +139,23 @@ def link(run: RunDirectory, names: list[str]) -> None:
     for name, number, path in found:
         shown = os.path.basename(path)
         if shared[shown] > 1:
-            shown = f"{name}_{path.replace('/', '_')}"
+            shown = _name(path, name, patterns[name, number])
             if os.path.islink(f"{run.layout.results}/{shown}"):
-                shown = f"{name}_a{number}_{path.replace('/', '_')}"
+                shown = _name(path, f"{name}_a{number}", patterns[name, number])
         with contextlib.suppress(OSError):  # an existing file stays
             os.symlink(f"../{RUN.attempt(name, number).output}/{path}", f"{run.layout.results}/{shown}")
 
 
-def _files(run: RunDirectory, name: str, number: int) -> list[str]:
-    at = run.at(name, number)
-    rules = judging.Rules.of(files.read(at.claim))
-    return [path for path in globs.found(at.output, rules.results.files) if files.size(f"{at.output}/{path}")]
+def _files(run: RunDirectory, name: str, number: int, patterns: Sequence[str]) -> list[str]:
+    output = run.at(name, number).output
+    return [path for path in globs.found(output, patterns) if files.size(f"{output}/{path}")]
+
+
+def _name(path: str, session: str, patterns: Sequence[str]) -> str:
+    """`SESSION_eval_r.jsonl` for `eval/r.jsonl`; if only that has the form that a pattern asks for,
+    `eval_r_SESSION.jsonl`."""
+    flat = path.replace("/", "_")
+    stem, dot, suffix = flat.rpartition(".")
+    after = f"{stem or suffix}_{session}{dot and stem and dot + suffix}"
+    names, before = [pattern.rpartition("/")[2] for pattern in patterns], f"{session}_{flat}"
+    return next((one for one in (before, after) if any(fnmatchcase(one, name) for name in names)), before)

@@ -180,7 +180,8 @@ def why_no_container(log: str, runtime: str, code: int) -> Fact | None:
 
 def explain(attempt: Attempt, ending: Ending, records_made: int = 0) -> None:
     """Write into an ending why the attempt failed: cause, class from its log, facts."""
-    ended = signatures.Ended(records=records_made, killed=ending.cause == "signal", served=_served(attempt))
+    served = bool(attempt.grant.get("served_by") or attempt.data.get("servers"))
+    ended = signatures.Ended(records=records_made, killed=ending.cause == "signal", served=served)
     failure, line, slow = failure_in_log(attempt, ended)
     host_knows = True
     if ending.cause in _ENDED_BY_ITSELF:
@@ -191,7 +192,8 @@ def explain(attempt: Attempt, ending: Ending, records_made: int = 0) -> None:
         ending.cause = known.cause.value if known and known.cause else ending.cause
     if attempt.grant.get("served_by"):
         _blame_server(attempt, ending)
-    ending.add(fact(Evidence.LOG_SAYS, said=line) if line else None)
+    ours = line.startswith("KeyboardInterrupt") and ending.cause not in _ENDED_BY_ITSELF  # the answer to our signal
+    ending.add(fact(Evidence.LOG_SAYS, said=line) if line and not ours else None)
     ending.add(_limits(failure))
     ending.add(fact(Evidence.PATTERNS_SLOW) if slow else None)
 
@@ -209,11 +211,6 @@ def _limits(failure: str) -> Fact | None:
             Evidence.HOST_LIMITS, **{name: one for name, one in limits.items() if one != resource.RLIM_INFINITY}
         )
     return None
-
-
-def _served(attempt: Attempt) -> bool:
-    """Whether it uses a model server: one of the grid, or that a person named."""
-    return bool(attempt.grant.get("served_by") or attempt.data.get("servers"))
 
 
 def failure_in_log(attempt: Attempt, ended: signatures.Ended) -> tuple[str, str, bool]:

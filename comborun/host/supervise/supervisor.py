@@ -108,7 +108,12 @@ class Supervisor:
             raise ValueError
         self.attempt = Attempt(*arguments[:3])
         self.events = Events()
-        self.place = _place(self.attempt, arguments[3])
+        if arguments[3] == "slurm":
+            from comborun.host.supervise.task import SlurmPlace
+
+            self.place: Place = SlurmPlace(self.attempt)
+        else:
+            self.place = Place(self.attempt, arguments[3])
         self._inherited = inherited()
         self._command_env: CommandEnvironment
         self._display: Display | None = None
@@ -275,11 +280,3 @@ class Supervisor:
         more.update(graphics(command_env.gpus.indexes))
         fields += [(key, value) for key, value in more.items() if value]
         return [*fields, *command_env.drawing.items()]
-
-
-def _place(attempt: Attempt, engine: str) -> Place:
-    if engine != "slurm":
-        return Place(attempt, engine)
-    from comborun.host.supervise.task import SlurmPlace
-
-    return SlurmPlace(attempt)

@@ -4,7 +4,7 @@
   look            the deal in force here, the stops, the era that was promised, and whether nothing starts any more
   take            standard input: a deal, and the stops that the caller knows. A lower number than here is refused
   stop N          stop number N of the grid run; nothing starts until somebody resumes it
-  fence ERA       promise to take no deal of an earlier era; then as look
+  fence ERA MAKER   promise to take no deal of an earlier era, nor of another maker of this one; then as look
   lose            standard input: the next deal, without boxes that are lost. The arbiter writes it down, once
 
 64: usage. 66: no run directory, or one that is no part of a grid run. 73: can't write. 75: refused.
@@ -24,7 +24,8 @@ from comborun.host.record.events import Events
 from comborun.host.record.holds import over
 from comborun.host.system import files, process
 from comborun.host.verb_errors import BUSY, CANT_WRITE, NO_RUN, USAGE, Refusal, answered, run_directory, unwritable
-from comborun.rules.deal import Deal, Stops, parse, why_stale
+from comborun.rules import records
+from comborun.rules.deal import Deal, Era, Stale, Stops, parse, why_stale
 from comborun.rules.events import Kind
 from comborun.rules.host import Denial, FolderFlaw
 from comborun.rules.names import RunLayout
@@ -33,8 +34,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
-
-    from comborun.rules.deal import Number
 
 _LOCK_S = 20.0
 
@@ -47,13 +46,14 @@ def main(arguments: list[str]) -> int:
         "look": lambda box: box.look(),
         "take": lambda box: box.take(*_received()),
         "stop": lambda box: box.stop(int(words[0])),
-        "fence": lambda box: box.fence(int(words[0])),
+        "fence": lambda box: box.fence(Era(int(words[0]), words[1])),
         "lose": lambda box: box.lose(_received()[0]),
     }
 
     def act() -> Any:
-        if action not in acts or (action in ("stop", "fence") and not (words and words[0].isdecimal())):
-            raise Refusal(USAGE, Denial.USAGE, usage="RUN root|look|take|stop N|fence ERA|lose", given=action)
+        given = len([word for word in words[:1] if word.isdecimal()]) + len(words[1:2])
+        if action not in acts or given < {"stop": 1, "fence": 2}.get(action, 0):
+            raise Refusal(USAGE, Denial.USAGE, usage="RUN root|look|take|stop N|fence ERA MAKER|lose", given=action)
         box = Box(run_directory(arguments))
         with box.locked():
             return acts[action](box)
@@ -110,7 +110,8 @@ class Box:
             **self._deal().data,
             **deals.stops_of(layout).data,
             "run": os.path.basename(layout.directory),
-            "era": self._era(),
+            "era": self._era().number,
+            "promised": self._era().maker,
             "lives": process.named(files.read(layout.dispatcher)) and not os.path.exists(layout.leaving),
             "stopped": os.path.exists(layout.stopped),
             "done": over(layout),
@@ -129,9 +130,10 @@ class Box:
         self._know(Stops(number))
         return self.look()
 
-    def fence(self, era: int) -> dict[str, Any]:
-        if era > self._era():
-            deals.keep(self.layout.fence, json.dumps({"era": era}) + "\n")
+    def fence(self, era: Era) -> dict[str, Any]:
+        if not era.follows(self._era()):
+            raise Refusal(BUSY, Stale.FENCED, era=self._era().number)
+        deals.keep(self.layout.fence, json.dumps({"era": era.number, "maker": era.maker}) + "\n")
         return self.look()
 
     def lose(self, given: Deal) -> dict[str, Any]:
@@ -139,12 +141,10 @@ class Box:
         has = self._deal()
         given = given.at(has.box)
         first, second = has.number
-        follows = given.number == (first, second + 1) if has.arbiter == has.box else False
-        follows = follows or (given.number[0] > first and given.arbiter == has.box)
-        if not follows or given.number[0] < self._era():
+        follows = has.arbiter == has.box and given.number == (first, second + 1)
+        begins = given.number == (self._era().number, 0) and given.number[0] > first and given.arbiter == has.box
+        if not (follows or begins) or why_stale(has, given, self._era()):
             return {"made": False, **self.look()}
-        if why := why_stale(has, given, self._era()):
-            raise Refusal(BUSY, why[0], **why[1])
         gone = [box for box in given.lost if box not in has.lost]
         try:
             os.makedirs(self.layout.lost, exist_ok=True)
@@ -163,8 +163,8 @@ class Box:
             raise Refusal(NO_RUN, Denial.NO_GRID_RUN, path=self.layout.directory)
         paths = (f"{self.layout.lost}/{name}" for name in files.entries(self.layout.lost) if not name.startswith("."))
         found = [deal for path in paths if (deal := parse(files.read_text(path, 1 << 26)))]
-        newest = max(found, key=_number, default=has)
-        if newest.number > has.number:
+        newest = max(found, key=_rank, default=has)
+        if newest.rank > has.rank:
             self._put(has, newest.at(has.box))
             return newest.at(has.box)
         return has
@@ -172,7 +172,7 @@ class Box:
     def _put(self, has: Deal, given: Deal) -> dict[str, Any]:
         """Put a deal into force, and tell the dispatcher. Returns what is new here."""
         gained = [name for name, box in given.of.items() if box == given.box and has.box_of(name) != given.box]
-        if given.number > has.number:
+        if given.rank > has.rank:
             if gained:
                 files.remove(self.layout.done)
             deals.keep(self.layout.deal, given.text)
@@ -180,9 +180,9 @@ class Box:
             files.tell(self.layout.fifo, "reread run 0")
         return {"gained": gained}
 
-    def _era(self) -> int:
-        era = files.read(self.layout.fence).get("era", "0")
-        return int(era) if era.isdecimal() else 0
+    def _era(self) -> Era:
+        promised = files.read(self.layout.fence)
+        return Era(records.integer(promised, "era") or 0, promised.get("maker", ""))
 
     def _know(self, stops: Stops) -> None:
         before = deals.stops_of(self.layout)
@@ -191,5 +191,5 @@ class Box:
             deals.keep(self.layout.stops, json.dumps(after.data) + "\n")
 
 
-def _number(deal: Deal) -> Number:
-    return deal.number
+def _rank(deal: Deal) -> tuple[int, int, str]:
+    return deal.rank

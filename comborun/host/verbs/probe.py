@@ -156,6 +156,7 @@ class Probe:
         layout = self.layout
         hold, stopped = Holds(layout).look(), os.path.exists(layout.stopped)
         slots, multiplexer = files.read_line(layout.slots), files.read_line(layout.multiplexer)
+        servers = (str(row.get("name")) for row in files.read_rows(layout.server_table))
         document: Document = {
             "run": self.attempts.id,
             "now": round(time.time(), 6),
@@ -170,7 +171,7 @@ class Probe:
             "quarantine": self._quarantine(),
             "closed": self._closed(),
             "waiting": self._waiting(),
-            "servers": [self._server(name) for name in self._servers()],
+            "servers": [self._server(name) for name in servers if _SERVER.fullmatch(name)],
             "done": over(layout),
             "elsewhere": elsewhere(layout),
             "following": training.summary(layout),
@@ -214,10 +215,6 @@ class Probe:
         ]
 
     # Model servers
-
-    def _servers(self) -> list[str]:
-        names = (str(row.get("name")) for row in files.read_rows(self.layout.server_table))
-        return [name for name in names if _SERVER.fullmatch(name)]
 
     def _server(self, name: str) -> Document:
         number = self.attempts.latest(SERVERS + name)

@@ -63,12 +63,14 @@ def unreadable(error: Exception) -> RefusedError:
     return RefusedError(UNREADABLE, "reader_failed", error=f"{type(error).__name__}: {error}"[:TEXT_MOST])
 
 
+_UNIT, _BETWEEN = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$"), re.compile(r"[\s-]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def plain(path: str) -> str:
-    """The last name of a path in small letters: `is_success` of `eval/isSuccess`."""
-    return _HUMP.sub("_", path.replace("/", ".").rpartition(".")[2]).lower()
+    """The last name of a path in small letters, without its unit: `is_success` of `eval/isSuccess (bool)`."""
+    name = _UNIT.sub("", path).replace("/", ".").rpartition(".")[2]
+    return _BETWEEN.sub("_", _HUMP.sub("_", name.strip())).lower()
 
 
 class Field:
@@ -183,7 +185,7 @@ class ResultRules:
 
     __slots__ = (
         *("base", "compare", "environment", "episode", "files", "format", "metrics", "pattern", "policy", "seed"),
-        *("source", "success", "videos", "errors", "margin", "named", "nominal"),
+        *("source", "success", "videos", "errors", "margin", "named", "nominal", "factors"),
     )
 
     def __init__(self, files: Iterable[str] = ("**/*.jsonl",), **given: Any) -> None:
@@ -208,6 +210,8 @@ class ResultRules:
         """a difference of success rates that does not matter: claims of "not worse by more"; 0: there are none"""
         self.nominal: str = given.pop("nominal", "")
         """the environment that the others are compared with, for each policy"""
+        self.factors: tuple[str, ...] = tuple(given.pop("factors", ()))
+        """fields that are set before an episode and may go with its success"""
         self.base: int = given.pop("base", 0)
         """the episode that is 0 in rows and in the command: each of `seeds` has its own range of the combo"""
         self.named: tuple[str, ...] = tuple(given.pop("named", ()))
@@ -237,7 +241,7 @@ class ResultRules:
         """From its JSON, also that of the former version. Values of other types are as by default."""
         given = data if isinstance(data, dict) else {}
         known = {key: given[key] for key in FIELDS if isinstance(given.get(key), (str, dict, list))}
-        for key in ("files", "metrics", "compare", "videos", "errors", "named"):
+        for key in ("files", "metrics", "compare", "videos", "errors", "named", "factors"):
             if isinstance(given.get(key), list):
                 known[key] = [one for one in given[key] if isinstance(one, str)]
         texts = ("format", "source", "pattern", "nominal")

@@ -49,6 +49,8 @@ PATTERNS_MOST = 20
 """patterns of a grid that a reason quotes"""
 _ENDS = 4096
 """bytes of the beginning and of the end of a file that tell whether it has changed"""
+_NAMED_KINDS = ("foreign_kind", "pickle", "member_of_objects", "packed_file", "unreadable_archive", "unknown_text")
+"""why a file is named that holds no rows, JSON or tables"""
 _FILES_MOST = 200
 """files that are searched for unread results"""
 _LOG_MOST = 4 << 20
@@ -70,7 +72,7 @@ LOG_PATTERNS = (
     _COUNTER + _WORD,
     r"(?i)" + _TRUTH,
     r"(?i)^\W{0,8}(?P<verdict>success(?:ful)?|succeeded|solved|passed|fail(?:ed|ure)?|timeout)\W{0,8}$",
-    r"(?i)\bsuccess\w*(?:[ _]rate)?\W{0,4}(?P<successes>\d{1,9})\s?/\s?(?P<episodes>\d{1,9})\b",
+    r"(?i)\bsucc(?:ess\w*)?(?:[ _]rate)?\W{0,4}(?P<successes>\d{1,9})\s?/\s?(?P<episodes>\d{1,9})\b",
     r"(?i)\b(?P<successes>\d{1,9})\s?/\s?(?P<episodes>\d{1,9})\b.{0,20}?\bsuccess",
     _NUMBER + _SCORE,
 )
@@ -357,13 +359,19 @@ def unread(folder: Folder, span: Span, log: str = "") -> Fact | None:
         held = Folder(folder.directory, [pattern], folder.identity, folder.kind)
         if found := uncounted(held, span, {"files": pattern}):
             return Fact(found.code, taken=own, **found.fields)
+        texts = suffix in formats.LOGS and sum(map(held.size, globs.found(folder.directory, [pattern]))) <= _LOG_MOST
+        if found := _by_pattern(held, span, {"files": pattern}) if texts else None:
+            return Fact(found.code, taken=own, **found.fields)
         path, why = _why_not(held, span, pattern)
         if why and suffix in (*formats.LINES, *formats.DOCUMENTS, *formats.TABLES):
             fact = Fact(reasons.FILE_NOT_READ, file=path, why=why.as_data(), taken=own)
             refused = fact if not refused or _says_nothing(refused) else refused
-        elif why and why.code in ("foreign_kind", "pickle", "member_of_objects") and _may_hold(folder, path, why):
+        elif why and why.code in _NAMED_KINDS and _may_hold(folder, path, why):
             foreign = foreign or Fact(reasons.FILE_NOT_READ, file=path, why=why.as_data(), taken=own)
-    in_log = _in_log(folder, span, os.path.relpath(log, folder.directory)) if log and not folder.log else None
+    in_log = None
+    if log and not folder.log and 0 < folder.size(os.path.relpath(log, folder.directory)) <= _LOG_MOST:
+        held = Folder(folder.directory, [], folder.identity, "", os.path.relpath(log, folder.directory))
+        in_log = _by_pattern(held, span, {"from": "log"})
     return in_log or (foreign if foreign and refused and _says_nothing(refused) else refused or foreign)
 
 
@@ -385,13 +393,15 @@ def _why_not(held: Folder, span: Span, pattern: str) -> tuple[str, Fact | None]:
 
 def _may_hold(folder: Folder, path: str, why: Fact) -> bool:
     """Whether a file of another kind may hold results. Most YAML files are configurations."""
-    if why.text("kind") != "YAML":
+    if why.text("kind") != "YAML" and why.code != "unknown_text":
         return True
     try:
         with open(f"{folder.directory}/{path}", "rb", opener=_unhindered) as stream:
             text = stream.read(_CHUNK).decode("utf-8", "replace")
     except OSError:
         return False
+    if why.code == "unknown_text":
+        return any(name in text.lower() for name in VERDICTS)
     return any(f"{name}:" in text for name in VERDICTS)
 
 
@@ -401,26 +411,24 @@ def _says_nothing(refused: Fact) -> bool:
     return bool(why and why.code in VAGUE)
 
 
-def _in_log(folder: Folder, span: Span, log: str) -> Fact | None:
-    """The episodes of a log, by the pattern that finds most of them in it."""
-    if not 0 < folder.size(log) <= _LOG_MOST:
-        return None
+def _by_pattern(folder: Folder, span: Span, keys: Mapping[str, Any]) -> Fact | None:
+    """The episodes of a log or of texts, by the pattern that finds most of them in it."""
     best, most = None, 0
     for pattern in ("", *LOG_PATTERNS):  # first the formats that are known
         identity = Identity(folder.identity.policy, folder.identity.environment, ResultRules(pattern=pattern), span[1])
-        held = Folder(folder.directory, [], identity, "", log)
-        found = uncounted(held, span, {"from": "log", **({"pattern": pattern} if pattern else {})})
+        held = Folder(folder.directory, folder.patterns, identity, "", folder.log)
+        found = uncounted(held, span, {**keys, **({"pattern": pattern} if pattern else {})})
         if found and found.count("episodes") > max(most, min(span[1], 2) - 1):
             best, most = found, found.count("episodes")
         if span[1] and most >= span[1]:
             break
-    return best and Fact(best.code, **{key: value for key, value in best.fields.items() if key != "file"})
+    return best and Fact(best.code, **{key: one for key, one in best.fields.items() if key != "file" or not folder.log})
 
 
 def uncounted(folder: Folder, span: Span, keys: Mapping[str, Any]) -> Fact | None:
     """That the files of a folder hold episodes, if they do with `keys` and what is proposed with them."""
     counts, more = counted_by(folder, span)
-    if folder.log and counts.refused.get(OUTSIDE):
+    if (folder.log or folder.identity.pattern) and counts.refused.get(OUTSIDE):
         return None  # more matches than episodes: the pattern also finds other lines
     if not (counts.verdicts or (more.get("success") == NO_VERDICTS and counts.records)):
         return None

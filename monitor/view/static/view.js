@@ -102,12 +102,11 @@ function morph(old, fresh) { // changes only what differs, so that focus, scroll
 async function go(address, push = true) { // to another state of the same page, with its address
   if (bundled) { location.href = address; return; }
   if (push) history.pushState(null, "", address);
-  tag = "";
   const answer = await fetch(address, { cache: "no-store" });
   if (!answer.ok) { location.reload(); return; }
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   for (const name of ["data-screen", "data-finished"]) body.toggleAttribute(name, false);
-  body.dataset.screen = page.body.dataset.screen;
+  body.dataset.screen = page.body.dataset.screen; tag = page.body.dataset.tag;
   for (const name of ["header nav"]) document.querySelector(name).replaceWith(page.querySelector(name));
   main.replaceChildren(...page.getElementById("main").childNodes);
   hear(page.body.dataset.said);
@@ -137,7 +136,7 @@ function filter() {
   if (!form) { if (bundled) filterRollouts(); return; }
   const input = form.elements.q, wanted = new URLSearchParams(location.search).get("q") || "";
   if (input !== document.activeElement && input.value !== wanted) input.value = wanted;
-  const words = input.value.toLowerCase().split(/\s+/).filter(Boolean), rows = main.querySelectorAll(`${form.dataset.filter} tbody tr`);
+  const words = bundled ? input.value.toLowerCase().split(/\s+/).filter(Boolean) : [], rows = main.querySelectorAll(`${form.dataset.filter} tbody tr`);
   let count = 0;
   for (const row of rows) {
     const fits = words.every((word) => {
@@ -148,8 +147,10 @@ function filter() {
     });
     row.hidden = !fits; count += fits;
   }
-  form.querySelector("[data-count]").textContent = words.length ? `${count} of ${rows.length}` : `${rows.length}`;
-  main.querySelector("[data-empty]").hidden = count > 0 || !rows.length;
+  if (bundled) {
+    form.querySelector("[data-count]").textContent = words.length ? `${count} of ${rows.length}` : `${rows.length}`;
+    main.querySelector("[data-empty]").hidden = count > 0 || !rows.length;
+  }
   for (const chip of main.querySelectorAll(".chip")) chip.toggleAttribute("aria-current", new URL(chip.href).searchParams.get("q") === input.value && input.value !== "");
 }
 function filterRollouts() {
@@ -170,7 +171,7 @@ function ask(query) { // the address for a filter
   return address.pathname + address.search;
 }
 main?.addEventListener("input", (event) => {
-  if (event.target.name === "q") { history.replaceState(null, "", ask({ q: event.target.value })); filter(); }
+  if (event.target.name === "q") { history.replaceState(null, "", ask({ q: event.target.value })); filter(); if (!bundled) { clearTimeout(asking); asking = setTimeout(refresh, 150); } }
   if (event.target.id === "at") seek(event.target.value / 1000);
   if (event.target.id === "log-search") search(event.target.value);
 });
@@ -360,6 +361,7 @@ function help() {
 unlock().then((opening) => {
   if (opening || "locked" in body.dataset) return;
   if (!bundled) { hear(body.dataset.said); setInterval(tick, 1000); }
+  tag = body.dataset.tag; // what the page came with is not sent again
   shown(true);
   if (!bundled) refresh();
 });

@@ -197,3 +197,13 @@ def test_a_pattern_with_groups_of_counts_reads_the_last_one_or_all_together(tmp_
     pattern = r"[sS]uccess(?: rate:)? (?P<successes>\d+)/(?P<episodes>\d+)"
     counts, told = both(tmp_path, {}, log, source="log", pattern=pattern, files=())
     assert (counts.successes, counts.records, told) == (7, 10, (7, 10))
+
+
+@pytest.mark.parametrize("line", ["Episode {}: success={}", "[{}/10] pick success: {}", "trial {} done, success {}"])
+def test_a_text_with_a_line_for_each_episode_comes_with_the_pattern_that_reads_it(tmp_path: Path, line: str) -> None:
+    written = {"log/eval.txt": "".join(line.format(at, one) + "\n" for at, one in enumerate(SEVEN))}
+    counts, _ = both(tmp_path / "before", written)
+    keys = next(keys for fact in counts.facts if (keys := proposed(fact)))
+    assert (counts.records, keys.pop("files")) == (0, "**/*.txt")
+    counts, told = both(tmp_path / "with", written, files=("**/*.txt",), **keys)
+    assert (counts.successes, counts.records, told) == (7, 10, (7, 10))

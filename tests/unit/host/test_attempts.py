@@ -260,6 +260,29 @@ def test_results_links_what_counts_and_leaves_the_rest_alone(run: RunDirectory) 
     assert (results / "s_a2_r.jsonl").read_text().count("\n") == 7
 
 
+@pytest.mark.parametrize(
+    ("pattern", "name", "shown"),
+    [
+        ("eval_*.jsonl", "eval_1.jsonl", {"eval_1_s.jsonl", "eval_1_s_a2.jsonl"}),
+        ("**/*_eval.jsonl", "deep/x_eval.jsonl", {"s_deep_x_eval.jsonl", "s_a2_deep_x_eval.jsonl"}),
+        ("r.jsonl", "r.jsonl", {"s_r.jsonl", "s_a2_r.jsonl"}),
+    ],
+)
+def test_a_link_of_two_files_of_one_name_has_the_form_that_the_grid_asks_for(
+    run: RunDirectory, pattern: str, name: str, shown: set[str]
+) -> None:
+    for number, rows in ((1, "sfe"), (2, "sssssss")):
+        end(run, number, rows, first=0 if number == 1 else 3)
+        folder = Path(run.path, "sessions", "s", f"attempt-{number}")
+        claimed = json.loads((folder / "claim").read_text())
+        claimed["judging"]["results"] = {"files": [pattern]}
+        (folder / "claim").write_text(json.dumps(claimed))
+        (folder / "out" / name).parent.mkdir(exist_ok=True)
+        (folder / "out" / "r.jsonl").rename(folder / "out" / name)
+    attempt_lineage.link(run, ["s"])
+    assert {path.name for path in Path(run.layout.results).iterdir()} == shown
+
+
 class Nodes(Slurm):
     """Another machine, which says what lives there."""
 

@@ -49,6 +49,13 @@ def test_what_its_supervisor_saw_comes_before_what_its_log_says_which_is_told(fa
     assert why.facts == [seen, fact(Evidence.LOG_SAYS, said="CUDA out of memory")]
 
 
+def test_the_answer_to_our_own_signal_is_not_why_it_ended(failed):
+    log = ("Traceback (most recent call last):", '  File "eval.py", line 3, in <module>', "KeyboardInterrupt")
+    seen = fact(Evidence.STALLED, seconds=60, core=0)
+    assert failed(*log, cause="stalled", code=130, reason=seen).facts == [seen]
+    assert failed(*log, code=130).facts == [fact(Evidence.LOG_SAYS, said="KeyboardInterrupt")], "by a person"
+
+
 def test_what_a_program_has_survived_is_not_why_it_ended(failed):
     assert told(failed("CUDA out of memory. Trying half", "[  9/40] stairs FELL", count=40)) == ("exited", "")
 

@@ -19,11 +19,12 @@ from comborun.monitor.fullscreen.keys import KEYS, document_lines
 from comborun.monitor.fullscreen.ordering import Ordering
 from comborun.monitor.fullscreen.orders import Orders
 from comborun.monitor.fullscreen.picture import picture
-from comborun.monitor.fullscreen.rows import Choice, chosen, parsed
 from comborun.monitor.fullscreen.table import layout
 from comborun.monitor.interval import exact_interval
 from comborun.monitor.observe import RunView
+from comborun.monitor.rows import Choice, chosen, parsed
 from comborun.monitor.status import Link
+from comborun.monitor.table import USUAL
 from comborun.monitor.watch import Settings, Source
 from comborun.monitor.watcher import Watcher
 from comborun.remote.transport import Completed
@@ -119,6 +120,16 @@ def test_rows_are_in_the_order_of_their_urgency() -> None:
     words = [row.session.word for row in chosen(watched(view, answer).look.status, Choice())]
     groups = ["failed", "orphaned", "running", "queued", "succeeded"]
     assert sorted(words, key=lambda word: groups.index("failed" if word == "partial" else word)) == words
+
+
+def test_the_table_has_the_same_order() -> None:
+    plan = a_plan([a_session(policy, "grass") for policy in "abcdef"])
+    said = {"grass_a": "ValueError: no", "grass_b": "KeyError: 1", "grass_c": "KeyError: 2"}
+    seen = [failed(name, line) for name, line in said.items()]
+    desk = desk_of(a_view(plan), an_answer(*seen, Seen("grass_e")))
+    names = [one.name for one in USUAL.of(desk.look.status)]
+    assert names == [row.name for row in desk.rows]
+    assert names == [f"grass_{policy}" for policy in "bcaedf"], "the cause of most comes first"
 
 
 def test_a_row_of_many_alike_is_folded_and_opens_and_an_order_to_it_means_all() -> None:
@@ -426,3 +437,11 @@ def test_the_documents_name_every_key_and_every_column() -> None:
         assert line in text_of
     for column in layout(desk_of(*a_busy_run()).rows, 300).columns:
         assert column.title in text_of
+
+
+def test_a_question_and_its_answers_fit_a_tiny_screen() -> None:
+    desk = desk_of(*many(130))
+    desk.width, desk.height = 20, 5
+    desk.ask(["Start stack_blocks_pi00 again?"], {"y": ("retry 1 session", lambda: None)})
+    shown = " ".join(line.plain.strip() for line in picture(desk))
+    assert "Start stack_blocks_pi00 again? y retry 1 session any other key: no" in " ".join(shown.split())

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -395,3 +397,25 @@ def shown_soon(stage: Stage, text: str) -> str:
         time.sleep(0.05)
     assert text in shown
     return shown
+
+
+def test_a_long_list_is_short_at_first_and_a_filter_finds_the_rest(tmp_path: Path) -> None:
+    count = 70
+    plan = a_plan([a_session(f"p{place:02}", "grass") for place in range(count)])
+    feed = Feed(Source(Box([an_answer(Seen("grass_p69", counts=(3, 2)))]), a_view(plan)), Settings(60))
+    feed.watcher.wait(0, 10)
+    made = Server(feed, KEYS, Site(KEYS.base), lambda: cast("Fleet", OneRun()))
+    browser = Browser(made.app())
+
+    def rows(place: str) -> list[str]:
+        return re.findall(r'<tr id="s-([^"]+)"', browser.get(place).text)
+
+    assert (len(rows("")), rows("")[0], len(rows("?all=1"))) == (60, "grass_p69", count)
+    assert rows("?q=policy:p68") == ["grass_p68"]
+    assert "and 10 more" in browser.get("").text
+    whole = browser.get("")
+    found = re.search(r'data-tag="([^"]+)"', whole.text)
+    assert found
+    again = browser.get("", x_part="1", if_none_match=unescape(found[1]))
+    assert (again.code, again.body) == (304, b""), "what the page came with is not sent again"
+    made.close()

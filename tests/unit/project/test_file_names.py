@@ -27,15 +27,21 @@ def names() -> list[str]:
     return sorted({re.escape(path.rpartition("/")[2]) for path in paths} - {"out"})
 
 
+NAMES = "|".join(names())
+BY_HAND = re.compile(rf"(^|/)({'|'.join(NUMBERED)})|(^|/)({'|'.join(FOLDERS)})/|/({NAMES})$|^lib/|^/?out/")
+LOOSELY = re.compile(rf"({'|'.join(NUMBERED)})|({'|'.join(FOLDERS)}|lib|out)/|/({NAMES})\b")
+"""what a module has that is worth parsing"""
+
+
 def built(module: Path) -> set[str]:
     """Texts in a module that are a part of a run's file name."""
-    by_hand = re.compile(
-        rf"(^|/)({'|'.join(NUMBERED)})|(^|/)({'|'.join(FOLDERS)})/|/({'|'.join(names())})$|^lib/|^/?out/"
-    )
-    tree = ast.parse(module.read_text("utf-8"))
+    text = module.read_text("utf-8")
+    if not LOOSELY.search(text):
+        return set()
+    tree = ast.parse(text)
     notes = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     texts = {node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in notes}
-    return {node.value for node in texts if isinstance(node.value, str) and by_hand.search(node.value)}
+    return {node.value for node in texts if isinstance(node.value, str) and BY_HAND.search(node.value)}
 
 
 def test_no_other_module_builds_a_file_name_of_a_run() -> None:

@@ -48,7 +48,7 @@ def test_over_environments_each_has_the_same_weight() -> None:
 
 @pytest.mark.parametrize("kind", ["paired", "skewed", "unlike"])
 def test_equal_policies_are_seldom_told_apart(kind: str) -> None:
-    rng, runs, found = np.random.default_rng(5), 400, 0
+    rng, runs, found = np.random.default_rng(5), 200, 0
     for _ in range(runs):
         if kind == "paired":
             sample = Sample(rng.normal(size=15).tolist())

@@ -25,7 +25,7 @@ def test_each_policy_is_compared_with_itself_in_the_nominal_environment() -> Non
     assert ice.interval == pytest.approx(newcombe((90, 100), (50, 100)))
     assert (ice.decided, sand.decided) == (True, False)
     assert all(one.p_holm >= one.p for one in found)
-    said = claims(compare({}), losses=found).decided
+    said = claims(compare({}), besides=found).decided
     assert any(one.startswith("a loses 40.0 points") for one in said)
 
 

@@ -8,21 +8,12 @@ from typing import Any, NamedTuple
 
 from comborun.monitor.causes import SharedCause
 from comborun.monitor.status import RunStatus, SessionStatus
-from comborun.monitor.wording import visible
-from comborun.rules.vocabulary import Life, Outcome
+from comborun.monitor.wording import DONE, FAILED, MARKS, QUEUED, UNMARKED, visible
+from comborun.rules.vocabulary import Life
 from comborun.text import natural
 from comborun.words.endings import outcome_words
 from comborun.words.times import duration
 
-FAILED, STALLED, RUNNING, QUEUED, DONE = range(5)
-"""groups of states, in the order of their urgency"""
-_GROUPS: Mapping[str, int] = {
-    **dict.fromkeys((Outcome.FAILED, Outcome.PARTIAL, Outcome.LOST, Outcome.CANCELLED), FAILED),
-    **dict.fromkeys((Life.STALLED, Life.ORPHANED), STALLED),
-    **dict.fromkeys((Life.STARTING, Life.RUNNING, Life.ENDING), RUNNING),
-    Life.QUEUED: QUEUED,
-    **dict.fromkeys((Outcome.SUCCEEDED, Outcome.NOT_NEEDED), DONE),
-}
 FEW = 3
 """more sessions that failed alike are folded into one row, so that every cause has its place on the screen"""
 
@@ -61,7 +52,7 @@ class Choice:
 
 
 def group_of(session: SessionStatus) -> int:
-    return _GROUPS.get(session.word, RUNNING)
+    return MARKS.get(session.word, UNMARKED).group
 
 
 def cause_of(session: SessionStatus) -> str:
@@ -88,8 +79,8 @@ def _ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def chosen(status: RunStatus, choice: Choice, causes: Sequence[SharedCause] = ()) -> list[Row]:
-    """The rows of a list, in their order; `causes` are those of the status."""
+def chosen(status: RunStatus, choice: Choice, causes: Sequence[SharedCause] = (), *, folds: bool = True) -> list[Row]:
+    """The rows of a list, in their order; `causes` are those of the status. `folds`: whether groups may be one row."""
     queue = [one.name for one in status.sessions if one.life is Life.QUEUED]
     places = {name: place for place, name in enumerate(queue, 1)}
     fits = parsed(choice.words)
@@ -100,7 +91,7 @@ def chosen(status: RunStatus, choice: Choice, causes: Sequence[SharedCause] = ()
         return rows
     rest = sorted((row for row in rows if group_of(row.session) != FAILED), key=lambda row: group_of(row.session))
     bad = {row.name: row for row in rows if group_of(row.session) == FAILED}
-    ordered = [*_grouped(bad, causes, choice.unfolded), *rest]
+    ordered = [*_grouped(bad, causes, choice.unfolded if folds else bad), *rest]
     return ordered[::-1] if choice.backwards else ordered
 
 

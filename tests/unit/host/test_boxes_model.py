@@ -1,0 +1,245 @@
+"""A model of boxes that share a grid: deals, claims, losses, stops and returns in any order, with the host's code.
+
+Laptops act on what they saw last, which may be old. Each of their orders is a step of its own, so those of two laptops
+come in every order, with kills between them. A box that can't be reached goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from comborun.host.record import deals
+from comborun.host.verb_errors import Refusal
+from comborun.host.verbs.boxes import Box
+from comborun.rules.deal import Deal, Era, Stops, begins_era, counting, redealt
+from comborun.rules.names import RunLayout
+
+BOXES = ("a", "b", "c", "d")
+SESSIONS = tuple(f"s{number}" for number in range(6))
+EPISODES = 4
+EXAMPLES = 1500 if os.environ.get("COMBORUN_SLOW") else 40
+box_names, session_names = st.sampled_from(BOXES), st.sampled_from(SESSIONS)
+laptops = st.sampled_from(("one", "two"))
+
+
+class Killed(Exception):  # noqa: N818
+    """The process ends here."""
+
+
+class Laptop:
+    """What it saw last, and a loss that it is in the middle of."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, tuple[Deal, Stops, Era]] = {}
+        self.loss: dict[str, Any] = {}
+
+    @property
+    def newest(self) -> Deal:
+        return max((deal for deal, _, _ in self.seen.values()), key=lambda one: one.rank)
+
+    @property
+    def stops(self) -> Stops:
+        found = Stops()
+        for _, stops, _ in self.seen.values():
+            found = found.joined(stops)
+        return found
+
+
+class SeveralBoxes(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.place = Path(
+            tempfile.mkdtemp(prefix="boxes-model-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
+        )
+        of = {name: BOXES[place % len(BOXES)] for place, name in enumerate(SESSIONS)}
+        first = Deal({"grid_run": "g", "box": "a", "number": [0, 0], "boxes": list(BOXES), "of": of, "lost": {}})
+        for name in BOXES:
+            layout = RunLayout(str(self.place / name))
+            for folder in (layout.dispatch, f"{layout.directory}/boxes"):
+                Path(folder).mkdir(parents=True)
+            Path(layout.id).write_text(f"run-{name}\n")
+            Path(layout.deal).write_text(first.at(name).text)
+        self.away: set[str] = set()
+        self.laptops = {"one": Laptop(), "two": Laptop()}
+        self.claimed: set[tuple[str, str]] = set()
+        self.recorded: dict[tuple[str, str], set[int]] = {}
+        self.counted: dict[tuple[str, str], set[int]] = {}
+        """lost box, session -> its episodes that count"""
+        self.stop_number = 0
+
+    def teardown(self) -> None:
+        shutil.rmtree(self.place)
+
+    def layout(self, box: str) -> RunLayout:
+        return RunLayout(str(self.place / box))
+
+    def call(self, box: str, action: str, *words: Any) -> dict[str, Any] | None:
+        """The answer of a box; None if it can't be reached, or refuses."""
+        if box in self.away:
+            return None
+        try:
+            return getattr(Box(str(self.place / box)), action)(*words)
+        except Refusal:
+            return None
+
+    # What goes on without anybody
+
+    @rule(box=box_names)
+    def cut(self, box: str) -> None:
+        self.away ^= {box}
+
+    @rule(box=box_names, session=session_names)
+    def claim(self, box: str, session: str) -> None:
+        """A dispatcher starts a session, or a person retries it on the host itself."""
+        try:
+            deals.refuse_ceded(self.layout(box), session)
+            deals.refuse_stopped(self.layout(box))
+        except Refusal:
+            return
+        self.claimed.add((session, box))
+
+    @rule(box=box_names, session=session_names)
+    def record(self, box: str, session: str) -> None:
+        if (session, box) in self.claimed:
+            done = self.recorded.setdefault((box, session), set())
+            done.add(min(len(done), EPISODES - 1))
+
+    # What laptops do, from what they saw last
+
+    @rule(laptop=laptops)
+    def look(self, laptop: str) -> None:
+        for box in BOXES:
+            self.saw(laptop, box, self.call(box, "look"))
+
+    def saw(self, laptop: str, box: str, answer: dict[str, Any] | None) -> None:
+        if answer:
+            stops = Stops(answer["stop"], answer["resumed"])
+            self.laptops[laptop].seen[box] = Deal(answer), stops, Era(answer["era"], answer["promised"])
+
+    @rule(laptop=laptops, box=box_names)
+    def settle(self, laptop: str, box: str) -> None:
+        own = self.laptops[laptop]
+        if own.seen:
+            self.saw(laptop, box, self.call(box, "take", own.newest.at(box), own.stops))
+
+    @rule(laptop=laptops, box=box_names)
+    def stop(self, laptop: str, box: str) -> None:
+        stops = self.laptops[laptop].stops
+        number = max(stops.stop, stops.resumed) + 1
+        if self.call(box, "stop", number):
+            self.stop_number = max(self.stop_number, number)
+
+    @rule(laptop=laptops, box=box_names)
+    def resume(self, laptop: str, box: str) -> None:
+        own = self.laptops[laptop]
+        if own.seen:
+            lifted, before = own.stops.joined(Stops(0, own.stops.stop)), deals.stops_of(self.layout(box))
+            self.call(box, "take", own.newest.at(box), lifted)
+            if before.in_force and before.stop > lifted.stop:
+                assert deals.stops_of(self.layout(box)).in_force, "an older order lifted a newer stop"
+
+    @precondition(lambda self: any(one.seen and not one.loss for one in self.laptops.values()))
+    @rule(laptop=laptops, lost=st.sets(box_names, min_size=1, max_size=2), word=st.uuids())
+    def lose(self, laptop: str, lost: set[str], word: object) -> None:
+        """A person gives up boxes, rightly or not. What follows are steps of their own."""
+        own = self.laptops[laptop]
+        newest = own.newest if own.seen else None
+        if newest is None or own.loss or not [box for box in newest.left if box not in lost]:
+            return
+        eras = [era for box, (_, _, era) in own.seen.items() if box not in lost]
+        if begins_era(newest, lost, eras):
+            era = Era(max([newest.number[0], *(one.number for one in eras)]) + 1, str(word))
+            left = [box for box in newest.left if box not in lost]
+            own.loss = {"lost": lost, "era": era, "asks": left, "promised": []}
+        else:
+            own.loss = {"lost": lost, "era": Era(*newest.number[:1], newest.maker), "asks": [], "promised": [newest]}
+
+    @precondition(lambda self: any(one.loss for one in self.laptops.values()))
+    @rule(laptop=laptops, killed=st.booleans())
+    def go_on(self, laptop: str, killed: bool) -> None:
+        """The next step of a loss: a promise of one box, or the record at the arbiter."""
+        own = self.laptops[laptop]
+        if not own.loss:
+            return
+        loss = own.loss
+        if loss["asks"]:
+            answer = self.call(loss["asks"].pop(0), "fence", loss["era"])
+            if answer is None:
+                own.loss = {}
+                return
+            loss["promised"].append(Deal(answer))
+            return
+        own.loss = {}
+        newest = max(loss["promised"], key=lambda one: one.rank)
+        left = [box for box in newest.left if box not in loss["lost"]]
+        gone = [box for box in loss["lost"] if box not in newest.lost]
+        if not left or not gone:
+            return
+        complete = {name for name, box in newest.of.items() if len(self.recorded.get((box, name), ())) == EPISODES}
+        moved = redealt(newest, gone, complete, {})
+        records = {box: {name: self.spans(box, name) for name in moved if newest.of[name] == box} for box in gone}
+        deal = newest.renewed(moved, records, loss["era"])
+        self.write(left[0], deal, killed=killed)
+
+    def write(self, arbiter: str, deal: Deal, *, killed: bool) -> None:
+        if not killed:
+            self.call(arbiter, "lose", deal)
+            return
+        box = Box(str(self.place / arbiter))
+        box._put = self.die  # type: ignore[method-assign]
+        if arbiter not in self.away:
+            with suppress(Killed, Refusal):
+                box.lose(deal)
+
+    @staticmethod
+    def die(*_: object) -> Any:
+        raise Killed
+
+    def spans(self, box: str, session: str) -> list[list[int]]:
+        done = self.recorded.get((box, session), set())
+        return [[0, len(done)]] if done else []
+
+    # What always holds
+
+    def newest(self) -> Deal:
+        found = [deal for box in BOXES if (deal := deals.deal_of(self.layout(box)))]
+        for box in BOXES:
+            for path in Path(self.layout(box).lost).glob("[a-z]*"):
+                found.append(Deal(json.loads(path.read_text())))  # noqa: PERF401
+        return max(found, key=lambda one: one.rank)
+
+    @invariant()
+    def what_the_guarantee_says(self) -> None:
+        deal = self.newest()
+        for session in SESSIONS:
+            places = {box for name, box in self.claimed if name == session and box not in deal.lost}
+            assert len(places) <= 1, f"{session} runs on {sorted(places)}"
+            chain = counting(deal, session, session)
+            assert len({box for box, _ in chain}) == len(chain), "a box stands twice"
+            for box, ranges in chain[:-1]:
+                mine = {one for first, stop in ranges or () for one in range(first, stop)}
+                before = self.counted.setdefault((f"{deal.rank}{box}", session), mine)
+                assert before == mine, "what counts of a lost box has changed"
+                assert mine <= self.recorded.get((box, session), set())
+
+
+SeveralBoxes.TestCase.settings = settings(
+    max_examples=EXAMPLES, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestSeveralBoxes = SeveralBoxes.TestCase
+
+
+@pytest.fixture(autouse=True)
+def without_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deals, "to_disk", lambda _: None)

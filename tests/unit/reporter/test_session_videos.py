@@ -1,0 +1,59 @@
+"""How many videos each session left, against how many were expected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from report_runs import RUN, RunDirectory, row
+
+from comborun.model.placement import Component
+from comborun.reporter.pages.tables import videos
+from comborun.reporter.summary import Summary
+from comborun.rules.results.fields import ResultRules
+from comborun.rules.results.videos import NO_MOOV, WHOLE, render
+
+FILMED = ResultRules(videos=("**/*.mp4",))
+ROWS = "".join(map(row, range(4)))
+
+
+def filmed(folder: Path, names: dict[str, dict[str, str]], components: tuple[Component, ...] = ()) -> Summary:
+    """Of sessions in one environment: policy -> path of a video -> its word in videos.tsv."""
+    run = RunDirectory(folder)
+    for policy, found in names.items():
+        session = run.session(policy, "stairs", count=4, results=FILMED, components=components)
+        run.attempt(session, ROWS)
+        rows = ((1000, word, f"out/{path}") for path, word in found.items())
+        run.put(RUN.attempt(session.name, 1).videos, render(rows))
+    return run.report().summary
+
+
+def told(summary: Summary) -> list[tuple[str, str]]:
+    return [(one.where, one.what) for one in summary.quality.findings if "video" in one.what]
+
+
+def test_workers_of_whose_videos_one_is_missing_are_told_and_the_whole_one_is_listed(tmp_path: Path) -> None:
+    env = Component("env", "0-1", "", ((0,), (1,)), videos=1)
+    summary = filmed(tmp_path, {"vla": {"seed_1/0.mp4": WHOLE}}, (env,))
+    (one,) = summary.videos
+    assert (one.whole, one.found, one.expected, one.size) == (1, 1, 2, 1000)
+    assert one.apart == ("sessions/stairs_vla/attempt-1/out/seed_1/0.mp4",)
+    assert told(summary) == [("stairs_vla", "1 of 2 videos are missing")]
+
+
+def test_a_session_with_fewer_videos_than_another_of_its_environment_is_told(tmp_path: Path) -> None:
+    several = {f"clip{at}.mp4": WHOLE for at in range(3)}
+    summary = filmed(tmp_path, {"a": several, "b": {"clip0.mp4": WHOLE, "clip1.mp4": NO_MOOV}})
+    places = dict(told(summary))
+    assert "left 3" in places["stairs_b"]
+    assert "stairs_a" not in places
+    assert any("no moov box" in what for what in places.values())
+    table = videos(summary.videos)
+    assert table
+    assert [cells[3] for cells in table.rows] == ["3", "1"]
+
+
+def test_nothing_is_told_of_sessions_that_left_as_many_as_expected_or_none_at_all(tmp_path: Path) -> None:
+    env = Component("env", "0", "", ((0,),), videos=1)
+    assert told(filmed(tmp_path / "whole", {"a": {"0.mp4": WHOLE}}, (env,))) == []
+    assert told(filmed(tmp_path / "none", {"a": {}, "b": {}})) == []
+    assert videos(filmed(tmp_path / "no", {"a": {}}).videos) is None
