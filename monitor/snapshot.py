@@ -333,6 +333,8 @@ class RunFacts:
     """the machine that it runs on, if its processes can't be seen from this host"""
     environment: Fact | None = None
     """how the variables of a start from here would differ from those of the first launch"""
+    following: Fact | None = None
+    """the training whose checkpoints it evaluates"""
     ahead: float = 0.0
     """seconds by which the clock of another host is ahead of this machine's"""
 

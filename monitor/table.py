@@ -155,6 +155,8 @@ def _title(status: RunStatus, width: int) -> list[Text]:
         lines += _unreachable(status)
     if status.outage:
         lines.append(Text(f"! {say(status.outage.fact(status.host))}", "bold yellow"))
+    if status.following:
+        lines.append(Text(say(status.following)))
     if status.ordered:
         lines.append(cut(Text(say(status.ordered.fact), "dim"), width))
     clocks = clock_words(status.ahead, status.host)
@@ -192,6 +194,8 @@ def _times(status: RunStatus) -> list[str]:
 def _progress(status: RunStatus, width: int) -> Text:
     """The bar of the whole run; only a count of sessions if no program shows its progress."""
     done, planned = status.done, status.planned
+    if not status.proper:
+        return Text("no session yet")
     if not planned:
         return Text(f"{sum(session.life is Life.ENDED for session in status.proper)}/{len(status.proper)} ended")
     words = f"{done}/{planned} {status.unit}"

@@ -80,6 +80,9 @@ def trial_setup(
 ) -> TrialSetup:
     """Everything that trial runs of a grid need on its host. `choose` selects combos when all policies are known."""
     secrets, shipments = laptop_secrets(grid.secrets), survey(grid.sync, grid.path.parent)
+    if grid.follow:
+        hint = "--set does not replace policies: try a copy of the grid with policies: {one: {checkpoint: PATH}}"
+        raise UserError("the checkpoints of this grid are not there yet", hint)
     transport = connect(grid.host)
     grid = choose(with_policies(grid, transport))
     facts = host_facts(

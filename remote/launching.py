@@ -26,6 +26,7 @@ from comborun.remote.host import check_host, host_facts
 from comborun.remote.publish import RunContent, provenance, publish, put_amendment, reread
 from comborun.remote.shipping import compare_files, deliver, digest_of, shipped_lines, size_of, survey
 from comborun.remote.transport import LOCAL
+from comborun.rules.following import POLICY
 from comborun.rules.vocabulary import amount
 from comborun.words import say
 
@@ -55,6 +56,8 @@ class LaunchRequest:
     force: bool = False
     take_over: bool = False
     environment: str = ""
+    follow: str = ""
+    """of `combo follow`: the pid of the training, or `stopped`"""
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ class Launched:
     @property
     def begins(self) -> bool:
         """Whether a session should begin at once. Slurm's nodes may be busy for days, and so may other sessions."""
-        return self.started and not self.plan.slurm and not self.added
+        return self.started and not self.plan.slurm and not self.added and not self.plan.follow
 
 
 def prepare(request: LaunchRequest, grid: Grid, connect: Callable[[str | None], Transport]) -> Prepared:
@@ -119,6 +122,7 @@ def prepare(request: LaunchRequest, grid: Grid, connect: Callable[[str | None], 
     if request.slurm and request.multiplexer:
         raise UserError("--multiplexer with --slurm: sessions on nodes have no windows", "combo attach shows them")
     secrets, shipments = program.laptop_secrets(grid.secrets), survey(grid.sync, grid.path.parent)
+    _check_follow(request, grid)
     transport = connect(grid.host)
     grid = with_policies(grid, transport)
     named = preflight_question(grid, local=transport.host == LOCAL, windows=not request.slurm, new=request.new)
@@ -171,6 +175,8 @@ def publish_run(
             program.refuse_elsewhere(found.elsewhere, publication.run)
         if found.environment and publication.state != "finished" and request.environment != "first":
             tell(say(found.environment))
+        if draft.plan.follow:
+            return _followed(publication, found.plan)
         if deal and publication.state == "changed":
             raise UserError(
                 f"the grid has changed since its run {publication.run} was dealt to its hosts",
@@ -213,7 +219,7 @@ def start(prepared: Prepared, launched: Launched) -> Launched:
         return replace(launched, changes=(*launched.changes, *slot_lines))
     lifted = _lift(transport, launched)
     request = prepared.request
-    options = program.StartOptions(slots, request.multiplexer, prepared.secrets, request.environment)
+    options = program.StartOptions(slots, request.multiplexer, prepared.secrets, request.environment, request.follow)
     begun = program.start(transport, directory, options)
     return replace(
         launched,
@@ -224,6 +230,29 @@ def start(prepared: Prepared, launched: Launched) -> Launched:
         ),
         submitted=begun.texts if launched.plan.slurm else (),
     )
+
+
+def _check_follow(request: LaunchRequest, grid: Grid) -> None:
+    if grid.follow and not request.follow:
+        raise UserError("this grid follows a training", "combo follow GRID --pid PID starts it")
+    if request.follow and not grid.follow:
+        raise UserError(
+            "`policies` of this grid are no training", "policies: {follow: ~/runs/x/ckpt_*.pt, done: STABLE}"
+        )
+    if request.follow and grid.hosts:
+        raise UserError("a training is followed on its own host", "`host: NAME` instead of `hosts`")
+    long = [one.session for one in grid.combos if request.follow and POLICY not in one.session]
+    if long:
+        raise UserError(f"the session name {long[0]} does not hold the step", "shorter names, with {policy} in them")
+
+
+def _followed(publication: Publication, found: Plan) -> Launched:
+    """The run of the grid goes on. Its plan is the host's, and another template would make other sessions."""
+    if publication.state == "changed":
+        raise UserError(
+            f"the grid has changed since run {publication.run}, which follows a training", "--new starts another run"
+        )
+    return Launched(found, replace(publication, state="resumed"))
 
 
 def launch_recheck(transport: Transport, plan: Plan, directory: str, episodes: int) -> Publication:

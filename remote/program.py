@@ -234,6 +234,8 @@ class StartOptions:
     """from `laptop_secrets`; they travel on standard input, and no value is in an argument, a message or a record"""
     environment: str = ""
     """`first`: the variables of the first launch are used"""
+    follow: str = ""
+    """the pid of the training that the run follows, or `stopped`"""
 
 
 class Beginning(Enum):
@@ -304,6 +306,8 @@ def start(transport: Transport, directory: str, options: StartOptions) -> Reply:
         arguments += ["--multiplexer", options.multiplexer]
     if options.environment == "first":  # a run of the former version does not know the option
         arguments += ["--environment", "first"]
+    if options.follow:
+        arguments += ["--follow", options.follow]
     if options.secrets:
         arguments += ["--secrets", "-"]
     done = _order(transport, directory, "start", *arguments, stdin=options.secrets, timeout=240)

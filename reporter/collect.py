@@ -32,6 +32,7 @@ from comborun.reporter.records.rows import settle_rows, tell_errors
 from comborun.rules import counting, events, globs, names
 from comborun.rules.deal import parse as parse_deal
 from comborun.rules.facts import Fact
+from comborun.rules.following import Decision, Record
 from comborun.rules.names import RUN, RunLayout
 from comborun.rules.records import parse
 from comborun.rules.results.counts import CHANGED, where_it_ran
@@ -57,7 +58,12 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
     lacks, each with the reason. They are reported as unreadable, so that a copy gives the same report as the run
     itself."""
     whole = _plan(directory)
-    plan = replace(whole, sessions=tuple(session for session in whole.sessions if not session.flag))
+    followed = Record(parse(line) for line in _text(directory / RUN.checkpoints).splitlines())
+    counts = {one["policy"] for one in followed.having(Decision.VERIFIED)}
+    plan = replace(
+        whole,
+        sessions=tuple(one for one in whole.sessions if not one.flag and (not whole.follow or one.policy in counts)),
+    )
     histories = tuple(_history(directory, session) for session in plan.sessions)
     manifest = _manifest(directory)
     collected = _without_replays(directory, _results(directory, histories, unread))
@@ -73,6 +79,7 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
         provenance=_mapping(manifest.get("provenance")),
         environments=tuple(map(parse, _text(directory / RUN.environments).splitlines())),
         retuned=tuple(filter(_retunes, events.parse(_text(directory / RUN.events)))),
+        followed=tuple(followed.remarks()),
         stop_early=_stop_rule(directory, manifest),
         canary=_canary(directory),
         unpaired=MappingProxyType({**by_session, **declared, **collected.unpaired}),  # what a file says comes first

@@ -61,7 +61,10 @@ def report_run(
     `unread` are result files that a copy of the run lacks, each with the reason. `forms` are kinds of files for
     figures, of FORMS. `ranked`: with Bradley-Terry strengths.
     """
-    return write_report(collect_run(directory, unread), output, forms, directory, ranked=ranked, gates=gates)
+    collected = collect_run(directory, unread)
+    if collected.plan and collected.plan.follow and not collected.plan.sessions:
+        raise UserError("no checkpoint of the training counts yet", "combo status shows which are evaluated")
+    return write_report(collected, output, forms, directory, ranked=ranked, gates=gates)
 
 
 @without_garbage_collection()

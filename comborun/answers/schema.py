@@ -29,6 +29,7 @@ ANSWERS: Mapping[str, tuple[Any, ...]] = {
     "calibrate": (grids.Calibrated,),
     "run": (runs.Launch, Status, runs.Report, Done),
     "launch": (runs.Launch, Done),
+    "follow": (runs.Launch, Done),
     "resume": (runs.Resumed, tuple[runs.Resumed, ...]),
     "recheck": (runs.Rechecked,),
     "monitor": (Status, runs.AllRuns, runs.Report, Done),

@@ -65,7 +65,7 @@ class Started:
     def all_failed(self) -> bool:
         """Whether every session has failed at once, and none starts again."""
         failed = [one for one in self.failed if one.life is Life.ENDED]
-        return len(failed) == len(self.launched.plan.current)
+        return bool(failed) and len(failed) == len(self.launched.plan.current)
 
     @property
     def answer(self) -> runs.Launch:

@@ -35,15 +35,16 @@ class RunFile:
 
 
 def bundle(plan: Plan, grid_text: str, library: Mapping[str, str], provenance: Mapping[str, Any]) -> Iterator[RunFile]:
+    template, plan = plan, plan.following if plan.follow else plan
     yield RunFile(RUN.manifest, manifest(plan, provenance))
     yield RunFile(RUN.plan(1), plan.to_json())
     yield RunFile(RUN.grid, grid_text)
     yield RunFile(RUN.front, FRONT, executable=True)
     for name, text in library.items():
         yield RunFile(f"{RUN.library}/{name}", text)
-    for name, text in scripts(plan):
+    for name, text in scripts(template):
         yield RunFile(RUN.script(name), text)
-    for name, text in session_manifests(plan):
+    for name, text in session_manifests(template):
         yield RunFile(RUN.session_json(name), text)
     yield from serving(plan)
     yield RunFile(RUN.queue, queue(plan))

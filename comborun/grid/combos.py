@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from comborun.errors import Problem, UserError
 from comborun.grid.keys.axes import AXIS_OF, AxisEntry
 from comborun.grid.keys.grid_file import GridFile, SettingKeys
 from comborun.grid.keys.results import naming
 from comborun.grid.keys.shapes import merged
-from comborun.grid.keys.values import OWNED, line_of, parse_whole
+from comborun.grid.keys.values import OWNED, line_of, parse_size, parse_whole, scalar_of, whole_of
 from comborun.grid.yaml_tree import Items, Map, Scalar, ScalarKind, Tree, YamlSource
+from comborun.model.plan import FollowRule
+from comborun.rules.following import STABLE
 from comborun.rules.results.fields import ResultRules
 from comborun.text import SESSION_NAME, clean, natural, session_name
 
@@ -159,10 +162,54 @@ def _patterns(tree: Tree, *, absolute: bool) -> tuple[str, ...]:
     return patterns
 
 
+def follow_of(source: YamlSource) -> tuple[FollowRule | None, tuple[Problem, ...]]:
+    """`policies: {follow: ~/runs/x/ckpt_*.pt, done: STABLE, every: 5}`; None for other policies."""
+    axis = source.root.get("policies")
+    pattern = axis.get("follow") if isinstance(axis, Map) else None
+    if not isinstance(axis, Map) or not isinstance(pattern, Scalar) or pattern.kind is ScalarKind.NULL:
+        return None, ()  # a policy may have that name
+    keys = ", ".join(_FOLLOW_KEYS)
+    problems = [
+        source.problem(axis.written[key].place, f"`policies`: `{key}` beside `follow`", f"known here: {keys}")
+        for key in axis
+        if key not in _FOLLOW_KEYS
+    ]
+    read: dict[str, Any] = {"follow": "/*", "done": STABLE}
+    for name, reader in _FOLLOW_KEYS.items():
+        try:
+            read |= {name: reader(axis[name])} if name in axis else {}
+        except UserError as error:
+            problems.append(source.problem(axis[name].place, f"`policies.{name}`: {error.message}", error.hint))
+    if "done" not in axis:
+        hint = "done: ~/runs/x/ckpt_*.done, the pattern of a marker; or STABLE: the training renames them"
+        problems.append(source.problem(pattern.place, "`policies`: no `done` says when one is complete", hint))
+    return FollowRule(read["follow"], read["done"], read.get("every", 1), read.get("keep_free", 0)), tuple(problems)
+
+
+def _one_star(tree: Tree) -> str:
+    (pattern,) = _patterns(tree, absolute=True)
+    if pattern.count("*") != 1 or _WILD.search(pattern.replace("*", "")):
+        raise UserError(f"`{pattern}` needs one `*`, for the step, and no other wildcard", "~/runs/x/ckpt_*.pt")
+    return pattern
+
+
+def _done(tree: Tree) -> str:
+    return STABLE if line_of(tree) == STABLE else _one_star(tree)
+
+
+_FOLLOW_KEYS: Mapping[str, Callable[[Tree], Any]] = {
+    "follow": _one_star,
+    "done": _done,
+    "every": lambda tree: whole_of(tree, 1),
+    "keep_free": lambda tree: parse_size(scalar_of(tree).text),
+}
+
+
 def with_policies(source: YamlSource, found: Found | None) -> YamlSource:
     """The grid with the files in place of their glob; with STAND_IN if they are unknown."""
     given = source.root["policies"]
-    place = given["glob"].place if isinstance(given, Map) else given.place
+    named = [given[key].place for key in ("glob", "follow") if isinstance(given, Map) and key in given]
+    place = named[0] if named else given.place
     axis = Map(place)
     for name, path in found or ((STAND_IN, "/"),):
         axis[name] = attributes = Map(place)

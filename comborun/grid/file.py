@@ -10,13 +10,14 @@ from pydantic import ConfigDict
 
 from comborun.errors import GridError, Problem, UserError
 from comborun.grid.checks import PROBLEMS, WARNINGS
-from comborun.grid.combos import Combo, Found, PolicyGlob, glob_of, with_policies
+from comborun.grid.combos import Combo, Found, PolicyGlob, follow_of, glob_of, with_policies
 from comborun.grid.draft import OPTION, Draft, with_single_values
 from comborun.grid.keys.grid_file import GridFile
 from comborun.grid.keys.launch import HostKeys
 from comborun.grid.presets import Preset, draft_with_presets
 from comborun.grid.yaml_tree import read_source, text_of
-from comborun.model.plan import PolicyFiles
+from comborun.model.plan import FollowRule, PolicyFiles
+from comborun.rules import following
 from comborun.text import clean, printable, shortened
 
 NAMELESS = "grid"
@@ -36,6 +37,8 @@ class Grid(GridFile):
     """the glob whose files on the host are the policies"""
     policy_files: PolicyFiles | None
     """the files found; None: the host was not asked, and one policy stands for all of them"""
+    follow: FollowRule | None
+    """the training whose checkpoints are the policies"""
     given: tuple[str, ...]
     """single values from the command line, `limits.parallel=4`"""
 
@@ -75,6 +78,10 @@ def parse_grid(text: str, path: Path, found: Found | None = None, given: tuple[s
     glob, mistakes = glob_of(source)
     if glob:
         source = replace(with_policies(source, found), problems=(*source.problems, *mistakes))
+    follow, wrong = follow_of(source)
+    if follow:
+        stand_in = ((following.POLICY, following.PATH),)
+        source = replace(with_policies(source, stand_in), problems=(*source.problems, *wrong))
     draft, preset = draft_with_presets(source, path.parent)
     if glob and found is None:
         draft = replace(draft, broken=draft.broken | {"policies"})
@@ -92,6 +99,7 @@ def parse_grid(text: str, path: Path, found: Found | None = None, given: tuple[s
         "warnings": tuple(sorted(warnings, key=_order)),
         "program": preset,
         "policy_glob": glob,
+        "follow": follow,
         "given": given,
         "policy_files": PolicyFiles(glob.patterns, glob.exclude, found) if glob and found is not None else None,
     }

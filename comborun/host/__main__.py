@@ -10,6 +10,7 @@ _ROOMS = {
     "begun": "verbs.wait_started",
     "dispatch": "dispatch.dispatcher",
     "doctor": "doctor",
+    "follow": "follow.follower",
     "orphan": "supervise.orphan",
     "session": "supervise.supervisor",
     "settle": "dispatch.slurm_reconcile",

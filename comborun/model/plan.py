@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from dataclasses import dataclass, replace
@@ -168,6 +169,20 @@ class Notify:
 
 
 @dataclass(frozen=True)
+class FollowRule:
+    """A training whose checkpoints are the policies, as they appear."""
+
+    pattern: str
+    """absolute or below ~/ of the host; its one `*` stands for the step"""
+    done: str
+    """STABLE, or the pattern of a marker with the same `*`"""
+    every: int = 1
+    """each such checkpoint is evaluated, and the last one"""
+    floor: int = 0
+    """bytes that stay free on the disk; 0: twice a checkpoint's size"""
+
+
+@dataclass(frozen=True)
 class PolicyFiles:
     """The files that matched when the plan was made; a resumed run keeps them."""
 
@@ -210,8 +225,17 @@ class Plan:
     """in the order in which they start"""
     policy_files: PolicyFiles | None = None
     """the files that are its policies, as they were found when it was made"""
+    follow: FollowRule | None = None
+    """its policies are the checkpoints of a training, and its first sessions are their template"""
     steps: tuple[tuple[str, float], ...] = ()
     """policy -> how far its training was, where it has an attribute `step`"""
+
+    @property
+    def following(self) -> Self:
+        """The plan of a run before the first checkpoint is there: its sessions are a template that never starts."""
+        digest = hashlib.sha256(f"{self.digest} {self.follow}".encode()).hexdigest()
+        sessions = tuple(replace(session, flag="dropped") for session in self.sessions)
+        return replace(self, sessions=sessions, digest=digest)
 
     @property
     def engine(self) -> Engine:

@@ -90,6 +90,7 @@ def lay_out(
         cpus=max(0, host.cpus - grid.reserve.cpus),
         servers=servers,
         policy_files=grid.policy_files,
+        follow=grid.follow,
         steps=tuple((name, step) for name, step in steps.items() if step is not None),
     )
     plan = with_threads(arranged(kept_apart(plan, grid), grid, host if here else None, known), grid, host)

@@ -75,6 +75,8 @@ class Kind(Word):
     """`notice` (its kind), `reason`"""
     NOTICE_FAILED = "notice_failed"
     """the grid's command could not be started: `notice`, `error`"""
+    CHECKPOINT = "checkpoint"
+    """of a training that is followed: `decision`, `policy` or `path`, `reason`; `again`: its step was there before"""
     # People
     ORDERED = "ordered"
     """`order` (pause, resume, stop ...) and what it was given. Who and from where: dispatch/people.jsonl"""

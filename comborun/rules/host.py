@@ -56,6 +56,7 @@ class Denial(Word):
     RUN_UNREADABLE = "run_unreadable"  # run, path, error: of the system, or absent: not JSON; empty: true
     UNWRITABLE = "place_unwritable"  # path; error: of the system, if it is known
     LOCK_HELD = "lock_is_held"  # lock
+    NO_PROCESS = "no_such_process"  # pid
     LOCK_FOREIGN = "lock_held_by_no_dispatcher"  # lock
     ATTEMPT_LIVES = "earlier_attempt_holds_lock"  # session
     ATTEMPT_MADE = "attempt_was_made"  # attempt

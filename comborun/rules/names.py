@@ -172,6 +172,10 @@ class RunLayout:
     decided = _File("dispatch/decided")
     decided_lock = _File("dispatch/.decided.lock")
     out = _File("dispatch/out")
+    training = _File("dispatch/training")  # this and the following: only in a run that follows a training
+    checkpoints = _File("dispatch/checkpoints.jsonl")
+    follow_lock = _File("dispatch/.follow.lock")
+    kept = _File("checkpoints")
     done = _File("dispatch/done")
     seen = _File("dispatch/seen")  # of a trial: whoever made it needs it no more
     engine = _File("dispatch/engine")  # this and the following: only in a run on Slurm
@@ -260,7 +264,7 @@ RUN = RunLayout()
 
 FETCHED = (RUN.id, RUN.digest, RUN.manifest, RUN.grid, RUN.canary, RUN.queue, RUN.deal)
 """what a mirror copies of a run, beside plans, attempts, the state of the dispatcher and `done`"""
-FETCHED_STATE = (RUN.slots, RUN.multiplexer, RUN.stopped, RUN.environments, RUN.events)
+FETCHED_STATE = (RUN.slots, RUN.multiplexer, RUN.stopped, RUN.environments, RUN.events, RUN.checkpoints)
 _RECORDS = AttemptLayout("")
 FETCHED_RECORDS = tuple(
     path[1:] for path in (_RECORDS.claim, _RECORDS.grant, _RECORDS.begin, _RECORDS.stop, _RECORDS.videos)

@@ -89,6 +89,7 @@ WORDS: Words = {
     ),
     Denial.UNWRITABLE: "can't write {path}: [{error}|the disk may be full]",
     Denial.LOCK_HELD: "another process of comborun holds {lock}",
+    Denial.NO_PROCESS: "no process {pid} runs there: name that of the training, or leave it out",
     Denial.LOCK_FOREIGN: "a process that is not a dispatcher holds {lock} (`fuser -v` shows it)",
     Denial.ATTEMPT_LIVES: "an earlier attempt of {session} still holds the lock",
     Denial.ATTEMPT_MADE: "attempt {attempt} has been made",

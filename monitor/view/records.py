@@ -162,6 +162,7 @@ def _facts(record: EpisodeRecord) -> Iterator[tuple[str, str]]:
 def report_so_far(source: Path, folder: Path) -> ReportSoFar:
     """Writes the whole report into `folder`. Raises UserError."""
     from comborun.monitor.view.pages import templates
+    from comborun.reporter.figures.episodes import trends
     from comborun.reporter.figures.ranking import differences, pairs, ranking
     from comborun.reporter.figures.rates import heat_map
     from comborun.reporter.pages.page import page
@@ -171,7 +172,7 @@ def report_so_far(source: Path, folder: Path) -> ReportSoFar:
     made = time()
     summary = report_run(source, folder)
     standing = standing_of(summary)
-    drawn = [ranking(standing), heat_map(summary), pairs(standing), differences(standing)]
+    drawn = [ranking(standing), trends(summary), heat_map(summary), pairs(standing), differences(standing)]
     sections = page(summary)
     text = templates().get_template("report_part.html.j2").render(sections, figures=[one for one in drawn if one])
     return ReportSoFar(made, text, str(folder))

@@ -16,6 +16,7 @@ from comborun.reporter.json_types import Memory, Moment
 from comborun.reporter.records.reading import Defect, Reading, Reject
 from comborun.reporter.text import combo_name
 from comborun.rules.events import Event
+from comborun.rules.facts import Fact
 from comborun.rules.vocabulary import Outcome
 from comborun.text import several
 
@@ -171,6 +172,8 @@ class Collected:
     """the variables of each start that differed, the first launch's first"""
     retuned: tuple[Event, ...] = ()
     """settings that a person changed while it went on, and GPUs that it lost"""
+    followed: tuple[Fact, ...] = ()
+    """of a training: which of its checkpoints were not evaluated, or do not count"""
     stop_early: StopRule | None = None
     videos: tuple[SessionVideos, ...] = ()
     canary: Canary | None = None

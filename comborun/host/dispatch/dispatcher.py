@@ -29,6 +29,7 @@ from comborun.host.engines.multiplexers import MULTIPLEXERS
 from comborun.host.record import run_owner, secrets
 from comborun.host.record.queue import rows
 from comborun.host.record.run_directory import RunDirectory
+from comborun.host.record.training import is_over
 from comborun.host.system import files, process
 from comborun.host.verb_errors import ELSEWHERE
 from comborun.rules.endings.evidence import Evidence, fact
@@ -38,7 +39,12 @@ from comborun.rules.names import AFTER
 from comborun.rules.room.capacity import Request
 from comborun.words import say
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from comborun.host.system.children import Opening
+
 _SWEEP_S = 2.0
+_FOLLOW_AGAIN_S = 5.0
 _DONE_AGAIN_S = 5.0
 _END_S, _PAUSE_S = 60.0, 0.05
 """seconds to wait for the end of model servers, and between two looks at them"""
@@ -94,6 +100,9 @@ class Dispatcher:
         self._tables: list[int] = []
         """when the files of the plan that were read were last changed"""
         self._next_sweep = 0.0
+        self._follower: Opening | None = None
+        self._follow_at = 0.0
+        """when a follower that has ended too early is started again"""
 
     # The life of a dispatcher
 
@@ -116,6 +125,7 @@ class Dispatcher:
             not self._run.queue.left
             and os.path.exists(self._run.layout.done)
             and not self._policy.wants_after(self._run.queue)
+            and not self._follows()
         ):
             self._run.events.write(Kind.LEFT, why="nothing_left")
             secrets.forget(self._run.layout)
@@ -159,7 +169,7 @@ class Dispatcher:
     def _work(self) -> None:
         """Start sessions until nothing is left, the run was stopped, or it is held and nothing runs."""
         self._next_sweep = time.monotonic() + _SWEEP_S
-        while self._run.queue.left > 0:
+        while self._run.queue.left > 0 or (self._follows() and not self._after):
             if os.path.exists(self._run.layout.stopped):
                 self._run.events.write(Kind.LEFT, why="stopped")
                 raise Leave
@@ -274,6 +284,18 @@ class Dispatcher:
         self._run.admission.book.flush()
         self._run.notices.flush()
         self._launcher.write_waiting()
+        self._follows()
+
+    def _follows(self) -> bool:
+        """Whether the run follows a training. Then its follower lives, or starts again soon."""
+        if self._follower and self._follower.poll() is None:
+            return True
+        if is_over(self._run.layout):
+            return False
+        if time.monotonic() >= self._follow_at:
+            self._follow_at = time.monotonic() + _FOLLOW_AGAIN_S
+            self._follower = self._run.run_program("follow")
+        return True
 
     # Model servers
 
@@ -339,7 +361,7 @@ class Dispatcher:
             time.sleep(_DONE_AGAIN_S)
         files.write_text(self._run.layout.leaving, "")
         self._last_news()
-        if self._run.queue.left:
+        if self._run.queue.left or self._follows():
             files.remove(self._run.layout.done, self._run.layout.leaving)
             return False
         secrets.forget(self._run.layout)  # a start may have put them there meanwhile

@@ -63,7 +63,8 @@ def _put(source: str, run: str, order: dict[str, Any]) -> None:
         for path in (path for path in paths if _rank(path) > 0):
             _move(source, run, path)
         counts = {"added": order["added"], "dropped": len(order["dropped"])}
-        Events(layout).by_person(Kind.AMENDED, plan=newest_plan(run), **counts)
+        told = Events(layout)
+        (told.write if order.get("followed") else told.by_person)(Kind.AMENDED, plan=newest_plan(run), **counts)
         _move(source, run, RUN.digest)
         to_disk({os.path.dirname(f"{run}/{path}") for path in (*paths, RUN.digest)})
     except OSError as error:

@@ -19,7 +19,7 @@ import time
 from itertools import islice
 
 from comborun.host.engines import slurm_of
-from comborun.host.record import judging
+from comborun.host.record import judging, training
 from comborun.host.record.events import last_order
 from comborun.host.record.holds import Hold, Holds, over
 from comborun.host.record.launch_environment import difference
@@ -174,6 +174,7 @@ class Probe:
             "servers": [self._server(name) for name in servers if _SERVER.fullmatch(name)],
             "done": over(layout),
             "elsewhere": elsewhere(layout),
+            "following": training.summary(layout),
             "environment": difference(layout),
             "again": [(name, number) for name in self.names if (number := self.attempts.retried_after(name))],
         }

@@ -34,10 +34,12 @@ from comborun.rules.findings import Found
 from comborun.rules.host import Denial
 from comborun.rules.names import MULTIPLEXER_NAMES, RunLayout
 
-_OPTIONS = ("--parallel", "--multiplexer", "--secrets", "--environment")
+_OPTIONS = ("--parallel", "--multiplexer", "--secrets", "--environment", "--follow")
 _USAGE = f"[--parallel N] [--multiplexer {'|'.join(MULTIPLEXER_NAMES)}] [--environment first|now] [--secrets -]"
 _OTHERS_S = 120.0
 """seconds to wait for another start, which may have to end the user's old sessions"""
+UNTIL_STOPPED = "stopped"
+"""in place of the pid of a training: it is followed until the run is stopped"""
 _STEERED = frozenset(("pause", "drain", "slots", "retry", "notify", "resume"))
 _LEAVING_S = 15.0
 """seconds for which a leaving dispatcher may hold the lock"""
@@ -95,6 +97,7 @@ def _options(words: list[str]) -> dict[str, str]:
         "--parallel": re.fullmatch("[1-9][0-9]{0,5}", given.get("--parallel", "1")),
         "--multiplexer": given.get("--multiplexer", "tmux") in MULTIPLEXER_NAMES,
         "--secrets": given.get("--secrets", "-") == "-",
+        "--follow": re.fullmatch(f"[1-9][0-9]{{0,9}}|{UNTIL_STOPPED}", given.get("--follow", "1")),
     }
     for name in (name for name, fits in good.items() if not fits):
         raise Refusal(USAGE, Denial.USAGE, usage=_USAGE, given=f"{name} {given[name]}")
@@ -121,6 +124,8 @@ class Start:
         if "--parallel" in given:
             self._write(self.layout.slots, given["--parallel"])
         self._alone()
+        if "--follow" in given:
+            self._follow(given["--follow"])
         try:
             secrets.gather(self.layout, sys.stdin.buffer.read() if "--secrets" in given else None)
             replace(self.run)
@@ -143,6 +148,15 @@ class Start:
         if wanted:
             raise Refusal(LACKING, Found.PROGRAMS_MISSING, programs=[wanted])
         raise Refusal(LACKING, Found.NO_MULTIPLEXER, multiplexers=list(MULTIPLEXER_NAMES))
+
+    def _follow(self, pid: str) -> None:
+        """Write down which process the training is. Raises Refusal if there is none."""
+        seen = process.look(pid) if pid != UNTIL_STOPPED else None
+        if pid != UNTIL_STOPPED and not (seen and seen.lives):
+            raise Refusal(USAGE, Denial.NO_PROCESS, pid=pid)
+        named = {"pid": pid, "start": seen.start, **process.machine()} if seen else {"pid": ""}
+        if not files.write(self.layout.training, named.items()):
+            raise unwritable(self.layout.dispatch)
 
     def _write(self, path: str, line: str) -> None:
         if not files.write_text(path, f"{line}\n"):

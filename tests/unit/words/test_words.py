@@ -39,6 +39,11 @@ SPACE = {"free_bytes": 3 << 30, "total_bytes": 128 << 30}
 GPU = {"gpu": 0, "name": "RTX 4090", "free_bytes": 1000 << 20, "total_bytes": 24 << 30}
 SPENT = {"failure": "error", "made": 1, "most": 3}
 EXAMPLES: dict[str, list[dict[str, object]]] = {
+    "following": [
+        {"evaluated": 0},
+        {"evaluated": 3, "last": "step_9", "alive": True, "held": 1, "skipped": 2, "changed": 1},
+        {"evaluated": 1, "ended": True, "refused": 2, "refusals": [{"code": "checkpoint_empty"}]},
+    ],
     Wait.TOKEN_TAKEN: [
         {"token": "ray", "session": "maze_act"},
         {"token": "ray", "session": "maze_act", "run": "walkers-20260729T101500Z-ab12"},

@@ -1,0 +1,1 @@
+"""Follows a training: finds its checkpoints, keeps them by links, and adds their sessions to the run."""

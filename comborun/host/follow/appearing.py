@@ -1,0 +1,93 @@
+"""How checkpoints appear: names that match a pattern, and what the kernel tells of their making (inotify)."""
+
+from __future__ import annotations
+
+import os
+import struct
+
+from comborun.host.follow.checkpoints import mark_of
+from comborun.host.system import files
+from comborun.host.system.changes import notified
+from comborun.rules.following import step_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator
+
+_MOVED, _MODIFIED, _WRITTEN, _CREATED, _FOLDER = 0x80, 0x2, 0x8, 0x100, 0x40000000
+_HEAD = struct.Struct("iIII")
+
+
+class Pattern:
+    """A path with one `*`, which stands in one name."""
+
+    def __init__(self, text: str) -> None:
+        before, _, after = files.home(text).partition("*")
+        self.folder, self._before = os.path.split(before)
+        self._after, slash, rest = after.partition("/")
+        self._rest = slash + rest
+
+    def matched(self, name: str) -> str | None:
+        """What the `*` matches in a name of the folder; None for another name."""
+        long_enough = len(name) >= len(self._before) + len(self._after)
+        if not (long_enough and name.startswith(self._before) and name.endswith(self._after)):
+            return None
+        return name[len(self._before) : len(name) - len(self._after)]
+
+    def found(self) -> Iterator[tuple[str, str, str]]:
+        """For each name in the folder: what the `*` matches, the name, the path."""
+        for name in files.entries(self.folder):
+            matched = self.matched(name)
+            if matched is not None and os.path.lexists(self.path(name)):
+                yield matched, name, self.path(name)
+
+    def path(self, name: str) -> str:
+        return f"{self.folder}/{name}{self._rest}"
+
+
+class Appearing:
+    """Watches the folder of a pattern for names that get there by a rename, or are written in place."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        self._pattern = pattern
+        self._fd = -1
+        self.renamed: dict[str, str] = {}
+        """name: the mark of what was renamed to it"""
+        self.in_place: set[str] = set()
+        """names that were written or made where they are"""
+
+    @property
+    def fd(self) -> int:
+        if self._fd < 0 and os.path.isdir(self._pattern.folder):
+            self._fd = notified((self._pattern.folder,))
+        return self._fd
+
+    def hear(self) -> None:
+        if self.fd < 0:
+            return
+        try:
+            while data := os.read(self._fd, 65536):
+                self._take(data)
+        except BlockingIOError:
+            return
+
+    def _take(self, data: bytes) -> None:
+        at = 0
+        while at < len(data):
+            _, mask, _, length = _HEAD.unpack_from(data, at)
+            at += _HEAD.size + length
+            name = os.fsdecode(data[at - length : at].rstrip(b"\0"))
+            matched = self._pattern.matched(name) if name else None
+            if matched is None or step_of(matched) is None:
+                continue
+            if mask & _MOVED:
+                self._moved(name)
+            elif mask & _MODIFIED:
+                self.renamed.pop(name, None)
+            elif mask & _WRITTEN or (mask & _CREATED and mask & _FOLDER):
+                self.renamed.pop(name, None)
+                self.in_place.add(name)
+
+    def _moved(self, name: str) -> None:
+        self.renamed[name] = mark_of(self._pattern.path(name))
+        self.in_place.discard(name)

@@ -1,0 +1,178 @@
+"""A checkpoint on the disk, a file or a folder: what it is now, a link to it that nobody deletes, its digest."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+import stat
+
+from comborun.host.system import files, process
+from comborun.rules.facts import Fact
+from comborun.rules.following import SAFE, Why
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Iterator, Tuple
+
+    Marks = Dict[str, Tuple[int, int, int]]
+
+_CLONE = 0x40049409
+"""ioctl FICLONE: the copy shares its blocks, and later changes of one are not seen in the other"""
+_CHUNK = 1 << 22
+
+
+class FlawedError(Exception):
+    """A checkpoint can't be taken; `fact` says why."""
+
+    def __init__(self, why: Why, **fields: object) -> None:
+        super().__init__(why)
+        self.fact = Fact(why, **fields)
+
+
+class Seen:
+    """A checkpoint as it is at one moment."""
+
+    def __init__(self, path: str) -> None:
+        """Raises FlawedError for what is no file and no folder of files."""
+        self.path = path
+        try:
+            self.top = os.lstat(path)
+            self.marks: Marks = {name: _mark(path, name) for name in _names(path)}
+        except FileNotFoundError:
+            raise FlawedError(Why.GONE) from None
+        except OSError as error:
+            raise FlawedError(Why.UNREADABLE, error=error.strerror) from None
+        self.size = sum(size for _, size, _ in self.marks.values())
+        self.changed = max((changed for _, _, changed in self.marks.values()), default=self.top.st_mtime_ns)
+        """when something in it was last written, in nanoseconds"""
+
+    @property
+    def mark(self) -> str:
+        """Inode, size and time; of a folder with the number of its files."""
+        return f"{self.top.st_ino}-{self.size}-{self.changed}-{len(self.marks)}"
+
+    def place(self, name: str) -> str:
+        return f"{self.path}/{name}" if name else self.path
+
+
+def _names(path: str) -> Iterator[str]:
+    """The names of its files below it; of a file the empty one."""
+    if not stat.S_ISDIR(os.lstat(path).st_mode):
+        yield ""
+        return
+    for folder, folders, names in os.walk(path):
+        links = [name for name in folders if os.path.islink(f"{folder}/{name}")]
+        yield from (os.path.relpath(f"{folder}/{name}", path) for name in (*names, *links))
+
+
+def _mark(path: str, name: str) -> tuple[int, int, int]:
+    found = os.lstat(f"{path}/{name}" if name else path)
+    if not stat.S_ISREG(found.st_mode):
+        raise FlawedError(Why.NO_FILE, what="a link" if stat.S_ISLNK(found.st_mode) else "no file", name=name)
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def keep(seen: Seen, target: str) -> tuple[str, str]:
+    """Link all of it to `target`, and read it. Returns how it is kept, and its digest. Raises FlawedError."""
+    if not seen.size:
+        raise FlawedError(Why.EMPTY)
+    try:
+        hows = {_keep_file(seen, name, f"{target}/{name}" if name else target) for name in sorted(seen.marks)}
+        digest = digest_of(Seen(target))
+        files.sync(os.path.dirname(target))
+    except FileNotFoundError:
+        raise FlawedError(Why.GONE) from None
+    except OSError as error:
+        raise FlawedError(Why.UNREADABLE, error=error.strerror) from None
+    if "hard link" in hows and Seen(target).marks != seen.marks:
+        raise FlawedError(Why.REWRITTEN)
+    return "hard link" if "hard link" in hows else "reflink", digest
+
+
+def _keep_file(seen: Seen, name: str, target: str) -> str:
+    """Raises OSError and FlawedError."""
+    source = seen.place(name)
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    if _cloned(source, target, seen.marks[name]):
+        return "reflink"
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError as error:
+        if error.errno == errno.EXDEV:
+            raise FlawedError(Why.ELSEWHERE) from None
+        if error.errno in (errno.EPERM, errno.EACCES) and seen.top.st_uid != os.geteuid():
+            raise FlawedError(Why.FOREIGN, owner=process.owner(source)) from None
+        raise
+    return "hard link"
+
+
+def _cloned(source: str, target: str, mark: tuple[int, int, int]) -> bool:
+    """Whether `target` is now a copy that shares the blocks. Raises FlawedError if the file changed meanwhile."""
+    try:
+        given = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except PermissionError:
+        return False
+    made = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.ioctl(made, _CLONE, given)
+        found = os.fstat(given)
+    except OSError:
+        os.unlink(target)
+        return False
+    finally:
+        os.close(made)
+        os.close(given)
+    if (found.st_ino, found.st_size, found.st_mtime_ns) != mark:
+        raise FlawedError(Why.REWRITTEN)
+    return True
+
+
+def digest_of(seen: Seen) -> str:
+    """SHA-256: of a file that of `sha256sum`, of a folder that of its files' names and digests. Raises OSError."""
+    if "" in seen.marks:
+        return _digest(seen.path)
+    lines = (f"{_digest(seen.place(name))}  {name}\n" for name in sorted(seen.marks))
+    return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _digest(path: str) -> str:
+    found = hashlib.sha256()
+    with open(path, "rb") as file:
+        while chunk := file.read(_CHUNK):
+            found.update(chunk)
+    return found.hexdigest()
+
+
+def room_for(seen: Seen, folder: str, floor: int, owed: int) -> None:
+    """Raise FlawedError unless so much stays free, also when the training deletes its own name of it and of those that
+    are kept already (`owed` bytes), since links keep the blocks. A floor of 0 is twice the checkpoint's size.
+    """
+    disk = os.statvfs(folder)
+    free, needed = disk.f_bavail * disk.f_frsize, (floor or 2 * seen.size) + seen.size + owed
+    if free < needed:
+        raise FlawedError(Why.NO_ROOM, free=free, needed=needed)
+
+
+def safe(path: str) -> None:
+    """Raise FlawedError for a path that would end a quote in a script."""
+    if not SAFE.fullmatch(path):
+        raise FlawedError(Why.NAME, path=path)
+
+
+def mark_of(path: str) -> str:
+    """The mark of what is there; of what can't be read as a checkpoint its inode and time; empty without anything."""
+    try:
+        return Seen(path).mark
+    except FlawedError:
+        try:
+            found = os.lstat(path)
+        except OSError:
+            return "gone"
+        return f"{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
+
+
+def remove(path: str) -> None:
+    shutil.rmtree(path, ignore_errors=True)

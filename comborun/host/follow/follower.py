@@ -1,0 +1,338 @@
+"""`follow RUN`: follows the training of a run to its end. The run's dispatcher starts it, and it dies with it.
+
+It alone writes dispatch/checkpoints.jsonl. Everything follows from that record and the files, so it may be killed at
+any line: a link without a row is removed, and a checkpoint that is taken but not in the plan gets there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+import time
+
+from comborun.host.follow.appearing import Appearing, Pattern
+from comborun.host.follow.checkpoints import FlawedError, Seen, digest_of, keep, mark_of, remove, room_for, safe
+from comborun.host.record import training
+from comborun.host.record.events import Events
+from comborun.host.record.run_directory import RunDirectory
+from comborun.host.system import files, process
+from comborun.host.verb_errors import Refusal
+from comborun.host.verbs.amend import amend
+from comborun.rules import records
+from comborun.rules.events import Kind
+from comborun.rules.facts import Fact
+from comborun.rules.following import (
+    POLICY,
+    STABLE,
+    Decision,
+    Evidence,
+    Why,
+    filled,
+    plan_text,
+    queue_text,
+    step_of,
+    with_checkpoints,
+)
+from comborun.rules.names import AFTER, RUN, RunLayout
+from comborun.rules.run_files import attempts_of, newest_plan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable, Iterator
+
+_LOOK_S = 2.0
+"""seconds between two looks; a rename is heard at once"""
+_MOST = 999_999_999
+_ANY = "any"
+"""the mark of a path that is no checkpoint, whatever is there"""
+
+
+def main(arguments: list[str]) -> int:
+    run = RunDirectory(os.path.realpath(arguments[0]))
+    process.end_with_parent(yes=True)
+    process.set_name()
+    if os.getppid() == 1 or files.lock(run.layout.follow_lock) < 0:
+        return 75
+    os.nice(5)
+    try:
+        Follower(run.layout).follow()
+    except (OSError, Refusal) as error:
+        sys.stderr.write(f"follow: {error}\n")
+        return 73
+    return 0
+
+
+class Candidate:
+    """A complete checkpoint that is not decided yet."""
+
+    def __init__(self, seen: Seen, step: int, evidence: Evidence) -> None:
+        self.seen, self.step, self.evidence = seen, step, evidence
+
+
+class Follower:
+    def __init__(self, layout: RunLayout) -> None:
+        self._layout = layout
+        self._events = Events(layout)
+        self._record = training.record(layout)
+        self._rule: dict[str, Any] = self._plan()["follow"]
+        self._pattern = Pattern(self._rule["pattern"])
+        self._appearing = Appearing(self._pattern)
+        self._training = training.of_run(layout)
+        self._before: dict[str, str] | None = None
+        """the marks of what was there before anybody watched"""
+
+    def follow(self) -> None:
+        self._tidy()
+        self._put()
+        while True:
+            ended = not training.lives(self._training)
+            self._look(last=ended)
+            self._release()
+            self._verify()
+            if ended and not self._record.having(Decision.HELD) and self._all_verified():
+                self._write(Decision.ENDED, training=training.named(self._training))
+                return
+            self._wait()
+
+    def _wait(self) -> None:
+        fds = [fd for fd in (self._appearing.fd,) if fd >= 0]
+        select.select(fds, [], [], process.setting("COMBORUN_FOLLOW_S", _LOOK_S))
+
+    def _tidy(self) -> None:
+        """Remove links that no row names: a kill came in between. And those of checkpoints that were overtaken."""
+        for name in files.entries(self._layout.kept):
+            known = self._record.checkpoints.get(name)
+            if not known or known["decision"] == Decision.SKIPPED:
+                remove(f"{self._layout.kept}/{name}")
+
+    def _plan(self) -> dict[str, Any]:
+        plan = json.loads(files.read_text(self._layout.plan(newest_plan(self._layout.directory)), _MOST))
+        return dict(plan)
+
+    def _write(self, decision: Decision, **fields: Any) -> None:
+        """Add a row, on the disk when this returns. Raises OSError if there is no room for it."""
+        row = {"at": f"{time.time():.3f}", "decision": decision, **fields}
+        torn = files.tail(self._layout.checkpoints, 1)[0] not in (b"", b"\n")
+        if not files.append(self._layout.checkpoints, "\n" * torn + records.render(row.items())):
+            raise OSError(f"can't write {self._layout.checkpoints}")
+        files.sync(self._layout.checkpoints)
+        files.sync(self._layout.dispatch)
+        self._record.add(records.parse(records.render(row.items())))
+        told = {key: fields[key] for key in ("policy", "path", "reason", "again") if key in fields}
+        self._events.write(Kind.CHECKPOINT, decision=decision, **told)
+
+    # What appears
+
+    def _look(self, *, last: bool) -> None:
+        if self._before is None and self._appearing.fd >= 0:
+            self._before = {path: mark_of(path) for _, _, path in self._pattern.found()}
+        self._appearing.hear()
+        ready = sorted(self._candidates(last), key=lambda one: (one.seen.changed, one.step))
+        newest = max((_changed(one["mark"]) for one in self._record.checkpoints.values()), default=0)
+        for old in [one for one in ready if one.seen.changed < newest]:
+            self._pass(Decision.SKIPPED, old.seen, Fact(Why.NEWER))
+            ready.remove(old)
+        due: list[Candidate] = []
+        for one in ready:
+            number, every = self._record.complete + len(due), int(self._rule.get("every") or 1)
+            if number % every and not (last and one is ready[-1]):
+                self._pass(Decision.SKIPPED, one.seen, Fact(Why.NOT_DUE, every=every))
+            else:
+                due.append(one)
+        for one in due[:-1]:
+            self._pass(Decision.SKIPPED, one.seen, Fact(Why.NEWER))
+        for one in due[-1:]:
+            self._hold(one)
+
+    def _candidates(self, last: bool) -> Iterator[Candidate]:
+        final = self._last_skipped() if last else ""
+        for matched, name, path in self._pattern.found():
+            try:
+                seen = Seen(path)
+                if (path, seen.mark) in self._record.decided and seen.mark != final:
+                    continue
+                if (step := step_of(matched)) is None:
+                    self._refuse(path, Fact(Why.NO_STEP, name=name))
+                elif evidence := self._evidence(matched, name, seen, last):
+                    yield Candidate(seen, step, evidence)
+            except FlawedError as flawed:
+                self._refuse(path, flawed.fact)
+
+    def _last_skipped(self) -> str:
+        """The mark of the training's newest checkpoint if it was only not due."""
+        latest = {row.get("mark", ""): row for row in self._record.passed}
+        newest = max(latest.values(), key=lambda row: _changed(row.get("mark", "")), default={})
+        others = [_changed(one.get("mark", "")) for one in self._record.checkpoints.values()]
+        reason = newest.get("reason")
+        is_last = (
+            isinstance(reason, Fact)
+            and reason.code == Why.NOT_DUE
+            and _changed(newest["mark"]) > max(others, default=0)
+        )
+        return newest["mark"] if is_last else ""
+
+    def _evidence(self, matched: str, name: str, seen: Seen, last: bool) -> Evidence | None:
+        """Why it is complete; None: it may be, later. Raises FlawedError if that can never be known."""
+        if self._rule["done"] != STABLE:
+            marker = files.changed(files.home(self._rule["done"]).replace("*", matched))
+            return Evidence.MARKER if marker and marker >= seen.changed else None
+        if name in self._appearing.in_place:
+            raise FlawedError(Why.IN_PLACE, name=name)
+        if self._appearing.renamed.get(name) == seen.mark:
+            return Evidence.RENAMED
+        if self._record.renames and (self._before or {}).get(seen.path) == seen.mark:
+            return Evidence.AS_OTHERS
+        if last:
+            raise FlawedError(Why.UNSEEN, name=name)
+        return None
+
+    def _refuse(self, path: str, fact: Fact) -> None:
+        mark = _ANY if fact.code in (Why.NO_STEP, Why.NO_FILE) else mark_of(path)
+        if (path, mark) not in self._record.decided:
+            self._write(Decision.REFUSED, path=path, mark=mark, reason=fact)
+
+    def _pass(self, decision: Decision, seen: Seen, why: Fact) -> None:
+        self._write(decision, path=seen.path, mark=seen.mark, reason=why)
+
+    # What is kept
+
+    def _hold(self, one: Candidate) -> None:
+        """Link it and read it; it waits in place of an older one that waited."""
+        draft = f"{self._layout.kept}/.draft"
+        name = os.path.basename(one.seen.path)
+        remove(draft)
+        try:
+            safe(f"{self._layout.kept}/{name}")
+            os.makedirs(draft, exist_ok=True)
+            room_for(one.seen, draft, int(self._rule.get("floor") or 0), self._owed())
+            how, digest = keep(one.seen, f"{draft}/{name}")
+        except FlawedError as flawed:
+            remove(draft)
+            if flawed.fact.code != Why.REWRITTEN or mark_of(one.seen.path) == one.seen.mark:
+                self._write(Decision.REFUSED, path=one.seen.path, mark=one.seen.mark, reason=flawed.fact)
+            return
+        if known := self._record.same(one.step, digest):
+            remove(draft)
+            self._pass(Decision.SKIPPED, one.seen, Fact(Why.KNOWN, policy=known))
+            return
+        for old in self._record.having(Decision.HELD):
+            self._write(Decision.SKIPPED, policy=old["policy"], reason=Fact(Why.NEWER))
+            remove(os.path.dirname(old["link"]))
+        policy, again = self._record.policy(one.step, digest)
+        kept = f"{self._layout.kept}/{policy}"
+        remove(kept)
+        os.rename(draft, kept)
+        files.sync(self._layout.kept)
+        self._write(
+            Decision.HELD,
+            policy=policy,
+            step=one.step,
+            digest=digest,
+            link=f"{kept}/{name}",
+            how=how,
+            **{
+                "path": one.seen.path,
+                "mark": one.seen.mark,
+                "evidence": one.evidence,
+                **({"again": 1} if again else {}),
+            },
+            kept=Seen(f"{kept}/{name}").mark,
+        )
+
+    def _owed(self) -> int:
+        """Bytes that are kept here alone once the training deletes its own names of them."""
+        kept = (one for one in self._record.checkpoints.values() if one["decision"] != Decision.SKIPPED)
+        return sum(int(one["mark"].split("-")[1]) for one in kept if mark_of(one["path"]) == one["mark"])
+
+    # What is evaluated
+
+    def _release(self) -> None:
+        """Give the dispatcher the one that waits, once every session of the former ones has begun."""
+        held = self._record.having(Decision.HELD)
+        if held and all(attempts_of(self._layout, one) for one in self._sessions(Decision.TAKEN)):
+            self._write(Decision.TAKEN, policy=held[-1]["policy"])
+            self._put()
+
+    def _sessions(self, *decisions: Decision) -> list[str]:
+        """The names of the sessions of these checkpoints."""
+        policies = {one["policy"] for one in self._record.having(*decisions)}
+        plan = self._plan() if policies else {"sessions": []}
+        first = plan["sessions"][0] if policies else {}
+        sessions = ({**first, **one} for one in plan["sessions"])
+        return [one["name"] for one in sessions if one["policy"] in policies and one.get("flag") != "dropped"]
+
+    def _verify(self) -> None:
+        """Look once more at checkpoints whose sessions have all ended, and at those that were changed meanwhile."""
+        for one in self._record.having(Decision.TAKEN, Decision.VERIFIED):
+            policy, attempts = one["policy"], self._attempts_ended(one["policy"])
+            if one["decision"] == Decision.VERIFIED and one.get("attempts") == str(attempts):
+                continue
+            if mark_of(one["link"]) != one["kept"] or (attempts and _digest(one["link"]) != one["digest"]):
+                self._write(Decision.CHANGED, policy=policy)
+                self._put()
+            elif attempts:
+                self._write(Decision.VERIFIED, policy=policy, attempts=attempts)
+
+    def _attempts_ended(self, policy: str) -> int:
+        """The number of attempts of a checkpoint's sessions; 0 unless the last of each has ended."""
+        plan = self._plan()
+        first, total = plan["sessions"][0], 0
+        for session in ({**first, **one} for one in plan["sessions"]):
+            if session["policy"] != policy or session.get("flag") == "dropped":
+                continue
+            numbers = attempts_of(self._layout, session["name"])
+            if not numbers or not files.read(self._layout.attempt(session["name"], numbers[-1]).end):
+                return 0
+            total += numbers[-1]
+        return total
+
+    def _all_verified(self) -> bool:
+        taken = self._record.having(Decision.TAKEN, Decision.VERIFIED)
+        return all(one.get("attempts") == str(self._attempts_ended(one["policy"])) for one in taken)
+
+    def _put(self) -> None:
+        """Bring plan, queue and scripts to what the record says, as an amendment does; nothing where they are so."""
+        while True:
+            layout, number = self._layout, newest_plan(self._layout.directory)
+            taken = self._record.having(Decision.TAKEN, Decision.VERIFIED, Decision.CHANGED)
+            changed = {one["policy"] for one in self._record.having(Decision.CHANGED)}
+            before, rows = self._plan(), files.read_text(layout.queue, _MOST)
+            after = with_checkpoints(before, taken, changed)
+            policies = {one["name"]: one["policy"] for one in after["sessions"]}
+            queue = queue_text(rows, taken, changed, policies)
+            if plan_text(after) == plan_text(with_checkpoints(before, (), ())) and queue == queue_text(
+                rows, (), (), {}
+            ):
+                return
+            had = {one.get("policy") for one in before["sessions"]}
+            fresh = [one for one in taken if one["policy"] not in had]
+            texts = [*self._scripts(fresh), (RUN.plan(number + 1), plan_text(after), False), (RUN.queue, queue, False)]
+            digest = files.read_line(layout.digest)
+            order = {"root": os.path.dirname(layout.directory), "run": layout.directory, "number": number, "rules": {}}
+            order.update(found=digest, digest=digest, files=texts, added=len(fresh), dropped=sorted(changed))
+            order.update(after=os.path.exists(layout.script(AFTER)), followed=True)
+            if amend(order)["state"] == "amended":
+                return
+
+    def _scripts(self, fresh: Iterable[dict[str, Any]]) -> Iterator[tuple[str, str, bool]]:
+        template = [name for name in files.entries(self._layout.sessions) if POLICY in name]
+        for one in fresh:
+            for name in template:
+                session = filled(name, one["policy"], "")
+                for path in (self._layout.script, self._layout.session_json):
+                    text = filled(files.read_text(path(name), _MOST), one["policy"], one["link"])
+                    yield os.path.relpath(path(session), self._layout.directory), text, False
+
+
+def _digest(path: str) -> str:
+    try:
+        return digest_of(Seen(path))
+    except (OSError, FlawedError):
+        return ""
+
+
+def _changed(mark: str) -> int:
+    parts = mark.split("-")
+    return int(parts[2]) if len(parts) > 2 and parts[2].isdecimal() else 0

@@ -1,0 +1,239 @@
+"""A training that is followed: which checkpoints are evaluated, and what the run's plan becomes by them. Pure.
+
+The plan of such a run has a template: sessions of the policy POLICY, whose checkpoint is PATH. They are flagged
+`dropped`, so they never start. The sessions of a checkpoint are copies of them in which both words are replaced. PATH
+has a `*`, so it always stands in single quotes of a script, where a path without a quote stays what it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+
+from comborun.rules.facts import Fact
+from comborun.rules.vocabulary import Word
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Collection, Iterable, Mapping
+
+POLICY, PATH = "step_FOLLOWED", "/*FOLLOWED*"
+SAFE = re.compile("[^'\"\\\\\x00-\x1f\x7f\ud800-\udfff]+")
+"""a path that ends neither a single quote of a shell nor a string of JSON"""
+STABLE = "STABLE"
+"""in place of a marker's pattern: a checkpoint appears by a rename"""
+_NAMED_STEP, _NUMBER = re.compile(r"step[-_=]?(\d{1,15})(?!\d)", re.IGNORECASE), re.compile(r"\d{1,15}")
+_DIGEST = 4
+"""characters of the digest in the name of a step that was written again"""
+
+
+class Decision(Word):
+    """What became of a checkpoint; a row of the record holds one."""
+
+    HELD = "held"
+    """it is linked, and waits: `policy`, `step`, `digest`, `link`, `how`, `evidence`"""
+    TAKEN = "taken"
+    """its sessions are in the plan"""
+    SKIPPED = "skipped"
+    """`reason`"""
+    REFUSED = "refused"
+    """`reason`"""
+    VERIFIED = "verified"
+    """it was the same after the `attempts` of its sessions"""
+    CHANGED = "changed"
+    """it was not, so that they do not count"""
+    ENDED = "ended"
+    """the training has ended, and all of its checkpoints are decided"""
+
+
+class Evidence(Word):
+    """Why a checkpoint counts as complete."""
+
+    MARKER = "marker"
+    RENAMED = "renamed"
+    """it was seen to get its name by a rename"""
+    AS_OTHERS = "as_others"
+    """nobody looked when it appeared, but others of this training were renamed, and none was written in place"""
+
+
+class Why(Word):
+    """Why a checkpoint is not evaluated, or does not count."""
+
+    NEWER = "checkpoint_overtaken"
+    NOT_DUE = "checkpoint_not_due"
+    KNOWN = "checkpoint_known"
+    NO_STEP = "checkpoint_without_step"
+    IN_PLACE = "checkpoint_in_place"
+    UNSEEN = "checkpoint_unseen"
+    GONE = "checkpoint_gone"
+    REWRITTEN = "checkpoint_rewritten"
+    NO_FILE = "checkpoint_no_file"
+    EMPTY = "checkpoint_empty"
+    FOREIGN = "checkpoint_foreign"
+    ELSEWHERE = "checkpoint_elsewhere"
+    NO_ROOM = "checkpoint_no_room"
+    NAME = "checkpoint_name"
+    UNREADABLE = "checkpoint_unreadable"
+
+
+def step_of(matched: str) -> int | None:
+    """The step in what the `*` of a pattern has matched: a number after the word `step`, else the only number."""
+    named, numbers = _NAMED_STEP.findall(matched), _NUMBER.findall(matched)
+    found = named or numbers
+    return int(found[0]) if len(found) == 1 else None
+
+
+class Record:
+    """The rows of dispatch/checkpoints.jsonl, oldest first."""
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]] = ()) -> None:
+        self.decided: set[tuple[str, str]] = set()
+        """path and mark of what needs no further decision"""
+        self.checkpoints: dict[str, dict[str, Any]] = {}
+        """policy: its rows as one, so `decision` is its newest"""
+        self.passed: list[Mapping[str, Any]] = []
+        """rows of those without a policy: refused, or skipped before they were linked"""
+        self.ended: Mapping[str, Any] | None = None
+        for row in rows:
+            self.add(row)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        decision, policy = row.get("decision"), row.get("policy")
+        if decision == Decision.ENDED:
+            self.ended = row
+            return
+        if row.get("mark"):
+            self.decided.add((row["path"], row["mark"]))
+        if policy:
+            self.checkpoints[policy] = {**self.checkpoints.get(policy, {}), **row}
+        else:
+            self.passed.append(row)
+
+    def having(self, *decisions: Decision) -> list[dict[str, Any]]:
+        return [one for one in self.checkpoints.values() if one.get("decision") in decisions]
+
+    @property
+    def renames(self) -> bool:
+        """Whether this training was seen to rename its checkpoints, and never to write one in place."""
+        in_place = any(_code(row) == Why.IN_PLACE for row in self.passed)
+        return not in_place and any(one.get("evidence") == Evidence.RENAMED for one in self.checkpoints.values())
+
+    @property
+    def complete(self) -> int:
+        """How many complete checkpoints were seen, whatever became of them."""
+        counted = (Why.NEWER, Why.NOT_DUE)
+        return len(self.checkpoints) + sum(_code(row) in counted for row in self.passed)
+
+    def policy(self, step: int, digest: str) -> tuple[str, bool]:
+        """The name of a checkpoint as a policy, and whether this step is known with another content."""
+        name = f"step_{step}"
+        again = any(str(one.get("step")) == str(step) for one in self.checkpoints.values())
+        return (f"{name}_{digest[:_DIGEST]}" if again else name), again
+
+    def same(self, step: int, digest: str) -> str:
+        """The policy of a step with this content; empty if there is none."""
+        alike = (
+            name
+            for name, one in self.checkpoints.items()
+            if (one.get("step"), one.get("digest")) == (str(step), digest)
+        )
+        return next(alike, "")
+
+    def summary(self, *, over: bool, alive: bool | None) -> Fact:
+        """What is known of a training. `alive`: whether it runs; None if nobody said which process it is."""
+        counts = {one.value: len(self.having(one)) for one in Decision}
+        for row in self.passed:
+            counts[row["decision"]] = counts.get(row["decision"], 0) + 1
+        last = next(reversed(list(self.checkpoints)), "")
+        kept = {key: count for key, count in counts.items() if count and key != Decision.ENDED}
+        evaluated = sum(counts[one] for one in (Decision.TAKEN, Decision.VERIFIED))
+        state = {"ended": True} if over else {} if alive is None else {"alive": alive}
+        last_refused = [row["reason"].as_data() for row in self.passed if row.get("decision") == Decision.REFUSED][-1:]
+        return Fact("following", evaluated=evaluated, **kept, last=last, refusals=last_refused, **state)
+
+    def remarks(self) -> list[Fact]:
+        """What a reader of the results must know."""
+        refused = [row["reason"] for row in self.passed if row.get("decision") == Decision.REFUSED]
+        skipped = len(self.having(Decision.SKIPPED)) + sum(
+            row.get("decision") == Decision.SKIPPED for row in self.passed
+        )
+        found = {
+            "checkpoints_pending": self.having(Decision.TAKEN, Decision.HELD),
+            "checkpoints_changed": self.having(Decision.CHANGED),
+            "steps_written_again": [one for one in self.checkpoints.values() if one.get("again")],
+            "checkpoints_unseen_rename": [
+                one for one in self.having(Decision.VERIFIED) if one.get("evidence") == Evidence.AS_OTHERS
+            ],
+        }
+        said = [Fact(code, policies=[one["policy"] for one in ones]) for code, ones in found.items() if ones]
+        if not (skipped or refused):
+            return said
+        why = {"refused": len(refused), "reason": refused[-1].as_data()} if refused else {}
+        return [
+            *said,
+            Fact("checkpoints_passed", evaluated=len(self.having(Decision.VERIFIED)), skipped=skipped or None, **why),
+        ]
+
+
+def _code(row: Mapping[str, Any]) -> str:
+    reason = row.get("reason")
+    return reason.code if isinstance(reason, Fact) else ""
+
+
+# The plan
+
+
+def filled(text: str, policy: str, path: str) -> str:
+    """A text of the template, for a checkpoint."""
+    return text.replace(PATH, path).replace(POLICY, policy)
+
+
+def with_checkpoints(
+    plan: dict[str, Any], taken: Iterable[Mapping[str, Any]], dropped: Collection[str]
+) -> dict[str, Any]:
+    """The plan, as JSON, with the sessions of checkpoints that it lacks, and without those of `dropped` policies."""
+    first = plan["sessions"][0]
+    sessions = [{**first, **one} for one in plan["sessions"]]
+    has, template = {one["policy"] for one in sessions}, [one for one in sessions if one["policy"] == POLICY]
+    steps = dict(plan.get("steps", ()))
+    for one in taken:
+        if one["policy"] not in has:
+            sessions += [_copy(session, one) for session in template]
+            steps[one["policy"]] = float(one["step"])
+    flagged = [{**one, "flag": "dropped"} if one["policy"] in dropped else one for one in sessions]
+    return {**plan, "sessions": flagged, "steps": [list(pair) for pair in steps.items()]}
+
+
+def _copy(session: Mapping[str, Any], checkpoint: Mapping[str, Any]) -> dict[str, Any]:
+    text = filled(json.dumps(session, ensure_ascii=False), checkpoint["policy"], checkpoint["link"])
+    content = f"{session['digest']} {checkpoint['digest']}"
+    return {**json.loads(text), "flag": "", "digest": hashlib.sha256(content.encode()).hexdigest()}
+
+
+def plan_text(plan: Mapping[str, Any]) -> str:
+    """A plan as a file: a line for each session."""
+    rest = json.dumps({key: value for key, value in plan.items() if key != "sessions"}, ensure_ascii=False)
+    lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in plan["sessions"])
+    return f'{rest[:-1]}, "sessions": [\n{lines}\n]}}\n'
+
+
+def queue_text(
+    text: str, taken: Iterable[Mapping[str, Any]], dropped: Collection[str], policies: Mapping[str, str]
+) -> str:
+    """queue.jsonl with the rows of checkpoints that it lacks. `policies`: the policy of each session."""
+    rows = [json.loads(line) for line in text.splitlines()]
+    template = [row for row in rows if POLICY in row["name"]]
+    names = {row["name"] for row in rows}
+    for one in taken:
+        for row in template:
+            copy = json.loads(filled(json.dumps(row), one["policy"], one["link"]))
+            if copy["name"] not in names:
+                rows.append({key: value for key, value in copy.items() if key not in ("flag", "dropped")})
+    for row in rows:
+        members = row.get("together") or [row["name"]]
+        if all(policies.get(name) in dropped for name in members):
+            row["flag"] = "dropped"
+            if row.get("together"):
+                row["dropped"] = members
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

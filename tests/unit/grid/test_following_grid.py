@@ -1,0 +1,53 @@
+"""`policies: {follow: ...}`: the checkpoints of a training as policies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from comborun.errors import GridError
+from comborun.grid import Grid, parse_grid
+from comborun.model.plan import FollowRule
+from comborun.rules.following import PATH, POLICY
+
+REST = "environments: [maze]\nepisodes: 2\ncommand: run {policy.checkpoint} {output_dir} {episodes}\n"
+
+
+def grid(policies: str, more: str = "") -> Grid:
+    return parse_grid(f"policies: {policies}\n{REST}{more}", Path("g.yaml"))
+
+
+def test_a_training_gives_one_policy_that_stands_for_its_checkpoints() -> None:
+    found = grid("{follow: ~/runs/x/ckpt_*.pt, done: ~/runs/x/done_*, every: 5, keep_free: 1 GiB}")
+    assert found.follow == FollowRule("~/runs/x/ckpt_*.pt", "~/runs/x/done_*", 5, 1 << 30)
+    ((combo,),) = (found.combos,)
+    assert (combo.policy.name, combo.policy.attributes) == (POLICY, {"checkpoint": PATH})
+    assert grid("{follow: /x/*, done: STABLE}").follow == FollowRule("/x/*", "STABLE")
+
+
+def test_a_policy_may_be_called_follow() -> None:
+    for policies in ("{follow: {checkpoint: /x}}", "[follow]", "{follow: }"):
+        found = parse_grid(f"policies: {policies}\n{REST}".replace(".checkpoint", ""), Path("g.yaml"))
+        assert found.follow is None
+        assert [one.policy.name for one in found.combos] == ["follow"]
+
+
+@pytest.mark.parametrize(
+    ("policies", "more", "count"),
+    [
+        ("{follow: ~/x/ckpt_*.pt}", "", 1),
+        ("{follow: x/ckpt_*.pt, done: STABLE}", "", 1),
+        ("{follow: ~/x/ckpt.pt, done: STABLE}", "", 1),
+        ("{follow: ~/*/ckpt_*.pt, done: STABLE}", "", 1),
+        ("{follow: '~/x/ckpt_[0-9]*.pt', done: STABLE}", "", 1),
+        ("{follow: ~/x/ckpt_*.pt, done: stable}", "", 1),
+        ("{follow: ~/x/ckpt_*.pt, done: STABLE, every: 0}", "", 1),
+        ("{follow: ~/x/ckpt_*.pt, done: STABLE, keep_free: much, base: /y}", "", 2),
+        ("{follow: ~/x/ckpt_*.pt, done: STABLE}", "stop_early: all\n", 1),
+    ],
+)
+def test_every_mistake_is_named(policies: str, more: str, count: int) -> None:
+    with pytest.raises(GridError) as wrong:
+        grid(policies, more)
+    assert len(wrong.value.problems) == count or "stop_early" in more
