@@ -45,9 +45,9 @@ class Desk:
     home: Path
     environment: dict[str, str] = field(default_factory=dict)
 
-    def grid(self, name: str = "grid.yaml", **keys: str) -> Path:
+    def grid(self, file: str = "grid.yaml", **keys: str) -> Path:
         """A grid file: the little one, with keys replaced or added."""
-        path = self.home / name
+        path = self.home / file
         entries = {**LITTLE, "command": evaluate(), **keys}
         entries["command"] = json.dumps(entries["command"])  # it may begin with a quote
         path.write_text("".join(f"{key}: {value}\n" for key, value in entries.items()))

@@ -12,6 +12,7 @@ from comborun.cli import combo
 from comborun.rules.records import parse
 
 GRID = "grid.yaml"
+FOLLOWED = '{follow: "~/ckpt_*.pt", done: STABLE}'
 CALLS: dict[str, tuple[str, ...]] = {
     "attach": ("maze_good",),
     "calibrate": (GRID, "--most", "1"),
@@ -46,6 +47,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "status": (),
     "try": (GRID,),
     "view": ("--no-browser", "--interval", "2"),
+    "follow": ("follow.yaml",),  # the last: it makes a newer run
 }
 """command -> words after which it does what it does"""
 WATCHING = ("calibrate", "monitor", "run", "view")
@@ -64,6 +66,7 @@ def processes(run: Path) -> dict[int, str]:
 def test_no_command_but_stop_ends_anything(desk: Desk) -> None:
     gate = desk.home / "gate"
     waits = f"sh -c 'until [ -e \"$1\" ]; do sleep 1; done; shift; exec \"$@\"' x '{gate}'"
+    desk.grid("follow.yaml", name="followed", policies=FOLLOWED)
     grid = desk.grid(GRID, command=f"{waits} {evaluate()}", limits="{parallel: 2}")
     assert set(CALLS) == set(combo.list_commands(click.Context(combo))) - {"stop"}, (
         "a new command says here how it is called"

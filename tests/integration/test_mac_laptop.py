@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 AS_MAC = Path(__file__).with_name("as_mac")
 HIDE = 'mount -t tmpfs none /proc && exec "$@"'
 
+FOLLOWED = '{follow: "~/ckpt_*.pt", done: STABLE}'
 FAR = """
 init > presets > schema > docs results > completion bash > check grid.yaml
 doctor --host testbox > plan grid.yaml > export compose boxed.yaml > try grid.yaml > calibrate grid.yaml
 launch grid.yaml > status > mcp > hosts list > runs > explain maze_good > logs maze_good > attach maze_good --show
 pause > drain > resume > slots 1 > set parallel=2 > stop
 retry maze_good > resume > monitor --plain > run grid.yaml --plain > report > recheck
-notify > mcp > view --bundle page > clean --older 0 --dry-run --host testbox > disconnect
+notify > mcp > view --bundle page > follow follow.yaml > clean --older 0 --dry-run --host testbox > disconnect
 """
 """in this order; what they need is there"""
 WITHOUT = {"init", "presets", "schema", "docs", "completion", "check", "disconnect", "canary"}
@@ -76,6 +77,7 @@ def grid(desk: Desk, **keys: str) -> Path:
     command = f"/usr/bin/python3 ~/evaluator.py --{evaluate(0.2).split(' --', 1)[1]}"
     keys |= {"command": command, "policies": "[good]", "environments": "[maze]", "notify": "'true'"}
     desk.grid("boxed.yaml", container="{image: evaluator}", **keys)
+    desk.grid("follow.yaml", **{**keys, "name": "followed", "policies": FOLLOWED})
     return desk.grid(**keys)
 
 
@@ -88,13 +90,13 @@ def test_every_command_works_with_a_host(mac: Desk) -> None:
     grid(mac, host="testbox")
     every = set(combo.list_commands(click.Context(combo)))
     assert {words.split()[0] for words in asked(FAR)} >= every, "a new command needs a line above"
-    told = mac_combo(mac, [*asked(FAR), "status --json"])
+    told = mac_combo(mac, [*asked(FAR), "status little --json"])
     for words, (code, out, err) in told.items():
         assert "Traceback" not in out + err, words
         assert "sessions need Linux" not in err, words
         assert code in (0, 1), words
     assert "1 succeeded" in told["run grid.yaml --plain"][1]
-    assert json.loads(told["status --json"][1])["finished"] is True
+    assert json.loads(told["status little --json"][1])["finished"] is True
 
 
 @pytest.mark.timeout(600)
