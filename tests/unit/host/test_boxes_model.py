@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -243,3 +244,57 @@ TestSeveralBoxes = SeveralBoxes.TestCase
 @pytest.fixture(autouse=True)
 def without_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deals, "to_disk", lambda _: None)
+
+
+@pytest.fixture
+def model() -> Iterator[SeveralBoxes]:
+    made = SeveralBoxes()
+    yield made
+    made.teardown()
+
+
+def test_of_two_who_give_up_different_boxes_at_once_one_gets_no_promise(model: SeveralBoxes) -> None:
+    """Else both would be arbiters' deals of one number, and a session of `a` would run at two places."""
+    for laptop, lost, word in (("one", {"a"}, "y"), ("two", {"a", "b"}, "x")):
+        model.look(laptop)
+        model.lose(laptop, lost, word)
+    for laptop in ("one", "two"):
+        for _ in range(4):
+            model.go_on(laptop, killed=False)
+    written = [path for box in BOXES for path in Path(model.layout(box).lost).glob("*")]
+    assert len(written) == 1
+    for laptop in ("one", "two"):
+        model.look(laptop)
+        for box in BOXES:
+            model.settle(laptop, box)
+    for box in BOXES[1:]:
+        for session in SESSIONS:
+            model.claim(box, session)
+    model.what_the_guarantee_says()
+
+
+def test_a_session_that_is_dealt_elsewhere_is_refused_at_its_claim(model: SeveralBoxes) -> None:
+    model.claim("b", "s0")
+    model.claim("a", "s0")
+    assert model.claimed == {("s0", "a")}
+
+
+def test_no_deal_takes_a_session_from_a_box_that_is_not_lost(model: SeveralBoxes) -> None:
+    model.look("one")
+    first = model.laptops["one"].newest
+    assert first.of["s1"] == "b"
+    given = first.renewed({"s1": "a"}, {"c": {}}, Era())
+    assert model.call("b", "take", given, Stops()) is None
+    assert deals.runs_here(model.layout("b"), "s1")
+
+
+def test_a_box_that_knows_of_a_loss_takes_no_deal_from_before_it(model: SeveralBoxes) -> None:
+    model.look("one")
+    old = model.laptops["one"].newest
+    model.lose("one", {"b"}, "x")
+    model.go_on("one", killed=False)
+    model.look("two")
+    model.settle("two", "d")
+    assert "b" in deals.deal_of(model.layout("d")).lost  # type: ignore[union-attr]
+    assert model.call("d", "take", old, Stops()) is None
+    assert "b" in deals.deal_of(model.layout("d")).lost  # type: ignore[union-attr]
