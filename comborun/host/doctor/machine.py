@@ -168,7 +168,7 @@ def _root(root: str, at: str, kind: str) -> Iterator[Finding]:
     try:
         locks = _locking(f"{folder}/lock")
         yield Finding("locks", Level.OK if locks == Found.LOCKS else Level.ERROR, Fact(locks, root=root, kind=kind))
-        yield from _fifos(f"{folder}/fifo", root, kind)
+        yield from _fifos(f"{folder}/pipe", root, kind)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     yield from file_system(root, kind)
