@@ -85,7 +85,7 @@ def test_a_server_that_loads_is_waited_for_and_one_that_never_gets_ready_is_told
 
     desk.environment["COMBORUN_FIRST_S"] = "50"
     broken = "{tiny: {command: 'false {port}', restarts: 0}}"
-    refused = desk.combo("launch", desk.grid(**ONE, servers=broken, overrides=uses, file="broken.yaml"), "--new", code=2)
+    refused = desk.combo("launch", desk.grid(**ONE, servers=broken, overrides=uses, file="other.yaml"), "--new", code=2)
     assert " is halted: the server tiny " in refused.stderr
     assert "logs tiny --run " in refused.stderr
 
