@@ -24,9 +24,10 @@ def test_what_was_killed_for_memory_is_counted_in_the_group_before_the_host(monk
 def test_where_few_files_may_be_open_a_command_still_inherits_its_lock_and_what_lacks_is_named():
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (100, before[1]))
+        few = 100 + 2 * len(os.listdir("/proc/self/fd"))  # other tests may hold some
+        resource.setrlimit(resource.RLIMIT_NOFILE, (few, before[1]))
         fd = files.inheritable(os.open(os.devnull, os.O_RDONLY))
-        assert 50 <= fd < 100
+        assert few // 2 <= fd < few
         os.close(fd)
         assert machine.limit_reached() is None
         resource.setrlimit(resource.RLIMIT_NOFILE, (4, before[1]))
