@@ -30,14 +30,16 @@ step() { # <title> <command>...
   "$@"
 }
 
-lint() {
-  step 'ruff' ruff check .
-  step 'ruff format' ruff format --check .
-  step 'shellcheck' shellcheck -x scripts/*.sh comborun/host/*.sh tests/run.sh tests/testbed/*.sh .ci/run
-  step 'shfmt' shfmt -i 2 -ci -d scripts tests/run.sh tests/testbed .ci/run
-  step 'mypy' mypy
+lint() { # all of it, whatever fails
+  local code=0
+  step 'ruff' ruff check . || code=1
+  step 'ruff format' ruff format --check . || code=1
+  step 'shellcheck' shellcheck -x scripts/*.sh comborun/host/*.sh tests/run.sh tests/testbed/*.sh .ci/run || code=1
+  step 'shfmt' shfmt -i 2 -ci -d scripts tests/run.sh tests/testbed .ci/run || code=1
+  step 'mypy' mypy || code=1
   # What it compiles is there for all workers.
-  step 'collection' environment::quietly python -m pytest --collect-only --quiet
+  step 'collection' environment::quietly python -m pytest --collect-only --quiet || code=1
+  return "$code"
 }
 
 # What travels to hosts runs under every Python from 3.8 on: its tests, with the Pythons that are here. The oldest one

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+from pathlib import Path
 
 from comborun.host.system import files, machine
 from comborun.rules.facts import Fact
@@ -24,7 +25,7 @@ def test_what_was_killed_for_memory_is_counted_in_the_group_before_the_host(monk
 def test_where_few_files_may_be_open_a_command_still_inherits_its_lock_and_what_lacks_is_named():
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
-        few = 100 + 2 * len(os.listdir("/proc/self/fd"))  # other tests may hold some
+        few = 100 + 2 * len([*Path("/proc/self/fd").iterdir()])  # other tests may hold some
         resource.setrlimit(resource.RLIMIT_NOFILE, (few, before[1]))
         fd = files.inheritable(os.open(os.devnull, os.O_RDONLY))
         assert few // 2 <= fd < few
