@@ -185,6 +185,7 @@ def desk_at(home: Path) -> Iterator[Desk]:
     """A desk with this home folder, which is made; what its runs have is ended at the end."""
     home.mkdir()
     screens = tempfile.mkdtemp(prefix="cs-")
+    Path(screens, "run").mkdir(mode=0o700)
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
@@ -192,6 +193,7 @@ def desk_at(home: Path) -> Iterator[Desk]:
         "PYTHONPATH": str(CHECKOUT),
         "COMBORUN_TMUX_SOCKET": f"desk-{secrets.token_hex(4)}",
         "SCREENDIR": screens,
+        "XDG_RUNTIME_DIR": f"{screens}/run",  # else a `disconnect` ends the connections of other tests
         "COMBORUN_LEASES": f"{screens}/leases",
         "COMBORUN_VMSTAT": "/dev/null",
         "LANG": "C.UTF-8",

@@ -153,14 +153,14 @@ def test_an_environment_that_fails_in_a_row_is_closed_while_others_make_progress
     """The run goes on without it, and is halted when nothing else is left."""
     seen = 'until grep -q true "$COMBORUN_RUN_DIR/sessions/lift_a/attempt-1/.counts"; do sleep 0.1; done; '
     seen = seen.replace("true", """'"records": "*2'""")
-    fails = {f"push_p{i}": bash(seen + CRASH, more={"environment": "push"}) for i in range(5)}
+    fails = {f"push_p{i}": bash(seen + SLOWLY + CRASH, more={"environment": "push"}) for i in range(5)}
     works = {name: bash(RECORDS + HOLD, count=2, results=("*.jsonl",), more={"environment": "lift"}) for name in LIFTS}
     box.plan({LIFTS[0]: works[LIFTS[0]], **fails, LIFTS[1]: works[LIFTS[1]]}, parallel=2)
     box.start()
     until(lambda: box.begin(LIFTS[1]), "the other one starts, since the environment of the five is closed")
-    assert box.begin("push_p3") is None
+    assert box.begin("push_p4") is None
     assert box.fields("dispatch/hold") == {}
-    assert box.waiting["push_p3"] == Fact(Wait.ENVIRONMENT_CLOSED, environment="push", failure="crashed")
+    assert box.waiting["push_p4"] == Fact(Wait.ENVIRONMENT_CLOSED, environment="push", failure="crashed")
     (closed,) = box.look()["closed"]
     assert (closed["environment"], closed["failure"]) == ("push", "crashed")
     (box.directory / "go").touch()
