@@ -30,7 +30,7 @@ def test_added_gpus_get_sessions_and_nothing_new_starts_on_those_taken_away(box:
     box.write("go0", "")
     until(lambda: box.end("env_p0"), "GPU 0 is free", 30)
     box.write("go1", "")
-    until(lambda: "env_p3" in of_gpus(box), "the last one starts", 30)
+    until(lambda: "env_p3" in of_gpus(box), lambda: f"the last one does not start: {box.waiting}", 30)
     assert of_gpus(box)["env_p3"] == "1"
     (order,) = [one.fields for one in events(box.directory, "ordered") if one.fields["order"] == "set"]
     assert (order["values"], order["why"]) == ("use_gpus=1,2", "the training ends")
