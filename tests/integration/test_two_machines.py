@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from box import until
@@ -40,6 +41,12 @@ def combo(at: Machine, *words: object, code: int | None = 0) -> str:
     return done.stdout + done.stderr
 
 
+def status(at: Machine, run: Path) -> dict[str, Any]:
+    """What `combo status` tells programs; on a slow machine people read that it waits, too."""
+    found: dict[str, Any] = json.JSONDecoder().raw_decode(combo(at, "status", run.name, "--json"))[0]
+    return found
+
+
 def begin(desk: Desk, at: Machine, gate: str = "go") -> tuple[Path, Path]:
     """Launch a grid there whose two sessions wait at a gate; returns the grid and the run."""
     grid = desk.grid(**GRID, command=evaluate(gate=desk.home / gate))
@@ -68,10 +75,10 @@ def test_a_command_on_another_machine_is_refused_and_ends_nothing_in_both_direct
             assert f"it runs on {here.name}: give the command there, or with `--host {here.name}`" in said, words
         by_hand = there.run("bash", str(run / "run_parallel.sh"), "stop")
         assert by_hand.returncode == 68, by_hand.stderr
-        seen = json.loads(combo(there, "status", run.name, "--json"))
+        seen = status(there, run)
         assert seen["facts"][0] == {"code": "runs_on_another_machine", "host": here.name, "here": there.name}
         assert {one["state"] for one in seen["sessions"]} == {"running"}
-        assert json.loads(combo(here, "status", run.name, "--json"))["facts"] == []
+        assert status(here, run)["facts"] == []
         combo(here, "stop", "--yes", run.name)
         assert "runs_on" not in combo(there, "status", run.name, "--json", code=None), "nothing of it is left"
         combo(there, "clean", "--yes", run.name)
@@ -155,7 +162,7 @@ def test_a_home_that_comes_by_sshfs_from_the_other_machine_is_the_same(desk: Des
         grid, run = begin(desk, here)
         for words in commands(grid, run)[::3]:
             assert "runs on nodea" in combo(there, *words, code=2), words
-        seen_there = json.loads(combo(there, "status", run.name, "--json"))
+        seen_there = status(there, run)
         assert {one["state"] for one in seen_there["sessions"]} == {"running"}
         program = [sys.executable, "-I", "-S", str(run / "lib/comborun_host"), "dispatch", str(run)]
         assert there.run(*program).returncode == 68, "locks do not reach the other machine, and the claim does"

@@ -31,6 +31,11 @@ def test_a_class_with_signatures_may_have_patterns_of_the_grid() -> None:
     assert {failure for failure in Failure if failure.row.signatures} <= set(SEEN_IN_A_LOG)
 
 
+def test_what_a_log_shows_is_said_in_the_table_and_the_report() -> None:
+    silent = {failure for failure in Failure if failure.row.signatures and not failure.cause}
+    assert silent == {Failure.CRASHED}, "a Cause of the same name is missing: only its signal says more"
+
+
 @pytest.mark.parametrize(
     ("fields", "found"),
     [
