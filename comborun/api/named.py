@@ -31,7 +31,7 @@ from comborun.words.times import brief
 
 if TYPE_CHECKING:
     from comborun.grid import Grid
-    from comborun.monitor.watch import Source
+    from comborun.monitor.watch import Source, Watched
     from comborun.remote.fetch import FetchOptions
     from comborun.remote.mirror import Skipped
     from comborun.remote.runs import Launch
@@ -88,6 +88,14 @@ class Target(NamedTuple):
 
         return Source(self.transport, load_run(self.transport, self.directory))
 
+    def watched(self) -> Watched:
+        """What a watcher looks at: the run, or all parts of one on several hosts."""
+        if not self.boxes:
+            return self.source()
+        from comborun.api.joint import JointSource
+
+        return JointSource(self)
+
     def bring(self, options: FetchOptions | None = None) -> Copy:
         """Copy its records to this machine.
 
@@ -106,8 +114,8 @@ class Target(NamedTuple):
             self.listener.tell(f"! the records were copied {brief(age)} ago")
             return copy_of(self.transport.host, self.run, self.directory), ()
         copy = bring_records(self.transport, self.run, self.directory, options)
-        assert copy  # only a copy beside a live table may stop early
-        return copy
+        # beside a live view it may lack some
+        return copy or (copy_of(self.transport.host, self.run, self.directory), ())
 
     def bring_or_copy(self, options: FetchOptions | None = None) -> Copy | None:
         """The same; of a host that is away the last copy. None if there is none."""

@@ -9,6 +9,7 @@ import shlex
 import socket
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ _FIRST_PORT, _PORTS = 8420, 40
 
 
 @click.command()
-@of_run
+@partial(of_run, together=True)
 @click.option("--port", type=click.IntRange(1, 65535), metavar="P", help="The port; by default the first free one.")
 @click.option("--act", is_flag=True, help="The page may also give orders: retry, stop, resume, slots.")
 @click.option("--no-browser", is_flag=True, help="Open no browser.")
@@ -61,7 +62,7 @@ def view(target: Target, port: int | None, bundle: Path | None, interval: float 
     if bundle:
         _write(target, bundle, as_json=how["as_json"])
         return 0
-    source = target.source()
+    source = target.watched()
     listening, access = _listen(target.run, port)
     keep_access(target.run, access)
     feed = Feed(source, Settings(interval or source.view.plan.poll))
@@ -82,7 +83,7 @@ def _write(target: Target, folder: Path, *, as_json: bool) -> None:
     if folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder} is not empty", "name a folder that does not exist yet")
     with working("writing the page"):
-        copied, skipped = write_bundle(target.source(), folder)
+        copied, skipped = write_bundle(target.watched(), folder)
     if as_json:
         show_record(grids.Bundle(str(folder), copied, skipped))
         return

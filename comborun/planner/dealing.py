@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -64,6 +64,25 @@ def deal(names: Sequence[str], rooms: Mapping[str, Room]) -> dict[str, str]:
         dealt[name] = soonest = min(ends, key=ends.__getitem__)
         heapq.heapreplace(free[soonest], ends[soonest])
     return {name: dealt[name] for name in names}
+
+
+def ends(dealt: Mapping[str, str], rooms: Mapping[str, Room]) -> dict[str, float]:
+    """When each host is done, in the unit of the lengths, if it starts its sessions longest first."""
+    found = {}
+    for host, room in rooms.items():
+        free = [0.0] * max(1, room.slots)
+        own = [room.lengths[name] for name, at in dealt.items() if at == host]
+        for length in sorted([*own, *room.busy], reverse=True):
+            heapq.heapreplace(free, free[0] + length)
+        found[host] = max(free)
+    return found
+
+
+def least(dealt: Collection[str], rooms: Mapping[str, Room]) -> float:
+    """No deal of these sessions can end earlier: neither the sum of all work nor the longest session lets it."""
+    shortest = [min(room.lengths[name] for room in rooms.values() if name in room.lengths) for name in dealt]
+    slots = sum(max(1, room.slots) for room in rooms.values())
+    return max(sum(shortest) / slots, max(shortest, default=0.0))
 
 
 class Candidate(NamedTuple):
