@@ -1,4 +1,4 @@
-"""What a large fleet costs before its first session runs: the product's own planner, deal and scripts, with stand-in hosts.
+"""What a large fleet costs before its first session runs: the product's own planner, deal and scripts; no real host.
 
     python benchmarks/fleet.py                       64 boxes and 100,000 sessions: minutes, and some GiB of memory
     python benchmarks/fleet.py 8 10000               fewer
@@ -50,8 +50,10 @@ def grid(sessions: int, more: str) -> Grid:
 
 def host(number: int) -> HostFacts:
     gpus = (1, 2, 4, 8)[number % 4]
-    cards = tuple(Card(index, f"GPU-{number}-{index}", "", 81_920) for index in range(gpus))
-    return HostFacts(f"box{number}", f"box{number}", 64, 256 << 30, tuple(range(gpus)), "5.2", {"tmux": "3.4"}, (), cards=cards)
+    cards = tuple(Card(index, f"GPU-{number}-{index}", "", 81_920, 0) for index in range(gpus))
+    return HostFacts(
+        f"box{number}", f"box{number}", 64, 256 << 30, tuple(range(gpus)), "5.2", {"tmux": "3.4"}, (), cards=cards
+    )
 
 
 def timed(what: str, act: Callable[[], T], made: Callable[[T], str] = lambda _: "") -> T:
@@ -70,27 +72,33 @@ def size(text: str) -> str:
 def boxes(count: int, sessions: int) -> None:
     names = [f"box{number}" for number in range(count)]
     whole = timed("grid", lambda: grid(sessions, f"hosts: [{', '.join(names)}]"))
-    kinds = [timed(f"plan of one box ({number + 1} of 4)", lambda n=number: lay_out(whole, host(n))) for number in range(4)]  # type: ignore[misc]
+    kinds = [
+        timed(f"plan of one box ({number + 1} of 4)", lambda n=number: lay_out(whole, host(n))) for number in range(4)
+    ]  # type: ignore[misc]
     candidates = [Candidate(name, kinds[number % 4], host(number), NOTHING_KNOWN) for number, name in enumerate(names)]
     cut = timed("cut", lambda: cut_together(whole, candidates))
     plans: list[Plan] = [recut(one, cut) for one in kinds]
     candidates = [one._replace(plan=plans[number % 4]) for number, one in enumerate(candidates)]
     timed("same work", lambda: same_work(candidates))
-    rooms = timed("rooms", lambda: rooms_of(candidates), lambda rooms: f"{sum(one.slots for one in rooms.values())} slots")
+    rooms = timed(
+        "rooms", lambda: rooms_of(candidates), lambda rooms: f"{sum(one.slots for one in rooms.values())} slots"
+    )
     dealt = timed("deal", lambda: deal([process_of(one) for one in plans[0].current], rooms))
-    last = timed("ends", lambda: ends(dealt, rooms), lambda found: f"{max(found.values()) / least(dealt, rooms):.3f} of the best")
+    last = timed(
+        "ends", lambda: ends(dealt, rooms), lambda found: f"{max(found.values()) / least(dealt, rooms):.3f} of the best"
+    )
     assert last
     given = {"grid_run": "x", "box": names[0], "number": [0, 0], "boxes": names, "of": dealt, "lost": {}}
     text = timed("deal.json", lambda: Deal(given).text, size)
     timed("deal.json read", lambda: parse(text))
-    timed("plan.json", lambda: plans[0].to_json(), size)
+    timed("plan.json", plans[0].to_json, size)
     timed("scripts", lambda: sum(len(text) for _, text in scripts(plans[0])), lambda total: f"{total >> 20} MiB")
     mine = Deal(given)
     timed("own share marked", lambda: plans[0].without(lambda one: mine.runs_here(process_of(one))))
 
 
 def slurm(sessions: int) -> None:
-    whole = timed("grid", lambda: grid(sessions, "slurm: {minutes: 60}"))
+    whole = timed("grid", lambda: grid(sessions, "slurm: {time: 60}"))
     plan = timed("plan", lambda: lay_out(whole, host(0), slurm=True))
     timed("plan.json", plan.to_json, size)
     timed("job arrays", lambda: sum(len(text) for _, text in texts(plan)), lambda total: f"{total >> 20} MiB")

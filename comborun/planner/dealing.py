@@ -108,7 +108,8 @@ def rooms_of(candidates: Sequence[Candidate]) -> dict[str, Room]:
 def _holds(one: Candidate) -> tuple[set[str], int]:
     """The sessions that a host can ever hold, and how many fit at once now."""
     on, asked = stage(one.plan, one.facts), {own.name: own.resources for own in processes(one.plan.current)}
-    able = [name for name in asked if not never_fits(asked[name], on.capacity)]
+    possible = {request for request in {*asked.values()} if not never_fits(request, on.capacity)}
+    able = [name for name, request in asked.items() if request in possible]
     return {*able}, fits([asked[name] for name in able], on)[0] if able else 0
 
 
@@ -131,6 +132,8 @@ def _lengths(candidates: Sequence[Candidate]) -> dict[str, dict[str, float]]:
 def cut_together(grid: Grid, candidates: Sequence[Candidate]) -> Cut:
     """The ranges of all combos with `shards: auto`: large ones first, small ones last, for the slots of all hosts."""
     automatic = {(one.policy.name, one.environment.name) for one in grid.combos if one.settings.shards == "auto"}
+    if not automatic:
+        return {}
     sessions = [one for one in candidates[0].plan.current if combo_of(one) in automatic and one.count]
     wholes = {key: _whole(same) for key, same in grouped(sessions, replicate_of).items()}
     slots = sum(max(1, _holds(one)[1]) for one in candidates)
