@@ -5,7 +5,7 @@
     python benchmarks/fleet.py slurm 1000000         a plan for Slurm, with its job arrays
 
 No host is looked at. Each step is one line: its seconds, the memory of the process by then, and what it made. The boxes
-are of four kinds, with 1 to 8 GPUs; a real launch makes the plan of each box, so its time counts for each of them.
+have 1 to 8 GPUs. A launch makes the plan of each box: its time counts for each of them.
 """
 
 from __future__ import annotations
@@ -20,21 +20,24 @@ from typing import TypeVar
 from comborun.generate.script import scripts
 from comborun.generate.slurm_jobs import texts
 from comborun.grid import Grid, parse_grid
-from comborun.model.plan import Plan
 from comborun.model.resources import HostFacts
 from comborun.model.work import process_of
-from comborun.planner.dealing import Candidate, cut_together, deal, ends, least, recut, rooms_of, same_work
+from comborun.planner.dealing import Candidate, deal, ends, least, rooms_of, same_work
 from comborun.planner.knowledge import NOTHING_KNOWN
 from comborun.planner.laying import lay_out
+from comborun.remote.grids import laid_out
 from comborun.rules.deal import Deal, parse
 from comborun.rules.room.capacity import Card
 
 T = TypeVar("T")
+COMBOS = 10_000
+"""a grid takes no more; each is cut into shards then"""
 GRID = """
 policies: [{policies}]
 environments: [{environments}]
-episodes: 50
-command: python eval.py --policy {{policy}} --env {{environment}} --n {{episodes}} --out {{output_dir}}
+episodes: 500
+shards: {shards}
+command: eval --policy {{policy}} --env {{environment}} --from {{first_episode}} --n {{episodes}} --out {{output_dir}}
 workdir: ~/
 resources: {{gpus: 1, gpu_memory: 8 GiB}}
 {more}
@@ -42,10 +45,13 @@ resources: {{gpus: 1, gpu_memory: 8 GiB}}
 
 
 def grid(sessions: int, more: str) -> Grid:
-    policies = max(1, int(sessions**0.5) // 4)
-    environments = -(-sessions // policies)
+    combos = min(COMBOS, sessions)
+    policies = max(1, int(combos**0.5) // 4)
+    environments = combos // policies
     names = ", ".join(f"p{number}" for number in range(policies)), ", ".join(f"e{n}" for n in range(environments))
-    return parse_grid(GRID.format(policies=names[0], environments=names[1], more=more), Path("grid.yaml"))
+    return parse_grid(
+        GRID.format(policies=names[0], environments=names[1], shards=sessions // combos, more=more), Path("grid.yaml")
+    )
 
 
 def host(number: int) -> HostFacts:
@@ -72,18 +78,13 @@ def size(text: str) -> str:
 def boxes(count: int, sessions: int) -> None:
     names = [f"box{number}" for number in range(count)]
     whole = timed("grid", lambda: grid(sessions, f"hosts: [{', '.join(names)}]"))
-    kinds = [
-        timed(f"plan of one box ({number + 1} of 4)", lambda n=number: lay_out(whole, host(n))) for number in range(4)
-    ]  # type: ignore[misc]
-    candidates = [Candidate(name, kinds[number % 4], host(number), NOTHING_KNOWN) for number, name in enumerate(names)]
-    cut = timed("cut", lambda: cut_together(whole, candidates))
-    plans: list[Plan] = [recut(one, cut) for one in kinds]
-    candidates = [one._replace(plan=plans[number % 4]) for number, one in enumerate(candidates)]
+    plan = timed("plan of one box", lambda: lay_out(whole, host(3)))
+    candidates = [Candidate(name, plan, host(number), NOTHING_KNOWN) for number, name in enumerate(names)]
     timed("same work", lambda: same_work(candidates))
     rooms = timed(
         "rooms", lambda: rooms_of(candidates), lambda rooms: f"{sum(one.slots for one in rooms.values())} slots"
     )
-    dealt = timed("deal", lambda: deal([process_of(one) for one in plans[0].current], rooms))
+    dealt = timed("deal", lambda: deal([process_of(one) for one in plan.current], rooms))
     last = timed(
         "ends", lambda: ends(dealt, rooms), lambda found: f"{max(found.values()) / least(dealt, rooms):.3f} of the best"
     )
@@ -91,15 +92,15 @@ def boxes(count: int, sessions: int) -> None:
     given = {"grid_run": "x", "box": names[0], "number": [0, 0], "boxes": names, "of": dealt, "lost": {}}
     text = timed("deal.json", lambda: Deal(given).text, size)
     timed("deal.json read", lambda: parse(text))
-    timed("plan.json", plans[0].to_json, size)
-    timed("scripts", lambda: sum(len(text) for _, text in scripts(plans[0])), lambda total: f"{total >> 20} MiB")
+    timed("plan.json", plan.to_json, size)
+    timed("scripts", lambda: sum(len(text) for _, text in scripts(plan)), lambda total: f"{total >> 20} MiB")
     mine = Deal(given)
-    timed("own share marked", lambda: plans[0].without(lambda one: mine.runs_here(process_of(one))))
+    timed("own share marked", lambda: plan.without(lambda one: mine.runs_here(process_of(one))))
 
 
 def slurm(sessions: int) -> None:
     whole = timed("grid", lambda: grid(sessions, "slurm: {time: 60}"))
-    plan = timed("plan", lambda: lay_out(whole, host(0), slurm=True))
+    plan = timed("plan", lambda: laid_out(whole, host(0), "", slurm=True))
     timed("plan.json", plan.to_json, size)
     timed("job arrays", lambda: sum(len(text) for _, text in texts(plan)), lambda total: f"{total >> 20} MiB")
     timed("scripts", lambda: sum(len(text) for _, text in scripts(plan)), lambda total: f"{total >> 20} MiB")

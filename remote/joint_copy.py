@@ -83,8 +83,9 @@ class _Joint:
         self._write(RUN.plan(1), plan.to_json())
         for name, process in self._names(plan):
             self._link(name, process, copies)
-        for path in {*(self._folder / RUN.sessions).glob("*/attempt-*")} - {*self._links}:
-            path.unlink(missing_ok=True)
+        for path in {*(self._folder / RUN.sessions).glob("*/*")} - {*self._links}:
+            if not path.name.startswith("."):  # a link that another command is making
+                path.unlink(missing_ok=True)
         self._write(KEPT_EPISODES, json.dumps(self._kept))
         left = [host for host in self._deal.left if not (host in copies and (copies[host] / RUN.done).is_file())]
         done = self._folder / RUN.done

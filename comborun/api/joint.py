@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from comborun.api.named import Target
     from comborun.model.plan import Plan
     from comborun.monitor.status import RunStatus
+    from comborun.monitor.watch import Watched
     from comborun.remote.fetch import FetchOptions
     from comborun.remote.transport import Transport
 
@@ -191,6 +192,11 @@ class JointSource:
             return None
         part = _part_look(RunView(one.run, one.transport.host, one.directory, plans[0]), deal, History())
         return part._replace(status=replace(part.status, link=link))
+
+
+def watched(target: Target) -> Watched:
+    """What a watcher looks at: the run, or all parts of one on several hosts."""
+    return JointSource(target) if target.boxes else target.source()
 
 
 def _part_look(view: RunView, deal: Deal, history: History, link: Link = UP) -> Look:

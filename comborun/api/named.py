@@ -31,7 +31,7 @@ from comborun.words.times import brief
 
 if TYPE_CHECKING:
     from comborun.grid import Grid
-    from comborun.monitor.watch import Source, Watched
+    from comborun.monitor.watch import Source
     from comborun.remote.fetch import FetchOptions
     from comborun.remote.mirror import Skipped
     from comborun.remote.runs import Launch
@@ -87,14 +87,6 @@ class Target(NamedTuple):
         from comborun.monitor.watch import Source
 
         return Source(self.transport, load_run(self.transport, self.directory))
-
-    def watched(self) -> Watched:
-        """What a watcher looks at: the run, or all parts of one on several hosts."""
-        if not self.boxes:
-            return self.source()
-        from comborun.api.joint import JointSource
-
-        return JointSource(self)
 
     def bring(self, options: FetchOptions | None = None) -> Copy:
         """Copy its records to this machine.

@@ -57,7 +57,9 @@ class Watching:
     """
 
     def __init__(self, target: Target, interval: float | None = None) -> None:
-        self._source = target.watched()
+        from comborun.api.joint import watched
+
+        self._source = watched(target)
         plan = self._source.view.plan
         self._settings = Settings(interval or plan.poll)
         self._react = StopEarly(target) if plan.stop_early else None

@@ -66,6 +66,25 @@ def test_every_command_finds_the_host_of_a_session(boxes: Boxes) -> None:
     desk.combo("stop", code=0)
 
 
+def test_the_plan_shows_the_deal_and_the_run_is_rechecked_and_removed_on_all_hosts(boxes: Boxes) -> None:
+    desk, grid = boxes.desk, boxes.grid()
+    planned = desk.json("plan", grid)
+    assert {one["host"]: len(one["sessions"]) for one in planned["hosts"]}.keys() == set(NAMES)
+    assert sum(len(one["sessions"]) for one in planned["hosts"]) == 4
+    assert not any(boxes.home(host).joinpath("comborun").exists() for host in NAMES), "it changes nothing"
+    assert all(f", on {host}" in desk.combo("plan", grid, code=0).stdout for host in NAMES)
+    assert "alpha" in desk.combo("check", grid, code=0).stdout
+    desk.combo("launch", grid, code=0)
+    finished(boxes)
+    dealt = {one["name"]: one["host"] for one in boxes.status()["sessions"]}
+    assert {name: one["host"] for one in planned["hosts"] for name in one["sessions"]} == dealt
+    desk.combo("recheck", "--episodes", "2", code=0, timeout=120)
+    report = json.loads((desk.home / desk.json("report")["report"] / "final_benchmark_report.json").read_text())
+    assert len(report["canary"]["combos"]) == 4, "what each host has found"
+    assert desk.combo("clean", "little", "--yes", code=0)
+    assert [len(boxes.runs(host)) for host in NAMES].count(0) == 0, "rechecks stay"
+
+
 def test_one_page_shows_the_sessions_of_all_hosts(boxes: Boxes) -> None:
     desk = boxes.desk
     desk.combo("launch", boxes.grid(pace=0.1), code=0)
@@ -168,6 +187,34 @@ def test_a_host_that_missed_a_stop_is_stopped_by_the_next_look(boxes: Boxes) -> 
     boxes.mend("beta")
     assert not boxes.status()["finished"]
     until(lambda: not boxes.alive("beta"), "the look has stopped it")
+    boxes.gate.touch()
+    desk.combo("resume", code=0)
+    assert finished(boxes)["episodes_done"] == 16
+
+
+def test_a_run_that_one_of_the_hosts_has_alone_is_not_mixed_with_the_run_of_all(boxes: Boxes) -> None:
+    desk, grid = boxes.desk, boxes.grid()
+    alone = boxes.grid(file="alone.yaml", hosts="[beta, gamma]")
+    alone.write_text(alone.read_text().replace("hosts: [beta, gamma]", "host: beta"))
+    desk.combo("launch", alone, code=0)
+    until(lambda: boxes.attempts("beta"), "it runs")
+    desk.combo("launch", grid, code=0)
+    assert finished(boxes)["episodes_done"] == 16
+    assert [len(boxes.runs(host)) for host in NAMES] == [1, 2, 1]
+    assert {len(hosts) for hosts in boxes.hosts_of_newest.values()} == {1}
+
+
+def test_two_laptops_that_deal_and_stop_at_once_have_one_run(boxes: Boxes) -> None:
+    desk, grid = boxes.desk, boxes.grid(pace=0.1)
+    other = {**desk.environment, "XDG_STATE_HOME": str(desk.home / "other")}
+    quiet = {"cwd": desk.home, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    for words in (["launch", str(grid)], ["launch", str(grid)], ["stop", "little", "--yes"]):
+        begun = [subprocess.Popen(desk.command(*words), env=env, **quiet) for env in (desk.environment, other)]
+        codes = [one.wait(120) for one in begun]
+        assert 0 in codes, (words, codes)
+    assert [len(boxes.runs(host)) for host in NAMES] == [1, 1, 1]
+    assert {len(hosts) for hosts in boxes.hosts_of.values()} == {1}
+    until(lambda: not any(boxes.alive(host) for host in NAMES), "both have stopped it")
     boxes.gate.touch()
     desk.combo("resume", code=0)
     assert finished(boxes)["episodes_done"] == 16
