@@ -4,8 +4,8 @@
     python benchmarks/fleet.py 8 10000               fewer
     python benchmarks/fleet.py slurm 1000000         a plan for Slurm, with its job arrays
 
-No host is looked at. Each step is one line: its seconds, the memory of the process by then, and what it made. The boxes
-have 1 to 8 GPUs. A launch makes the plan of each box: its time counts for each of them.
+No host is looked at. Each step is one line: its seconds, the memory of the process by then, and what it made. Each box
+has 8 GPUs and 64 cores. A launch makes the plan of each box: its time counts for each of them. Moves are not measured.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def grid(sessions: int, more: str) -> Grid:
 
 
 def host(number: int) -> HostFacts:
-    gpus = (1, 2, 4, 8)[number % 4]
+    gpus = 8
     cards = tuple(Card(index, f"GPU-{number}-{index}", "", 81_920, 0) for index in range(gpus))
     return HostFacts(
         f"box{number}", f"box{number}", 64, 256 << 30, tuple(range(gpus)), "5.2", {"tmux": "3.4"}, (), cards=cards
