@@ -10,6 +10,7 @@ from comborun.monitor.snapshot import HostUse
 from comborun.monitor.status import ELSEWHERE, UP, Expected, HostStatus, RunStatus
 
 if TYPE_CHECKING:
+    from comborun.monitor.snapshot import Attempt
     from comborun.monitor.status import SessionStatus
     from comborun.rules.deal import Deal
 
@@ -72,6 +73,17 @@ def _host(part: PartStatus, deal: Deal) -> HostStatus:
     seen = part.status
     ends = seen.expected and Expected(*(moment - seen.ahead for moment in seen.expected))
     return HostStatus(part.host, seen.run, seen.link, part.host in deal.lost, seen.counts(), seen.use, ends)
+
+
+def on_this_clock(attempts: Sequence[Attempt], ahead: float) -> tuple[Attempt, ...]:
+    """The attempts of a host whose clock is so many seconds ahead."""
+    return tuple(
+        one._replace(
+            begin=one.begin and replace(one.begin, started=one.begin.started - ahead),
+            end=one.end and one.end._replace(ended=one.end.ended - ahead),
+        )
+        for one in attempts
+    )
 
 
 def _expected(every: Sequence[RunStatus]) -> Expected | None:

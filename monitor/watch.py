@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
-from typing import NamedTuple, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from comborun.clock import elapsed
 from comborun.errors import HostError, RunGoneError
@@ -20,8 +21,12 @@ from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, Known, RunView, SavedLook, fold, is_due, load_run, observe, save
 from comborun.monitor.snapshot import parse_snapshot
 from comborun.monitor.status import UP, Link, RunStatus
+from comborun.remote.runs import bring_records, copy_of
 from comborun.remote.transport import LOCAL, Transport
 from comborun.rules.names import RUN
+
+if TYPE_CHECKING:
+    from comborun.remote.fetch import FetchOptions
 
 SHORTEST_S = 2.0
 """seconds between two looks, unless the interval is shorter"""
@@ -48,14 +53,85 @@ class Clock:
         return event.wait(seconds)
 
 
+class Watched(Protocol):
+    """What a watcher looks at: a run on a host (`Source`), or on several."""
+
+    @property
+    def transport(self) -> Transport: ...
+    @property
+    def view(self) -> RunView: ...
+    @property
+    def folder(self) -> Path:
+        """Of its records on this machine."""
+
+    def records(self, options: FetchOptions | None = None) -> Path:
+        """The same, after copying what is new. Raises HostError, UserError."""
+
+    def at(self, session: str) -> Source:
+        """The host where a session runs."""
+
+    def by_host(self) -> Mapping[str, Source]: ...
+    def end(self) -> Path | None: ...
+    def fold(self, history: History) -> History: ...
+    def renewed(self, history: History) -> Watched: ...
+    def look(self, number: int, history: History, link: Link = UP) -> Look:
+        """What the last look has shown."""
+
+
+class Look(NamedTuple):
+    """What is known after a look. Nothing of it ever changes; the next look is another object."""
+
+    number: int
+    """0 before the first answer; it grows with each look, also one without an answer"""
+    view: RunView
+    history: History
+    """all attempts seen so far; with `view` what `explain` needs"""
+    status: RunStatus
+    """as of that look: its durations don't go on"""
+    seen: float | None = None
+    """time of the last answer, by the watcher's clock"""
+    undecided: str = ""
+    over: bool = False
+    """whether the watcher has stopped looking"""
+    parts: Mapping[str, Look] = MappingProxyType({})
+    """of a run on several hosts what is known of each; its times are by that host's clock"""
+
+    def at(self, session: str) -> Look:
+        """What is known of the host where a session runs."""
+        host = next((one.host for one in self.status.every if one.name == session), "")
+        return self.parts.get(host, self)
+
+    def by_host(self) -> Mapping[str, Look]:
+        return self.parts or {self.view.host: self}
+
+
 class Source(NamedTuple):
+    """A run on a host."""
+
     transport: Transport
     view: RunView
+
+    def look(self, number: int, history: History, link: Link = UP) -> Look:
+        return Look(number, self.view, history, classify(self.view, history, link=link))
+
+    def at(self, _session: str) -> Source:
+        return self
+
+    def by_host(self) -> dict[str, Source]:
+        return {self.transport.host: self}
 
     def end(self) -> Path | None:
         """The file that appears at the end of a run on this machine; None if it is there, or elsewhere."""
         done = Path(self.view.directory, RUN.done)
         return done if self.transport.host == LOCAL and not done.exists() else None
+
+    @property
+    def folder(self) -> Path:
+        return copy_of(self.transport.host, self.view.id, self.view.directory)
+
+    def records(self, options: FetchOptions | None = None) -> Path:
+        bring_records(self.transport, self.view.id, self.view.directory, options)
+        return self.folder
 
     def fold(self, history: History) -> History:
         """`history` with one more look. Raises HostError."""

@@ -25,10 +25,10 @@ from typing import NamedTuple, TypeVar
 
 from comborun.errors import HostError
 from comborun.monitor.classify import classify
-from comborun.monitor.observe import History, RunView
+from comborun.monitor.observe import History
 from comborun.monitor.screen import StatusScreen
 from comborun.monitor.status import UP, Link, RunStatus, SessionStatus
-from comborun.monitor.watch import Clock, Settings, Source, missed, until_next
+from comborun.monitor.watch import Clock, Look, Settings, Watched, missed, until_next
 from comborun.remote.transport import LOCAL
 
 SILENT_S = 3.0
@@ -39,23 +39,6 @@ _END_LOOK_S = 0.1
 _LINK_LOOK_S = 1.0
 """seconds between two checks of a connection, which ask the host nothing"""
 T = TypeVar("T")
-
-
-class Look(NamedTuple):
-    """What is known after a look. Nothing of it ever changes; the next look is another object."""
-
-    number: int
-    """0 before the first answer; it grows with each look, also one without an answer"""
-    view: RunView
-    history: History
-    """all attempts seen so far; with `view` what `explain` needs"""
-    status: RunStatus
-    """as of that look: its durations don't go on"""
-    seen: float | None = None
-    """time of the last answer, by the watcher's clock"""
-    undecided: str = ""
-    over: bool = False
-    """whether the watcher has stopped looking"""
 
 
 class Change(NamedTuple):
@@ -75,7 +58,7 @@ class Change(NamedTuple):
 class Watcher:
     def __init__(
         self,
-        source: Source,
+        source: Watched,
         clock: Clock,
         settings: Settings,
         react: Callable[[RunStatus], str] | None = None,
@@ -101,7 +84,7 @@ class Watcher:
         self._closed = False
         self._thread: Thread | None = None
         self._failed: Exception | None = None
-        self._look = Look(0, source.view, History(), classify(source.view, History()))
+        self._look = source.look(0, History())
 
     # For views, from any thread
 
@@ -111,7 +94,7 @@ class Watcher:
         return self._look
 
     @property
-    def source(self) -> Source:
+    def source(self) -> Watched:
         """The host, and the run with its newest plan."""
         return self._source
 
@@ -137,7 +120,7 @@ class Watcher:
     def status(self) -> RunStatus:
         """The whole status now. It costs more than `look.status`, whose durations don't go on."""
         look, link = self._look, self.link()
-        if not link.reachable or look.history.snapshot is None:
+        if not link.reachable or look.history.snapshot is None or look.parts:
             return replace(look.status, link=link)
         now = look.history.snapshot.now + self.passed()
         return replace(classify(look.view, look.history, now, link), undecided=look.undecided)
@@ -167,7 +150,7 @@ class Watcher:
         """Look at once."""
         self._wanted.set()
 
-    def order(self, act: Callable[[Source], T]) -> T:
+    def order(self, act: Callable[[Watched], T]) -> T:
         """The result of `act`, an order to the host, in the caller's thread; then the watcher looks at once."""
         try:
             return act(self._source)
@@ -214,7 +197,7 @@ class Watcher:
         self._publish(self._look._replace(over=True))
         return self._look.status
 
-    def _answer(self) -> tuple[Source, History | HostError]:
+    def _answer(self) -> tuple[Watched, History | HostError]:
         try:
             with self._asking():
                 history = self._source.fold(self._look.history)
@@ -243,7 +226,7 @@ class Watcher:
             if waiting:
                 waiting.join()
 
-    def _take(self, source: Source, answer: History | HostError) -> None:
+    def _take(self, source: Watched, answer: History | HostError) -> None:
         before, now = self._look, self._clock.elapsed()
         self._source = source
         if isinstance(answer, HostError):
@@ -254,9 +237,9 @@ class Watcher:
             status = replace(before.status, link=link)
             look = before._replace(number=before.number + 1, status=status)
         else:
-            status = classify(source.view, answer, link=UP._replace(last_seen=0.0))
-            status = replace(status, undecided=before.undecided)
-            look = Look(before.number + 1, source.view, answer, status, now, before.undecided)
+            look = source.look(before.number + 1, answer, UP._replace(last_seen=0.0))
+            status = replace(look.status, undecided=before.undecided)
+            look = look._replace(status=status, seen=now, undecided=before.undecided)
             self._note_phases(status)
         self._publish(look, _changes(before.status, look) if before.seen is not None else ())
 
@@ -312,7 +295,7 @@ def _state(session: SessionStatus) -> tuple[str, int]:
 
 
 def watch(
-    source: Source,
+    source: Watched,
     screen: StatusScreen,
     clock: Clock,
     settings: Settings,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -45,12 +44,16 @@ def newest_deal(parts: Sequence[Part]) -> Deal | None:
     return max(found, key=lambda deal: deal.rank, default=None)
 
 
+def joint_folder(run: str) -> Path:
+    return mirror_directory(_SEVERAL, run)
+
+
 def joint_copy(run: str, parts: Sequence[Part]) -> tuple[Path, tuple[Skipped, ...]]:
     """Put the parts' records together. Returns the folder, and what of them could not be copied."""
     deal = newest_deal(parts)
     if not deal:
         raise HostError(f"there are no records of {run} on this machine, and no host answers")
-    folder = mirror_directory(_SEVERAL, run)
+    folder = joint_folder(run)
     try:
         skipped = _Joint(folder, deal, {part.host: part for part in parts if part.copy}).make()
     except OSError as error:
@@ -63,22 +66,26 @@ class _Joint:
         self._folder, self._deal, self._parts = folder, deal, parts
         self._kept: dict[str, dict[int, list[list[int]]]] = {}
         self._skipped: list[Skipped] = []
+        self._links: list[Path] = []
 
     def make(self) -> tuple[Skipped, ...]:
-        shutil.rmtree(self._folder / RUN.sessions, ignore_errors=True)
-        (self._folder / RUN.sessions).mkdir(parents=True)
+        (self._folder / RUN.sessions).mkdir(parents=True, exist_ok=True)
         for name in ("boxes", "dispatch"):
             (self._folder / name).mkdir(exist_ok=True)
         copies = {host: part.copy[0] for host, part in self._parts.items() if part.copy}
         first = next(copies[host] for host in self._deal.boxes if host in copies)
         for name in (RUN.id, RUN.digest, RUN.manifest, RUN.grid, RUN.queue):
             self._write(name, _text(first / name))
+        self._canaries(copies)
         for name in (RUN.environments, RUN.events):
             self._write(name, "".join(_text(copy / name) for copy in copies.values()))
         plan = self._plan(copies)
         self._write(RUN.plan(1), plan.to_json())
         for name, process in self._names(plan):
             self._link(name, process, copies)
+        for path in {*(self._folder / RUN.sessions).glob("*/*")} - {*self._links}:
+            if not path.name.startswith("."):  # a link that another command is making
+                path.unlink(missing_ok=True)
         self._write(KEPT_EPISODES, json.dumps(self._kept))
         left = [host for host in self._deal.left if not (host in copies and (copies[host] / RUN.done).is_file())]
         done = self._folder / RUN.done
@@ -87,6 +94,13 @@ class _Joint:
         else:
             self._write(RUN.done, _text(copies[self._deal.arbiter] / RUN.done))
         return tuple(self._skipped)
+
+    def _canaries(self, copies: dict[str, Path]) -> None:
+        """What a recheck has found on each host, as one."""
+        found = [json.loads(text) for copy in copies.values() if (text := _text(copy / RUN.canary))]
+        if found:
+            runs, combos = ", ".join(one["run"] for one in found), [combo for one in found for combo in one["combos"]]
+            self._write(RUN.canary, json.dumps({**found[0], "run": runs, "combos": combos}))
 
     def _plan(self, copies: dict[str, Path]) -> Plan:
         """The plan of the first host, with sessions that `resume` has added on others."""
@@ -123,7 +137,12 @@ class _Joint:
             for number in numbers:
                 target.mkdir(exist_ok=True)
                 source = Path(layout.attempt(name, number).directory)
-                (target / PurePosixPath(RUN.attempt(name, before + number).directory).name).symlink_to(source)
+                link = target / PurePosixPath(RUN.attempt(name, before + number).directory).name
+                self._links.append(link)
+                if not (link.is_symlink() and link.readlink() == source):  # somebody may read the folder
+                    draft = link.with_name(f".{link.name}.{os.getpid()}")
+                    draft.symlink_to(source)
+                    draft.replace(link)
                 if ranges is not None:
                     self._kept.setdefault(name, {})[before + number] = ranges
                 self._skip(host, RUN.attempt(name, number).directory, RUN.attempt(name, before + number).directory)

@@ -154,6 +154,14 @@ class Examined:
     about: Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class PlannedHost:
+    host: str
+    sessions: tuple[str, ...]
+    seconds: float | None
+    """how long it is expected to take"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Planned(Plan):
     """A plan, and what is to be expected of it."""
@@ -161,6 +169,8 @@ class Planned(Plan):
     expected: Outlook | None
     power: Mapping[str, Mapping[str, float | None]]
     """scope -> the gaps that comparisons can find, and the episodes that a gap needs"""
+    hosts: tuple[PlannedHost, ...] = ()
+    """of a grid on several hosts who would run what"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ from comborun.errors import HostError, UserError
 from comborun.grid.checks.hosts import refused_together
 from comborun.model.work import process_of
 from comborun.monitor.beginning import await_beginning
-from comborun.planner.dealing import Candidate, cut_of, cut_together, deal, recut, rooms_of, same_work
+from comborun.planner.dealing import Candidate, cut_of, cut_together, deal, ends, recut, rooms_of, same_work
 from comborun.remote import boxes
 from comborun.remote.boxes import Root, at_once
 from comborun.remote.grids import known_of
@@ -47,7 +47,8 @@ class _Seen(NamedTuple):
     """A host, before anything is sent."""
 
     prepared: Prepared
-    root: Root
+    root: Root | None
+    """None if only the deal is shown"""
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class StartedTogether:
     deal: Deal
     left_out: Mapping[str, str]
     """host -> why it was left out"""
+    seconds: Mapping[str, float]
+    """host -> how long it is expected to take; empty if that is not known, or if the run was dealt earlier"""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -87,10 +90,23 @@ def several_hosts(chosen: GridChoice, named: tuple[str, ...]) -> tuple[HostKeys,
     return chosen.read().shared_by(named)
 
 
-def start_together(
-    chosen: GridChoice, where: HostChoice, request: LaunchRequest, together: TogetherRequest
-) -> StartedTogether:
-    """Check, deal, publish and start a grid on several hosts. This is safe to repeat."""
+class Dealt(NamedTuple):
+    """Who would run what. Nothing is sent yet."""
+
+    deal: Deal
+    drafts: Mapping[str, Prepared]
+    """of each host, with the cut of all of them"""
+    seconds: Mapping[str, float]
+    """how long each host is expected to take; empty if no time is known"""
+    left_out: Mapping[str, str]
+    choices: Mapping[str, HostChoice]
+    transports: Mapping[str, Transport]
+
+
+def dealt_together(
+    chosen: GridChoice, where: HostChoice, request: LaunchRequest, together: TogetherRequest, *, changes: bool = False
+) -> Dealt:
+    """Look at all hosts, and deal the sessions. With `changes` each folder of runs gets its id."""
     listener, grid = where.listener, chosen.read()
     listener.warn(*map(str, grid.warnings))
     _refuse(grid, request)
@@ -98,7 +114,7 @@ def start_together(
     choices = {host: replace(where, host=host, root=own.root) for host, own in grids.items()}
     transports = {host: _connected(choice) for host, choice in choices.items()}
     with listener.working(f"looking at {several(len(grids), 'host')}"):
-        found = at_once({host: partial(_look, request, grids[host], transports[host]) for host in grids})
+        found = at_once({host: partial(_look, request, grids[host], transports[host], changes) for host in grids})
     seen, left_out = _usable(found, leave_out=together.leave_out)
     for host, one in seen.items():
         listener.warn(*(f"{host}: {warning}" for warning in one.prepared.warnings))
@@ -111,19 +127,30 @@ def start_together(
     cut = cut_together(grid, candidates)
     candidates = [one._replace(plan=recut(one.plan, cut)) for one in candidates]
     same_work(candidates)
-    dealt = deal([process_of(one) for one in candidates[0].plan.current], rooms_of(candidates))
+    rooms = rooms_of(candidates)
+    dealt = deal([process_of(one) for one in candidates[0].plan.current], rooms)
     hosts = [one.host for one in candidates]
     fresh = Deal(
         {"grid_run": secrets.token_hex(8), "box": hosts[0], "number": [0, 0], "boxes": hosts, "of": dealt, "lost": {}}
     )
     drafts = {one.host: replace(seen[one.host].prepared, plan=one.plan) for one in candidates}
-    with listener.working(f"bringing the run to {several(len(hosts), 'host')}"):
-        made = _publish(drafts, fresh, listener.tell)
-    _remember(chosen, grid, choices, made)
-    target = _target(choices, transports, made)
+    timed = any(session.expected_s for one in candidates for session in one.plan.current)
+    return Dealt(fresh, drafts, ends(dealt, rooms) if timed else {}, left_out, choices, transports)
+
+
+def start_together(
+    chosen: GridChoice, where: HostChoice, request: LaunchRequest, together: TogetherRequest
+) -> StartedTogether:
+    """Check, deal, publish and start a grid on several hosts. This is safe to repeat."""
+    listener, found = where.listener, dealt_together(chosen, where, request, together, changes=True)
+    with listener.working(f"bringing the run to {several(len(found.drafts), 'host')}"):
+        made = _publish(found.drafts, found.deal, listener.tell)
+    _remember(chosen, found.choices, made)
+    target = _target(found.choices, found.transports, made)
     with listener.working(f"starting on {several(len(made.launched), 'host')}"):
-        parts = _start(drafts, made, target)
-    return StartedTogether(target, parts, made.deal, left_out)
+        parts = _start(found.drafts, made, target)
+    new = found.seconds if made.deal.grid_run == found.deal.grid_run else {}
+    return StartedTogether(target, parts, made.deal, found.left_out, new)
 
 
 def _refuse(grid: Grid, request: LaunchRequest) -> None:
@@ -145,8 +172,10 @@ def _connected(choice: HostChoice) -> Transport:
     return transport
 
 
-def _look(request: LaunchRequest, grid: Grid, transport: Transport) -> _Seen:
+def _look(request: LaunchRequest, grid: Grid, transport: Transport, changes: bool) -> _Seen:
     prepared = prepare(request, grid, lambda _: transport)
+    if not changes:
+        return _Seen(prepared, None)
     return _Seen(prepared, boxes.root_of(transport, grid.root, prepared.facts.python))
 
 
@@ -157,7 +186,8 @@ def _usable(found: Mapping[str, _Seen | UserError], *, leave_out: bool) -> tuple
         if isinstance(one, UserError):
             why[host] = one.message + (f" ({one.hint})" if isinstance(one, HostError) and one.hint else "")
             continue
-        twin = next((name for name, other in seen.items() if other.root.id == one.root.id), None)
+        roots = {name: other.root.id for name, other in seen.items() if other.root}
+        twin = next((name for name, root in roots.items() if one.root and root == one.root.id), None)
         if twin:
             raise UserError(
                 f"{twin} and {host} have the same folder for runs, {one.prepared.grid.root}: one home on two machines",
@@ -174,7 +204,9 @@ def _usable(found: Mapping[str, _Seen | UserError], *, leave_out: bool) -> tuple
 
 def _clocks(seen: Mapping[str, _Seen]) -> list[str]:
     """Hosts whose clock is wrong. Nothing is decided by it, but records hold its times."""
-    times = sorted((one.root.now, host) for host, one in seen.items())
+    times = sorted((one.root.now, host) for host, one in seen.items() if one.root)
+    if not times:
+        return []
     middle = times[len(times) // 2][0]
     return [
         f"! the clock of {host} is {brief(abs(now - middle))} {'ahead' if now > middle else 'behind'}: its records"
@@ -227,7 +259,8 @@ def _publish(drafts: Mapping[str, Prepared], fresh: Deal, tell: Callable[[str], 
     return _Made(*newest_of(states), launched)
 
 
-def _remember(chosen: GridChoice, grid: Grid, choices: Mapping[str, HostChoice], made: _Made) -> None:
+def _remember(chosen: GridChoice, choices: Mapping[str, HostChoice], made: _Made) -> None:
+    grid = chosen.read()
     digest = sha256(grid.text.encode()).hexdigest()
     named = "" if grid.hosts else "".join(f" --host {host}" for host in made.deal.boxes)
     for host in reversed(made.launched):  # the first host is the last one that was launched on

@@ -5,28 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from comborun.answers import runs
-from comborun.errors import UserError
+from comborun.errors import HostError, UserError
 from comborun.model.work import process_of
 from comborun.monitor.addressing import sessions_of
 from comborun.monitor.classify import classify
-from comborun.monitor.joint import PartStatus, joined
+from comborun.monitor.joint import PartStatus, joined, on_this_clock
 from comborun.monitor.observe import History, RunView, last_look
-from comborun.monitor.status import Link
-from comborun.monitor.watch import Clock, Source, last_seen
+from comborun.monitor.status import UP, Link
+from comborun.monitor.watch import Clock, Look, Source, last_seen
 from comborun.remote import boxes, program
 from comborun.remote.boxes import BoxState, at_once
-from comborun.remote.joint_copy import Part, newest_deal
+from comborun.remote.joint_copy import Part, joint_folder, newest_deal
 from comborun.remote.runs import copy_of
 from comborun.rules.deal import Deal, Stops
 from comborun.text import several
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from comborun.api.named import Target
     from comborun.model.plan import Plan
     from comborun.monitor.status import RunStatus
+    from comborun.monitor.watch import Watched
+    from comborun.remote.fetch import FetchOptions
+    from comborun.remote.transport import Transport
 
 T = TypeVar("T")
 
@@ -52,7 +58,7 @@ def all_done(found: Mapping[str, T | UserError]) -> dict[str, T]:
 # How it is now
 
 
-class _Look(NamedTuple):
+class _Answer(NamedTuple):
     """An answer of one host."""
 
     state: BoxState
@@ -61,32 +67,46 @@ class _Look(NamedTuple):
 
 
 class JointSource:
-    """Looks at all parts of a run on several hosts, at once. A host that is away is shown as it was last seen."""
+    """Looks at all parts of a run on several hosts, at once. A host that is away is shown as it was last seen.
+
+    Watchers, and so the page, look at it as at a run on one host.
+    """
 
     def __init__(self, target: Target, clock: Clock | None = None) -> None:
         self.target = target
         self._clock = clock or Clock()
-        self._seen: dict[str, tuple[_Look, float]] = {}
+        self._seen: dict[str, tuple[_Answer, float]] = {}
         """the last answer of each host, and when it came"""
         self._deal: Deal | None = None
+        self._last: Look | None = None
+        self._copying = Lock()
 
-    def look(self) -> RunStatus:
-        """Raises HostError if nothing is known of any host."""
+    def status(self) -> RunStatus:
+        """Look once. Raises HostError if nothing is known of any host."""
         found = at_once({one.transport.host: partial(self._ask, one) for one in self.target.boxes})
         now = self._clock.elapsed()
-        self._seen |= {host: (one, now) for host, one in found.items() if isinstance(one, _Look)}
+        self._seen |= {host: (one, now) for host, one in found.items() if isinstance(one, _Answer)}
         states = {host: one if isinstance(one, UserError) else one.state for host, one in found.items()}
         self._deal = settle(self.target, states) or self._deal or _remembered_deal(self.target)
         if self._deal is None:
             raise next(one for one in found.values() if isinstance(one, UserError))
-        parts, order = list[PartStatus](), dict[str, int]()
+        parts = dict[str, Look]()
         for one in self.target.boxes:
             host = one.transport.host
-            part = self._part(one, found[host], self._deal.at(host))
-            if part:
-                parts.append(PartStatus(host, part[1]))
-                order = order or {session.name: place for place, session in enumerate(part[0].plan.sessions)}
-        return joined(parts, self._deal, order)
+            if part := self._part(one, found[host], self._deal.at(host)):
+                parts[host] = part
+        first, plans = next(iter(parts.values())), {host: one.view.plan for host, one in parts.items()}
+        plan, _ = merged_plan(plans, self._deal)
+        order = {session.name: place for place, session in enumerate(plan.sessions)}
+        status = joined([PartStatus(host, one.status) for host, one in parts.items()], self._deal, order)
+        view = first.view._replace(id=self.target.run, plan=plan)
+        attempts = {
+            one.name: on_this_clock(parts[one.host].history.of(one.name), parts[one.host].status.ahead)
+            for one in status.sessions
+        }
+        history = History(first.history.snapshot, attempts)
+        self._last = Look(0, view, history, replace(status, run=self.target.run), parts=parts)
+        return self._last.status
 
     @property
     def deal(self) -> Deal | None:
@@ -96,33 +116,92 @@ class JointSource:
     def poll(self) -> float:
         return next((look.source.view.plan.poll for look, _ in self._seen.values()), 60.0)
 
-    def _ask(self, one: Target) -> _Look:
+    # For a watcher
+
+    @property
+    def transport(self) -> Transport:
+        return self.target.transport
+
+    @property
+    def view(self) -> RunView:
+        return self._known.view
+
+    @property
+    def folder(self) -> Path:
+        return joint_folder(self.target.run)
+
+    def records(self, options: FetchOptions | None = None) -> Path:
+        with self._copying:
+            return self.target.bring(options)[0]
+
+    def by_host(self) -> dict[str, Source]:
+        parts = self._known.parts
+        found = {one.transport.host: one for one in self.target.boxes}
+        return {host: Source(found[host].transport, part.view) for host, part in parts.items()}
+
+    def at(self, session: str) -> Source:
+        every = self.by_host()
+        host = next((one.host for one in self._known.status.sessions if one.name == session), "")
+        return every.get(host) or next(iter(every.values()))
+
+    def end(self) -> None:
+        return None
+
+    def fold(self, _history: History) -> History:
+        """Raises HostError while no host answers."""
+        seen = self.status()
+        if not seen.link.reachable:
+            raise HostError(seen.link.complaint or "no host answers")
+        return self._known.history
+
+    def renewed(self, _history: History) -> JointSource:
+        return self
+
+    def look(self, number: int, _history: History, _link: Link = UP) -> Look:
+        return self._known._replace(number=number)
+
+    @property
+    def _known(self) -> Look:
+        if self._last is None:
+            self.status()
+        assert self._last
+        return self._last
+
+    def _ask(self, one: Target) -> _Answer:
         before = self._seen.get(one.transport.host)
         state = boxes.look(one.transport, one.directory)
         source = before[0].source if before else one.source()
         history = source.fold(before[0].history if before else History())
-        return _Look(state, source.renewed(history), history)
+        return _Answer(state, source.renewed(history), history)
 
-    def _part(self, one: Target, found: _Look | UserError, deal: Deal) -> tuple[RunView, RunStatus] | None:
+    def _part(self, one: Target, found: _Answer | UserError, deal: Deal) -> Look | None:
         """What is known of one host; None if nothing is."""
         seen = self._seen.get(one.transport.host)
         if not isinstance(found, UserError):
-            view = _dealt(found.source.view, deal)
-            return view, classify(view, found.history)
+            return _part_look(found.source.view, deal, found.history)
         link = Link(reachable=False, since=self._clock.now(), failures=1, complaint=found.headline)
         if seen:
-            view = _dealt(seen[0].source.view, deal)
             link = link._replace(last_seen=self._clock.elapsed() - seen[1])
-            return view, classify(view, seen[0].history, link=link)
+            return _part_look(seen[0].source.view, deal, seen[0].history, link)
         kept = last_look(one.transport.host, one.run, one.directory)
         if kept:
-            kept = kept._replace(view=_dealt(kept.view, deal))
-            return kept.view, last_seen(kept, found.headline, self._clock)
+            view = _dealt(kept.view, deal)
+            return Look(0, view, History(), last_seen(kept._replace(view=view), found.headline, self._clock))
         plans = [look.source.view.plan for look, _ in self._seen.values()]
         if not plans:
             return None
-        view = _dealt(RunView(one.run, one.transport.host, one.directory, plans[0]), deal)
-        return view, replace(classify(view, History()), link=link)
+        part = _part_look(RunView(one.run, one.transport.host, one.directory, plans[0]), deal, History())
+        return part._replace(status=replace(part.status, link=link))
+
+
+def watched(target: Target) -> Watched:
+    """What a watcher looks at: the run, or all parts of one on several hosts."""
+    return JointSource(target) if target.boxes else target.source()
+
+
+def _part_look(view: RunView, deal: Deal, history: History, link: Link = UP) -> Look:
+    view = _dealt(view, deal)
+    return Look(0, view, history, classify(view, history, link=link))
 
 
 def _dealt(view: RunView, deal: Deal) -> RunView:
@@ -218,6 +297,34 @@ def going(target: Target) -> list[Target]:
     """The parts of hosts that were not given up."""
     deal = settle(target, states(target))
     return [one for one in target.boxes if deal is None or one.transport.host not in deal.lost]
+
+
+def on_each(
+    target: Target, words: Sequence[str], act: Callable[[Target, tuple[str, ...]], runs.Steered]
+) -> runs.Steered:
+    """The answer to an order; of a run on several hosts, that of all of them, or of those that run the named sessions.
+
+    A host that is away is named: the order does not reach it later.
+    """
+    if not target.boxes:
+        return act(target, tuple(words))
+    parts = by_host(target, words, target.listener.note) if words else [(one, ()) for one in going(target)]
+    found = at_once({one.transport.host: partial(act, one, own) for one, own in parts})
+    done = {host: one for host, one in found.items() if not isinstance(one, UserError)}
+    failed = {host: one for host, one in found.items() if isinstance(one, UserError)}
+    if not done:
+        raise next(iter(failed.values()))
+    notes = dict.fromkeys(one.note for one in done.values() if one.note)
+    return replace(
+        next(iter(done.values())),
+        run=target.run,
+        done=not failed and all(one.done for one in done.values()),
+        lines=(
+            *(f"{host}: {line}" for host, one in done.items() for line in one.lines),
+            *(f"! {host}: {one.headline}; give the same command again for it" for host, one in failed.items()),
+        ),
+        note="; ".join(notes) or None,
+    )
 
 
 def stop_all(target: Target) -> runs.Stopped:

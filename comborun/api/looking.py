@@ -45,7 +45,7 @@ def causes_of(target: Target) -> RunCauses:
     if target.boxes:
         from comborun.api.joint import JointSource
 
-        return run_causes(JointSource(target).look())
+        return run_causes(JointSource(target).status())
     return run_causes(once(target.source()))
 
 

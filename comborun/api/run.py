@@ -88,7 +88,7 @@ class Run:
         """
         from comborun.api.watching import Watching
 
-        return Watching(self._there(), interval)
+        return Watching(self._answering(), interval)
 
     def wait(self, interval: float | None = None) -> Status:
         """Wait until the run has finished."""
@@ -98,7 +98,7 @@ class Run:
         """What went wrong so far: sessions that failed alike together, each cause with the next step."""
         from comborun.api.looking import causes_of
 
-        return causes_of(self._there()).answer
+        return causes_of(self._answering()).answer
 
     def explain(self, *sessions: str) -> tuple[runs.Explanation, ...]:
         """Why sessions wait, what they do, or how they ended, and how to continue; of all that did not succeed."""
@@ -166,12 +166,12 @@ class Run:
         self, *sessions: str, failed: bool = False, stalled: bool = False, environment: str = "now"
     ) -> runs.Steered:
         """Start sessions again that ended without success, each with a new budget of retries."""
-        from comborun.api import steering
+        from comborun.api import joint, steering
 
         if failed and stalled:
             raise UserError("both failed and stalled are given", "give one of them")
         which: Literal["", "failed", "stalled"] = "failed" if failed else "stalled" if stalled else ""
-        return steering.retry(self._there(), sessions, which, environment)
+        return joint.on_each(self._answering(), sessions, lambda one, own: steering.retry(one, own, which, environment))
 
     def resume(self, environment: str = "now") -> runs.Resumed:
         """Lift a hold or a stop, and run what is missing."""
@@ -185,29 +185,34 @@ class Run:
 
     def slots(self, count: int) -> runs.Steered:
         """Let so many sessions run at once from now on."""
-        from comborun.api import steering
+        from comborun.api import joint, steering
 
-        return steering.slots(self._there(), count)
+        return joint.on_each(self._answering(), (), lambda one, _: steering.slots(one, count))
 
     def change(self, values: Mapping[str, object], because: str = "") -> runs.Steered:
         """Change settings of the run while it goes on, as `combo set` does: {"use_gpus": [0, 1], "parallel": 6}."""
-        from comborun.api import steering
+        from comborun.api import joint, steering
 
         given = {
             key: ",".join(map(str, one)) if isinstance(one, list | tuple) else str(one) for key, one in values.items()
         }
-        return steering.retune(self._there(), given, because)
+        return joint.on_each(self._answering(), (), lambda one, _: steering.retune(one, given, because))
 
     def pause(self, why: str = "") -> runs.Steered:
         """Start nothing new until `resume`; running sessions go on."""
-        from comborun.api import steering
+        from comborun.api import joint, steering
 
-        return steering.hold(self._there(), "pause", why)
+        return joint.on_each(self._answering(), (), lambda one, _: steering.hold(one, "pause", why))
 
-    def _there(self) -> Target:
-        """The run. Raises HostError if its host did not answer, UserError if it runs on several."""
+    def _answering(self) -> Target:
+        """The run. Raises HostError if its host did not answer."""
         if self.target.away:
             raise self.target.away
+        return self.target
+
+    def _there(self) -> Target:
+        """The same. Raises UserError if it runs on several hosts."""
+        self._answering()
         if self.target.boxes:
             hosts = ", ".join(one.transport.host for one in self.target.boxes)
             raise UserError(

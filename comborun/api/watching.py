@@ -36,7 +36,7 @@ def status_of(target: Target) -> RunStatus:
         from comborun.api.joint import JointSource
 
         with target.listener.working(f"looking at {several(len(target.boxes), 'host')}"):
-            return JointSource(target).look()
+            return JointSource(target).status()
     if away := target.away:
         kept = last_look(target.transport.host, target.run, target.directory)
         if kept is None:
@@ -57,7 +57,9 @@ class Watching:
     """
 
     def __init__(self, target: Target, interval: float | None = None) -> None:
-        self._source = target.source()
+        from comborun.api.joint import watched
+
+        self._source = watched(target)
         plan = self._source.view.plan
         self._settings = Settings(interval or plan.poll)
         self._react = StopEarly(target) if plan.stop_early else None

@@ -153,6 +153,9 @@ def check(grid: GridChoice, as_json: bool) -> None:
     warn(*map(str, checked.warnings))
     found = f" for each file that {checked.policy_glob} finds" if checked.policy_glob else ""
     click.echo(f"{checked.name}: {several(len(checked.combos), 'combo')}{found}, no mistakes")
+    if checked.hosts:
+        hosts = ", ".join(one.host for one in checked.hosts)
+        click.echo(f"  shared by {hosts}: `{program()} plan {checked.path}` shows who would run what")
     if latest:
         session, counts = latest
         planned = f" of {session.count}" if session.count else ""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from comborun.api import steering
+from comborun.api.joint import on_each
 from comborun.cli.options import (
     SLOTS,
     environment_option,
@@ -31,7 +32,7 @@ from comborun.monitor.watch import once
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from comborun.answers import runs
     from comborun.api.named import HostChoice, Target
@@ -185,42 +186,22 @@ def retry(
     if chosen + bool(sessions) != 1:
         raise UserError("name sessions, or give either --failed or --stalled", "combo status lists them")
     kind: Literal["", "failed", "stalled"] = "failed" if which["failed"] else "stalled" if which["stalled"] else ""
-    done = _on_each(target, sessions, lambda one, own: steering.retry(one, own, kind, environment, take_over=take_over))
+    done = on_each(target, sessions, lambda one, own: steering.retry(one, own, kind, environment, take_over=take_over))
     code = _show(done, as_json=as_json)
     return 0 if chosen else code  # no failed session is not an error
-
-
-def _on_each(
-    target: Target, words: tuple[str, ...], act: Callable[[Target, tuple[str, ...]], runs.Steered]
-) -> runs.Steered:
-    """The order; for a run on several hosts on each of them, or where the named sessions run."""
-    if not target.boxes:
-        return act(target, words)
-    from comborun.api import joint
-
-    parts = joint.by_host(target, words, note) if words else [(one, ()) for one in joint.going(target)]
-    found = {one.transport.host: act(one, own) for one, own in parts}
-    lines = tuple(f"{host}: {line}" for host, one in found.items() for line in one.lines)
-    notes = "; ".join(dict.fromkeys(one.note for one in found.values() if one.note))
-    return replace(
-        next(iter(found.values())),
-        run=target.run,
-        done=any(one.done for one in found.values()),
-        lines=lines,
-        note=notes or None,
-    )
 
 
 @click.command("set")
 @click.argument("values", metavar="KEY=VALUE...", nargs=-1, required=True)
 @repeatable()
-@of_run_option
+@partial(of_run_option, together=True)
 @click.option("--because", default="", metavar="TEXT", help="The reason, in one line; the report names it.")
 @json_option
 def set_(values: tuple[str, ...], target: Target, because: str, as_json: bool) -> int:
     """Change settings of a run while it goes on, until the grid has another value.
 
-    Added GPUs get sessions; on those that are taken away nothing new starts, and running sessions go on.
+    Added GPUs get sessions; on those that are taken away nothing new starts, and running sessions go on. A run on
+    several hosts gets the values on each of them; with --host, on that host only.
 
     \b
     combo set parallel=6
@@ -228,21 +209,23 @@ def set_(values: tuple[str, ...], target: Target, because: str, as_json: bool) -
     combo set reserve.gpu_memory=50GiB reserve.memory=64GiB
     """
     given = {key: value for key, _, value in (word.partition("=") for word in values)}
-    return _show(steering.retune(target, given, because), as_json=as_json)
+    return _show(on_each(target, (), lambda one, _: steering.retune(one, given, because)), as_json=as_json)
 
 
 @click.command()
 @click.argument("count", metavar="N", type=SLOTS)
 @repeatable()
-@of_run_option
+@partial(of_run_option, together=True)
 @json_option
 def slots(count: int, target: Target, as_json: bool) -> int:
     """Let N sessions run at once from now on, as `combo set parallel=N`. Running sessions go on, even if they are more.
 
+    Of a run on several hosts, N on each of them.
+
     \b
     combo slots 4
     """
-    return _show(steering.slots(target, count), as_json=as_json)
+    return _show(on_each(target, (), lambda one, _: steering.slots(one, count)), as_json=as_json)
 
 
 def _holding(verb: Literal["pause", "drain"], text: str) -> click.Command:
@@ -256,7 +239,7 @@ def _holding(verb: Literal["pause", "drain"], text: str) -> click.Command:
     )
     @json_option
     def hold(target: Target, why: str, as_json: bool) -> int:
-        return _show(_on_each(target, (), lambda one, _: steering.hold(one, verb, why)), as_json=as_json)
+        return _show(on_each(target, (), lambda one, _: steering.hold(one, verb, why)), as_json=as_json)
 
     return hold
 
@@ -280,7 +263,7 @@ drain = _holding(
 
 
 @click.command()
-@of_run
+@partial(of_run, together=True)
 @json_option
 def notify(target: Target, as_json: bool) -> int:
     """Send a test notice through the grid's `notify` command, on the host, and show what it prints.
@@ -288,7 +271,7 @@ def notify(target: Target, as_json: bool) -> int:
     \b
     combo notify
     """
-    return _show(steering.notify(target), as_json=as_json)
+    return _show(on_each(target, (), lambda one, _: steering.notify(one)), as_json=as_json)
 
 
 def _show(done: runs.Steered, *, as_json: bool) -> int:

@@ -29,6 +29,7 @@ from comborun.rules.names import MULTIPLEXER_NAMES
 from comborun.text import harmless, several
 from comborun.words import say
 from comborun.words.endings import outcome_words
+from comborun.words.times import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -126,6 +127,9 @@ def run(grid: GridChoice, where: HostChoice, hosts: tuple[str, ...], **options: 
     return watch_until_the_end(started.target, shown) if started.passed else SOME_DID_NOT
 
 
+_NEXT = {"watch": "monitor", "page": "view", "stop": "stop"}
+
+
 def _launch_together(
     grid: GridChoice, where: HostChoice, request: LaunchRequest, together: TogetherRequest, *, as_json: bool
 ) -> Target:
@@ -144,14 +148,15 @@ def _launch_together(
         part = parts.get(host)
         state = "given up" if host in started.deal.lost else "not started now" if part is None else ""
         waits = f"; the first {say(part.waits)}" if part and part.waits else ""
-        rows[harmless(host)] = harmless(f"{several(count, 'session')}{waits}{f' ({state})' if state else ''}")
+        ends = f", ends after about {duration(started.seconds[host])}" if count and started.seconds.get(host) else ""
+        rows[harmless(host)] = harmless(f"{several(count, 'session')}{ends}{waits}{f' ({state})' if state else ''}")
     show_rows(rows)
     for one in started.parts:
         for note in (*(f"shipped {line}" for line in one.launched.shipped), *one.launched.replaced, *one.changes):
             click.echo(f"  {harmless(one.target.transport.host)}: {harmless(note)}")
     for host, why in started.left_out.items():
         click.echo(f"! {harmless(host)} is left out: {harmless(why)}", err=True)
-    show_rows({"watch": started.target.command("monitor"), "stop": started.target.command("stop")})
+    show_rows({name: started.target.command(verb) for name, verb in _NEXT.items()})
     return started.target
 
 

@@ -14,9 +14,9 @@ import click
 from comborun.answers.runs import Window
 from comborun.api.looking import causes_of, explanations, log_records
 from comborun.cli.log_text import drawn, named_lines
-from comborun.cli.options import json_lines_option, json_option, of_run_option, one_part, sessions_argument
+from comborun.cli.options import json_lines_option, json_option, of_run_option, sessions_argument
 from comborun.cli.terminal import note, program, show_json, show_record, wrapped
-from comborun.errors import UserError
+from comborun.errors import HostError, UserError
 from comborun.model.attempt import SLURM
 from comborun.monitor.addressing import sessions_of
 from comborun.monitor.explain import Command, Explanation
@@ -45,7 +45,7 @@ from comborun.words import say
 from comborun.words.endings import outcome_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from comborun.api.named import Target
     from comborun.model.attempt import Begin
@@ -185,13 +185,13 @@ def attach(words: tuple[str, ...], target: Target, tiled: bool, as_json: bool, *
     combo attach stairs_flat
     combo attach --all
     """
-    target, words = _of_one_host(target, words, tiled=tiled)
-    source = target.source()
     if tiled:
-        _attach_all(target, source, show=how["show"], as_json=as_json)
+        _attach_all(target, show=how["show"], as_json=as_json)
         return
     if not words:
         raise UserError("name a session, or give --all", "combo status lists them")
+    target, words = _of_one_host(target, words)
+    source = target.source()
     session, alive = _chosen(source, words, write=how["write"])
     seen = latest(target.transport, RunLayout(target.directory), [session])[session]
     why = f"`{target.command('explain', session)}` says why"
@@ -217,9 +217,7 @@ def attach(words: tuple[str, ...], target: Target, tiled: bool, as_json: bool, *
         _become(_on_host(target.transport.host, command))
 
 
-def _of_one_host(target: Target, words: tuple[str, ...], *, tiled: bool) -> tuple[Target, tuple[str, ...]]:
-    if not target.boxes or not words or tiled:
-        return one_part(target, "attach"), words
+def _of_one_host(target: Target, words: tuple[str, ...]) -> tuple[Target, tuple[str, ...]]:
     parts = _parts(target, words, guess=True)
     if len(parts) > 1:
         raise UserError(f"{' '.join(words)} means sessions on {len(parts)} hosts", "name one of them")
@@ -292,18 +290,29 @@ def _on_host(host: str, command: list[str], *options: str) -> list[str]:
     return ["ssh", "-t", *options, *ssh_arguments(Address.parse(host), Options().config), there]
 
 
-def _attach_all(target: Target, source: Source, *, show: bool, as_json: bool) -> None:
-    """A pane for every running session; all share one connection to the host."""
-    host, layout = target.transport.host, RunLayout(target.directory)
+def _panes(target: Target) -> Iterator[tuple[str, list[str]]]:
+    """Running sessions and the command of a pane for each; all share one connection to the host."""
+    host, layout, source = target.transport.host, RunLayout(target.directory), target.source()
     status = once(source)
     refuse_elsewhere(status.elsewhere, source.view.id)
     running = [session.name for session in status.sessions if session.alive]
     shared = ("-o", "ControlMaster=auto", "-o", f"ControlPath={_control_path(host)}", "-o", "ControlPersist=10")
-    panes: dict[str, list[str]] = {}
     for name, seen in latest(target.transport, layout, running).items():
         if seen.begin and seen.begin.multiplexer != "none":
             shown = _on_host(host, _view(host, seen, write=False), *shared)
-            panes[name] = ["sh", "-c", _PANE, "sh", *shown]
+            yield name, ["sh", "-c", _PANE, "sh", *shown]
+
+
+def _attach_all(target: Target, *, show: bool, as_json: bool) -> None:
+    """A pane for every running session, on all hosts that answer."""
+    panes = dict[str, list[str]]()
+    for part in target.boxes or (target,):
+        try:
+            panes.update(_panes(part))
+        except HostError as error:
+            if not target.boxes:
+                raise
+            note(f"! {part.transport.host}: {error.headline}")
     if not panes:
         raise UserError("no running session has a window", "combo status shows them all")
     if as_json:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import fields
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from comborun.answers import grids
-from comborun.cli.options import grid_argument, host_options, json_option, slurm_option
+from comborun.api.boxes import TogetherRequest, dealt_together, several_hosts
+from comborun.cli.options import grid_argument, host_options, hosts_options, json_option, slurm_option
 from comborun.cli.terminal import program, show_json, show_rows, show_text, warn, working
 from comborun.errors import HostError, UserError
 from comborun.generate.compose import compose_text
@@ -23,6 +25,7 @@ from comborun.planner.packing import outlook
 from comborun.planner.program import host_warnings, rooms
 from comborun.remote.grids import known_of, laid_out, not_ready, preflight_question, with_policies
 from comborun.remote.host import host_facts
+from comborun.remote.launching import LaunchRequest
 from comborun.remote.runs import list_runs
 from comborun.remote.shipping import digest_of, survey
 from comborun.remote.slurm import consult, refusal
@@ -52,7 +55,7 @@ _MOST = 3
 
 @click.command()
 @grid_argument
-@host_options
+@hosts_options
 @slurm_option
 @click.option("--script", metavar="SESSION", help="Print the script of one session (or of array-1, settle on Slurm).")
 @click.option(
@@ -62,7 +65,7 @@ _MOST = 3
     help="Show how many episodes would find a gap of so many percentage points.",
 )
 @json_option
-def plan(grid: GridChoice, where: HostChoice, slurm: bool, as_json: bool, **shown: Any) -> None:
+def plan(grid: GridChoice, where: HostChoice, hosts: tuple[str, ...], slurm: bool, as_json: bool, **shown: Any) -> None:
     """Show what a new run would do, and in which order. Changes nothing. The exit code is 3 if Slurm refuses the jobs.
 
     \b
@@ -70,7 +73,11 @@ def plan(grid: GridChoice, where: HostChoice, slurm: bool, as_json: bool, **show
     combo plan grid.yaml --script stairs_flat
     combo plan grid.yaml --gap 5                how many episodes this gap needs
     combo plan grid.yaml --slurm --host login1  as job arrays on Slurm
+    combo plan grid.yaml --host h100 --host box2    who would run what
     """
+    if entries := several_hosts(grid, hosts):
+        _plan_together(grid, where, TogetherRequest(entries, leave_out=True), slurm=slurm, as_json=as_json, **shown)
+        return
     checked = grid.read()
     shipments = survey(checked.sync, checked.path.parent)
     transport = where.connect(checked.host)
@@ -103,6 +110,39 @@ def plan(grid: GridChoice, where: HostChoice, slurm: bool, as_json: bool, **show
         _show_job_scripts(laid)
     if refused:  # last, where people see it
         raise refused
+
+
+def _plan_together(
+    grid: GridChoice, where: HostChoice, together: TogetherRequest, *, slurm: bool, as_json: bool, **shown: Any
+) -> None:
+    """Show who would run what of a new run."""
+    found = dealt_together(grid, where, LaunchRequest(slurm=slurm, force=True), together)
+    laid = next(iter(found.drafts.values())).plan
+    if shown["script"]:
+        show_text(grids.Text(shown["script"], _script(laid, shown["script"])), as_json=as_json)
+        return
+    power = _power(laid, shown["gap"])
+    shares = {
+        host: tuple(one.name for one in laid.current if found.deal.of[process_of(one)] == host)
+        for host in found.deal.boxes
+    }
+    if as_json:
+        whole = {field.name: getattr(laid, field.name) for field in fields(laid)}
+        told = tuple(grids.PlannedHost(host, names, found.seconds.get(host)) for host, names in shares.items())
+        show_json(grids.Planned(**whole, expected=None, power=power, hosts=told))
+        return
+    _show(laid, (), deal_rows(shares, found.seconds) | dict(_power_rows(power, shown["gap"])))
+    warn(*(f"{host} can't be used, and has no share here: {why}" for host, why in found.left_out.items()))
+    _list(laid, {name: host for host, names in shares.items() for name in names})
+
+
+def deal_rows(shares: Mapping[str, Sequence[str]], seconds: Mapping[str, float]) -> dict[str, str]:
+    """How many sessions each host has, and how long that takes."""
+    return {
+        harmless(host): several(len(names), "session")
+        + (f", ends after about {duration(seconds[host])}" if names and seconds.get(host) else "")
+        for host, names in shares.items()
+    }
 
 
 def _run_row(transport: Transport, grid: Grid) -> dict[str, str]:
@@ -154,12 +194,13 @@ def _show(laid: Plan, shipments: Iterable[Shipment], expected: dict[str, str]) -
     show_rows(rows)
 
 
-def _list(laid: Plan) -> None:
+def _list(laid: Plan, hosts: Mapping[str, str] = MappingProxyType({})) -> None:
     width = max(len(session.name) for session in laid.sessions)
     for number, session in enumerate(laid.sessions, 1):
         work = f"{session.first}-{session.first + session.count - 1}" if session.count else "as it decides"
         gpus = f", {several(session.gpus, 'GPU')}" if session.gpus else ""
         shared = f", in {session.together}" if session.together else ""
+        shared += f", on {harmless(hosts[session.name])}" if session.name in hosts else ""
         click.echo(f"{number:4}  {session.name.ljust(width)}  {session.unit}s {work}{gpus}{shared}")
 
 

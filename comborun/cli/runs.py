@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from comborun.errors import HostError, UserError
 from comborun.monitor.fleet import Fleet, answer, looked_at, state
 from comborun.monitor.fleet_table import complaints, day, show_live, table
 from comborun.remote import program
-from comborun.remote.runs import choose_run, copy_of, host_of, remembered, remove, sizes
+from comborun.remote.runs import choose_run, copy_of, host_of, parts_of, remembered, remove, sizes
 from comborun.remote.transport import LOCAL
 from comborun.rules.vocabulary import amount
 from comborun.text import harmless, several
@@ -168,7 +169,7 @@ def clean(
 ) -> None:
     """Remove old runs from a host, after showing them and their size.
 
-    The host is that of the first RUN, or this machine.
+    The host is that of the first RUN, or this machine. A run on several hosts is removed from all of them.
 
     Keeps a run that goes on, and a run on another host that `combo report` has not copied since its end. Keeps a run
     that was stopped, or is on this machine, unless you name it.
@@ -179,6 +180,17 @@ def clean(
     combo clean 4_env_test-20260729T101500Z-ab12
     """
     names += (wanted,) if wanted else ()
+    parts = parts_of(names[0]) if len(names) == 1 and where.host is None else ()
+    found = [
+        _clean((one.run,), replace(where, host=one.host, root=where.root or one.root), older, as_json=as_json, **how)
+        for one in parts
+    ] or [_clean(names, where, older, as_json=as_json, **how)]
+    if as_json:
+        show_json(found if parts else found[0])
+
+
+def _clean(names: tuple[str, ...], where: HostChoice, older: float, *, as_json: bool, **how: bool) -> Cleaned:
+    """Remove runs from one host."""
     transport = where.connect(host_of(names[0]) if names else None)
     with working(f"asking {transport.host}"):
         there = where.runs(transport)
@@ -204,10 +216,8 @@ def clean(
             if left := remove(transport, run.directory):
                 kept[run.id] = say(left)
             click.echo(f"{run.id}: {f'stays: {say(left)}' if left else 'removed'}", err=as_json)
-    if as_json:
-        gone = tuple(run.id for run in going if run.id not in kept)
-        size = sum(bytes_of[run] for run in gone)
-        show_json(Cleaned(transport.host, gone, kept, size, not how["dry_run"]))
+    gone = tuple(run.id for run in going if run.id not in kept)
+    return Cleaned(transport.host, gone, kept, sum(bytes_of[run] for run in gone), not how["dry_run"])
 
 
 def _may_remove(total: str, *, as_json: bool, dry_run: bool, yes: bool) -> bool:

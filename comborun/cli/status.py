@@ -222,7 +222,7 @@ def _looked_at(source: JointSource, shown: Shown) -> RunStatus:
     screen = shown.screen()
     with live or nullcontext():
         while True:
-            seen = source.look()
+            seen = source.status()
             live.update(render(seen, console.width), refresh=True) if live else screen.show(seen)
             if seen.finished:
                 return seen

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -269,19 +270,38 @@ cat >"$run/.canary.part" && mv -fT -- "$run/.canary.part" "$run/canary.json"
 
 
 @click.command()
-@of_run
+@partial(of_run, together=True)
 @episodes_option(default=3)
 @json_option
 def recheck(target: Target, episodes: int, as_json: bool) -> int:
     """Run the first episodes of every combo once more, alone, and compare them with the run.
 
     Runs one session at a time, with the same commands and seeds. If outcomes or starts of episodes differ, the program
-    is not repeatable, or parallel sessions change its results. Then the run's report begins with that.
+    is not repeatable, or parallel sessions change its results. Then the run's report begins with that. Of a run on
+    several hosts, each combo runs on its own host, one host after the other.
 
     \b
     combo recheck
     combo recheck 4_env_test --episodes 5
     """
+    if not target.boxes:
+        answer, code = _recheck(target, episodes, quiet=as_json)
+        if as_json:
+            show_json(answer)
+        return code
+    from comborun.api.joint import going
+
+    parts = [part for part in going(target) if any(not one.flag for one in part.source().view.plan.sessions)]
+    for part in parts:
+        _refuse_company(part.source())
+    found = [_recheck(part, episodes, quiet=as_json) for part in parts]
+    if as_json:
+        show_json([answer for answer, _ in found])
+    return max((code for _, code in found), default=0)
+
+
+def _recheck(target: Target, episodes: int, *, quiet: bool) -> tuple[runs.Rechecked, int]:
+    """What the recheck on one host has found, and the exit code."""
     from comborun.amendment.resumption import episodes_each, recheck_plan
     from comborun.api.reports import collected
     from comborun.remote.launching import launch_recheck
@@ -295,17 +315,20 @@ def recheck(target: Target, episodes: int, as_json: bool) -> int:
     publication = launch_recheck(transport, plan, view.directory, episodes)
     await_beginning(transport, publication.directory)
     alone = Target(transport, publication.run, publication.directory)
-    if not as_json:
+    if not quiet:
         click.echo(f"{view.id}: {episodes_each(plan)} of every combo run alone, as {alone.run}")
-    _watch(alone, quiet=as_json)
+    _watch(alone, quiet=quiet)
     (beside, _), (found, _) = collected(target), collected(alone)
     result = compare_canary(alone.run, beside.records, found.records)
     # beside the run's records, so that every report of the run shows it
     done = transport.run(_WRITE, target.directory, stdin=result.to_json().encode("utf-8", "replace"))
     if done.code:
         raise HostError(f"can't write {target.directory}/canary.json on {transport.host}", done.complaint)
-    _show_recheck(result, target, found.rejects, as_json=as_json)
-    return SOME_DID_NOT if result.differing or result.silent or not result.combos else 0
+    if not quiet:
+        _show_recheck(result, target, found.rejects)
+    combos = tuple(runs.RecheckedCombo(**vars(combo)) for combo in result.combos)
+    answer = runs.Rechecked(target.run, result.run, combos, len(found.rejects))
+    return answer, SOME_DID_NOT if result.differing or result.silent or not result.combos else 0
 
 
 def _refuse_company(source: Source) -> None:
@@ -332,11 +355,7 @@ def _watch(alone: Target, *, quiet: bool) -> None:
         raise
 
 
-def _show_recheck(result: Canary, target: Target, rejects: Sequence[Reject], *, as_json: bool) -> None:
-    if as_json:
-        combos = tuple(runs.RecheckedCombo(**vars(combo)) for combo in result.combos)
-        show_json(runs.Rechecked(target.run, result.run, combos, len(rejects)))
-        return
+def _show_recheck(result: Canary, target: Target, rejects: Sequence[Reject]) -> None:
     click.echo()
     show_rows({harmless(combo.name, keep=""): ("! " if combo.differs else "") + combo.words for combo in result.combos})
     if result.differing:

@@ -9,12 +9,14 @@ import shlex
 import socket
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from comborun.answers import grids
+from comborun.api.joint import watched
 from comborun.cli.options import json_lines_option, of_run
 from comborun.cli.status import interval_option
 from comborun.cli.terminal import show_record, show_rows, working
@@ -28,7 +30,7 @@ _FIRST_PORT, _PORTS = 8420, 40
 
 
 @click.command()
-@of_run
+@partial(of_run, together=True)
 @click.option("--port", type=click.IntRange(1, 65535), metavar="P", help="The port; by default the first free one.")
 @click.option("--act", is_flag=True, help="The page may also give orders: retry, stop, resume, slots.")
 @click.option("--no-browser", is_flag=True, help="Open no browser.")
@@ -61,7 +63,7 @@ def view(target: Target, port: int | None, bundle: Path | None, interval: float 
     if bundle:
         _write(target, bundle, as_json=how["as_json"])
         return 0
-    source = target.source()
+    source = watched(target)
     listening, access = _listen(target.run, port)
     keep_access(target.run, access)
     feed = Feed(source, Settings(interval or source.view.plan.poll))
@@ -82,7 +84,7 @@ def _write(target: Target, folder: Path, *, as_json: bool) -> None:
     if folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder} is not empty", "name a folder that does not exist yet")
     with working("writing the page"):
-        copied, skipped = write_bundle(target.source(), folder)
+        copied, skipped = write_bundle(watched(target), folder)
     if as_json:
         show_record(grids.Bundle(str(folder), copied, skipped))
         return

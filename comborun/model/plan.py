@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, Self
 
 from comborun.model.codec import decoded, encoded
@@ -60,6 +61,12 @@ LIVE_FIELDS = (
 NON_IDENTITY_FIELDS = {*LIVE_FIELDS, "counted", "ranged", "flag", "unpaired", "together"}
 """fields of a session that change nothing of its work; the others are in its digest"""
 SCHEMA = 2
+
+
+@lru_cache(1024)
+def _asked(request: Request, gpus: int) -> Request:
+    """Many sessions ask for the same."""
+    return replace(request, gpus=gpus)
 
 
 @dataclass(frozen=True)
@@ -120,7 +127,7 @@ class Session:
     @property
     def resources(self) -> Request:
         """All that it asks of its host."""
-        return replace(self.request, gpus=self.gpus)
+        return _asked(self.request, self.gpus)
 
     @property
     def own_first(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -66,6 +66,25 @@ def deal(names: Sequence[str], rooms: Mapping[str, Room]) -> dict[str, str]:
     return {name: dealt[name] for name in names}
 
 
+def ends(dealt: Mapping[str, str], rooms: Mapping[str, Room]) -> dict[str, float]:
+    """When each host is done, in the unit of the lengths, if it starts its sessions longest first."""
+    found = {}
+    for host, room in rooms.items():
+        free = [0.0] * max(1, room.slots)
+        own = [room.lengths[name] for name, at in dealt.items() if at == host]
+        for length in sorted([*own, *room.busy], reverse=True):
+            heapq.heapreplace(free, free[0] + length)
+        found[host] = max(free)
+    return found
+
+
+def least(dealt: Collection[str], rooms: Mapping[str, Room]) -> float:
+    """No deal of these sessions can end earlier: neither the sum of all work nor the longest session lets it."""
+    shortest = [min(room.lengths[name] for room in rooms.values() if name in room.lengths) for name in dealt]
+    slots = sum(max(1, room.slots) for room in rooms.values())
+    return max(sum(shortest) / slots, max(shortest, default=0.0))
+
+
 class Candidate(NamedTuple):
     """A host, and the plan of the whole grid for it."""
 
@@ -89,7 +108,8 @@ def rooms_of(candidates: Sequence[Candidate]) -> dict[str, Room]:
 def _holds(one: Candidate) -> tuple[set[str], int]:
     """The sessions that a host can ever hold, and how many fit at once now."""
     on, asked = stage(one.plan, one.facts), {own.name: own.resources for own in processes(one.plan.current)}
-    able = [name for name in asked if not never_fits(asked[name], on.capacity)]
+    possible = {request for request in {*asked.values()} if not never_fits(request, on.capacity)}
+    able = [name for name, request in asked.items() if request in possible]
     return {*able}, fits([asked[name] for name in able], on)[0] if able else 0
 
 
@@ -112,6 +132,8 @@ def _lengths(candidates: Sequence[Candidate]) -> dict[str, dict[str, float]]:
 def cut_together(grid: Grid, candidates: Sequence[Candidate]) -> Cut:
     """The ranges of all combos with `shards: auto`: large ones first, small ones last, for the slots of all hosts."""
     automatic = {(one.policy.name, one.environment.name) for one in grid.combos if one.settings.shards == "auto"}
+    if not automatic:
+        return {}
     sessions = [one for one in candidates[0].plan.current if combo_of(one) in automatic and one.count]
     wholes = {key: _whole(same) for key, same in grouped(sessions, replicate_of).items()}
     slots = sum(max(1, _holds(one)[1]) for one in candidates)

@@ -14,7 +14,7 @@ from comborun.monitor.fullscreen.pane import PANES, Video
 from comborun.monitor.grid_map import the_map
 from comborun.monitor.rows import SORTS, Choice, Row, chosen
 from comborun.monitor.status import Link, SessionStatus
-from comborun.monitor.watcher import Look
+from comborun.monitor.watch import Look
 from comborun.rules.events import Event
 from comborun.text import harmless
 

@@ -13,7 +13,7 @@ from comborun.monitor.explain import Explanation, explain
 from comborun.monitor.fullscreen.table import symbol
 from comborun.monitor.snapshot import Attempt
 from comborun.monitor.status import SessionStatus
-from comborun.monitor.watcher import Look
+from comborun.monitor.watch import Look
 from comborun.monitor.wording import indented, visible
 from comborun.rules.names import AFTER
 from comborun.rules.results.counts import joined, unmarked

@@ -15,19 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from comborun.monitor.classify import classify
 from comborun.monitor.observe import History
 from comborun.monitor.view import pages
-from comborun.monitor.view.gpus import GpuHistory
 from comborun.monitor.view.records import ReportSoFar, Rollout, alike, elsewhere, is_inside, report_so_far, rollouts
-from comborun.monitor.watcher import Look
-from comborun.remote.runs import bring_records, copy_of
 from comborun.remote.transport import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.monitor.watch import Source
+    from comborun.monitor.watch import Look, Watched
 
 VIDEOS_MOST = 256 << 20
 """bytes of videos, failed episodes and the newest first"""
@@ -41,32 +37,31 @@ _ADDRESSES = re.compile(
 class Redaction:
     """Takes out of a page what nobody else should learn."""
 
-    def __init__(self, directory: str, names: Sequence[str]) -> None:
-        self._directory = directory
+    def __init__(self, directories: Sequence[str], names: Sequence[str]) -> None:
+        self._directories = directories
         words = sorted({name for name in names if len(name) > 1}, key=len, reverse=True)
         self._names = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, words))})(?![\w-])") if words else None
 
     def __call__(self, html: str) -> str:
-        found = _HOMES.sub("~", html.replace(self._directory, "RUN").replace(str(Path.home()), "~"))
+        for directory in self._directories:
+            html = html.replace(directory, "RUN")
+        found = _HOMES.sub("~", html.replace(str(Path.home()), "~"))
         found = _ADDRESSES.sub("…", found)
         return self._names.sub("…", found) if self._names else found
 
 
-def write_bundle(source: Source, folder: Path) -> tuple[int, int]:
+def write_bundle(source: Watched, folder: Path) -> tuple[int, int]:
     """Write the page; returns how many videos were copied and left out. Raises UserError, HostError, OSError."""
-    history = source.fold(History())
-    look = Look(1, source.view, history, classify(source.view, history))
-    transport, view = source.transport, look.view
-    if transport.host != LOCAL:
-        bring_records(transport, view.id, view.directory)
-    records = copy_of(transport.host, view.id, view.directory)
+    look = source.look(1, source.fold(History()))
+    view, records = look.view, source.records()
     rows = elsewhere(rollouts, records, look.status.now or 0.0)[:EPISODES_MOST]
     folder.mkdir(parents=True, exist_ok=True)
     shown, left = _copy_videos(rows, records, folder)
     with TemporaryDirectory() as scratch:
         report = elsewhere(report_so_far, records, Path(scratch)) if rows else ReportSoFar()
     look = look._replace(status=replace(look.status, host=""))
-    site, private = pages.Site(bundled=True), Redaction(view.directory, _names(look, source))
+    directories = [one.view.directory for one in source.by_host().values()]
+    site, private = pages.Site(bundled=True), Redaction(directories, _names(look, source))
 
     def write(name: str, screen: str, **values: Any) -> None:
         main = Markup(pages.render(f"{screen}.html.j2", site, look, screen, **values))  # noqa: S704 - templates escape
@@ -76,7 +71,7 @@ def write_bundle(source: Source, folder: Path) -> tuple[int, int]:
     for static in ("view.css", "view.js", "icon.svg"):
         shutil.copyfile(pages.HERE / "static" / static, folder / static)
     write("index.html", "run", **pages.of_run(look), news=())
-    write("host.html", "host", **pages.of_host(look, GpuHistory(), 0.0))
+    write("host.html", "host", **pages.of_hosts(look, {}, 0.0))
     write("report.html", "report", report=report, busy=False, complaint="")
     chosen: dict[str, Any] = {"count": len(rows), "complaint": "", "made": 1, "busy": False}
     wanted = dict.fromkeys(("show", "policy", "environment"), "")
@@ -92,13 +87,14 @@ def write_bundle(source: Source, folder: Path) -> tuple[int, int]:
     return len(shown), left
 
 
-def _names(look: Look, source: Source) -> list[str]:
+def _names(look: Look, source: Watched) -> list[str]:
     """Users and machines that are known by name."""
     nodes = [attempt.begin.host for seen in look.history.attempts.values() for attempt in seen if attempt.begin]
-    host = source.transport.host
-    user, _, machine = host.rpartition("@")
     here = os.uname().nodename
-    known = [getpass.getuser(), Path.home().name, here, here.partition(".")[0], user, machine.partition(":")[0], *nodes]
+    known = [getpass.getuser(), Path.home().name, here, here.partition(".")[0], *nodes]
+    for host in source.by_host():
+        user, _, machine = host.rpartition("@")
+        known += [user, machine.partition(":")[0]]
     return [name for name in known if name not in ("", LOCAL, "root")]
 
 

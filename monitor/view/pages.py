@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from comborun.model.plan import Session
     from comborun.monitor.snapshot import Attempt
-    from comborun.monitor.watcher import Look
+    from comborun.monitor.watch import Look
     from comborun.rules.results.counts import Verdicts
 
 HERE = Path(__file__).parent
@@ -122,7 +122,8 @@ def of_cell(look: Look, name: str) -> dict[str, Any] | None:
     attempts = look.history.of(name)
     names = [one.name for one in status.sessions if one.part != SUPERSEDED]
     at = names.index(name) if name in names else -1
-    explained = explain(look.view, look.history, status, name) if look.history.snapshot else None
+    own = look.at(name)
+    explained = explain(own.view, own.history, own.status, name) if own.history.snapshot else None
     return {
         "seen": seen,
         "session": session,
@@ -135,14 +136,22 @@ def of_cell(look: Look, name: str) -> dict[str, Any] | None:
     }
 
 
+def of_hosts(look: Look, histories: Mapping[str, GpuHistory], hours: float) -> dict[str, Any]:
+    parts = look.by_host().items()
+    return {
+        "hours": hours,
+        "places": [of_host(part, histories.get(host) or GpuHistory(), hours) for host, part in parts],
+    }
+
+
 def of_host(look: Look, history: GpuHistory, hours: float) -> dict[str, Any]:
     status, now = look.status, look.status.now or 0.0
     since = max(now - hours * 3600, status.started or now - 3600) if hours else status.started or now - 3600
     alive = [one for one in status.sessions if one.alive]
     cards = [(card, [one for one in alive if card.index in one.gpus]) for card in status.use.gpus]
     return {
+        "status": status,
         "cards": cards,
-        "hours": hours,
         "charts": [drawing.gpu_chart(history, card, since, now) for card in status.use.gpus],
         "lanes": drawing.slots(status, look.history, since, now),
         "servers": [(one, status.server_waits.get(one.name)) for one in status.servers],

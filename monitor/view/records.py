@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from comborun.model.attempt import EpisodeRecord
-    from comborun.monitor.watch import Source
-    from comborun.monitor.watcher import Look
+    from comborun.monitor.watch import Look, Source
     from comborun.reporter.records.collected import Collected
     from comborun.reporter.records.videos import Video
 
@@ -84,12 +83,15 @@ VIDEOS = (
 """the videos in some folders of a run: a running attempt has not listed them yet"""
 
 
-def videos_there(source: Source, look: Look) -> tuple[tuple[str, int], ...]:
+def videos_there(sources: Mapping[str, Source], look: Look) -> tuple[tuple[str, int], ...]:
     """Videos of running attempts on another host, by their paths in the run, and their bytes. Raises HostError."""
-    outputs = [RUN.attempt(one.name, one.attempt).output for one in look.status.every if one.alive and one.attempt]
-    if source.transport.host == LOCAL or not outputs:
-        return ()
-    lines = source.transport.run(VIDEOS, source.view.directory, *outputs).text.splitlines()
+    lines: list[str] = []
+    for host, part in look.by_host().items():
+        alive = [one for one in part.status.every if one.alive and one.attempt]
+        outputs = [RUN.attempt(one.name, one.attempt).output for one in alive]
+        if outputs and host != LOCAL and part.status.link.reachable:
+            source = sources[host]
+            lines += source.transport.run(VIDEOS, source.view.directory, *outputs).text.splitlines()
     found = (line.partition(" ") for line in lines)
     return tuple((path, int(size)) for size, _, path in found if size.isdecimal() and is_inside(path))
 

@@ -31,7 +31,7 @@ from comborun.monitor.status import Link
 from comborun.monitor.view import pages
 from comborun.monitor.view.access import FILE_POLICY, REPORT_POLICY, Access, Guard
 from comborun.monitor.view.all_hosts import AllHosts
-from comborun.monitor.view.gpus import GpuWatch
+from comborun.monitor.view.gpus import GpuHistory, GpuWatch
 from comborun.monitor.view.logs import Logs
 from comborun.monitor.view.records import (
     Renewed,
@@ -45,10 +45,9 @@ from comborun.monitor.view.records import (
     rollouts,
     videos_there,
 )
-from comborun.monitor.watch import Clock, Settings
-from comborun.monitor.watcher import Look, Watcher
+from comborun.monitor.watch import Clock, Look, Settings
+from comborun.monitor.watcher import Watcher
 from comborun.remote.fetch import FetchOptions, fetch
-from comborun.remote.runs import bring_records, copy_of
 from comborun.remote.transport import LOCAL
 from comborun.rules.names import DEFAULT_ROOT
 from comborun.text import harmless
@@ -58,7 +57,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from comborun.monitor.fleet import Fleet
-    from comborun.monitor.watch import Source
+    from comborun.monitor.watch import Source, Watched
 
 _LISTED = 60
 """sessions in the list, unless the user wants all: with 500 a tab would work for seconds"""
@@ -87,20 +86,31 @@ class Transfer:
 class Feed:
     """What is known of the run. A new watcher follows one that has seen the end of the run."""
 
-    def __init__(self, source: Source, settings: Settings) -> None:
+    def __init__(self, source: Watched, settings: Settings) -> None:
         self._settings = settings
         self._lock = Lock()
         self._over = 0.0
         self._life = 0
-        self.gpus = GpuWatch()
+        self.gpus: dict[str, GpuWatch] = {}
+        """by host"""
         self.watcher = self._start(source)
         self._look = self.watcher.look
 
-    def _start(self, source: Source) -> Watcher:
+    def _start(self, source: Watched) -> Watcher:
         watcher = Watcher(source, Clock(), self._settings)
-        watcher.subscribe(lambda: self.gpus.note(watcher.look.status))
+        watcher.subscribe(lambda: self._note(watcher.look))
         watcher.start()
         return watcher
+
+    def _note(self, look: Look) -> None:
+        for host, part in look.by_host().items():
+            self.gpus.setdefault(host, GpuWatch()).note(part.status)
+
+    def gpu_histories(self) -> dict[str, GpuHistory]:
+        """By host, after reading what is new there."""
+        for host, source in self.watcher.source.by_host().items():
+            self.gpus.setdefault(host, GpuWatch()).read(source)
+        return {host: one.history for host, one in self.gpus.items()}
 
     def look(self) -> tuple[object, Look]:
         """The newest look, and what is the same for the same look only."""
@@ -240,8 +250,7 @@ class Server:
         if screen == "cell":
             return pages.of_cell(look, request.path_params["name"])
         if screen == "host":
-            self._feed.gpus.read(self._feed.watcher.source)
-            return pages.of_host(look, self._feed.gpus.history, _number(asked.get("hours", "")))
+            return pages.of_hosts(look, self._feed.gpu_histories(), _number(asked.get("hours", "")))
         if screen == "hosts":
             return self._hosts.values()
         if screen == "report":
@@ -265,26 +274,23 @@ class Server:
 
     # What is read from records
 
-    def _records(self, look: Look) -> Path:
+    def _records(self) -> Path:
         """The folder of the records on this machine, after copying what is new. Raises HostError, UserError."""
-        transport, view = self._feed.watcher.source.transport, look.view
-        if transport.host != LOCAL:
-            bring_records(transport, view.id, view.directory, FetchOptions(watched=True))
-        return copy_of(transport.host, view.id, view.directory)
+        return self._feed.watcher.source.records(FetchOptions(watched=True))
 
     def _renewed_episodes(self, look: Look) -> object:
         status = look.status
 
         def read() -> tuple[Rollout, ...]:
-            there = videos_there(self._feed.watcher.source, look)
-            return elsewhere(rollouts, self._records(look), status.now or 0.0, there)
+            there = videos_there(self._feed.watcher.source.by_host(), look)
+            return elsewhere(rollouts, self._records(), status.now or 0.0, there)
 
         self._episodes.ask(_stamp(look), read)
         return self._episodes.number, self._episodes.busy
 
     def _renewed_report(self, look: Look) -> object:
         folder = Path(self._scratch.name) / "report"
-        self._report.ask(_stamp(look), lambda: elsewhere(report_so_far, self._records(look), folder))
+        self._report.ask(_stamp(look), lambda: elsewhere(report_so_far, self._records(), folder))
         return self._report.number, self._report.busy
 
     def _whole(self, request: Request) -> Response:
@@ -321,14 +327,10 @@ class Server:
             return JSONResponse({"complaint": harmless(error.headline)}, 503)
 
     def _addressed(self, request: Request) -> tuple[Source | None, str, int]:
-        source, name = self._feed.watcher.source, request.path_params["name"]
+        watched, name = self._feed.watcher.source, request.path_params["name"]
         attempt = request.path_params["attempt"]
-        return source if name in source.view.sessions and 0 < attempt < 10**9 else None, name, attempt
-
-    @property
-    def _folder(self) -> Path:
-        source = self._feed.watcher.source
-        return copy_of(source.transport.host, source.view.id, source.view.directory)
+        known = name in watched.view.sessions and 0 < attempt < 10**9
+        return watched.at(name) if known else None, name, attempt
 
     def _here(self, path: str) -> bool:
         return self._resolved(path) is not None
@@ -338,10 +340,12 @@ class Server:
         if not is_inside(path) or "\0" in path:
             return None
         with suppress(OSError, RuntimeError):
-            folder = self._folder.resolve()
-            found = (folder / path).resolve(strict=True)
-            inside = found.is_relative_to(folder / "sessions") and is_inside(str(found.relative_to(folder)))
-            return found if inside and found.is_file() else None
+            source = self._feed.watcher.source
+            found = (source.folder / path).resolve(strict=True)
+            for folder in (one.folder.resolve() for one in source.by_host().values()):
+                inside = found.is_relative_to(folder / "sessions") and is_inside(str(found.relative_to(folder)))
+                if inside and found.is_file():
+                    return found
         return None
 
     def _file(self, request: Request) -> Response:
@@ -372,10 +376,11 @@ class Server:
             if str(which) == path:
                 transfer.done, transfer.total = done, total
 
-        source = self._feed.watcher.source
+        source = self._feed.watcher.source.at(PurePosixPath(path).parts[1])
         options = FetchOptions(limit=_FETCH_BYTES, others=(PurePosixPath(path),), received=received)
         try:
-            fetch(source.transport, source.view.directory, self._folder, options)
+            fetch(source.transport, source.view.directory, source.folder, options)
+            self._records()
             transfer.complaint = "" if self._here(path) else "the host has this file no more"
         except (UserError, OSError) as error:
             transfer.complaint = harmless(str(error))

@@ -7,7 +7,7 @@ import random
 import shutil
 import signal
 import subprocess
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,18 +123,25 @@ class Boxes:
                     os.kill(int(entry.name), signal.SIGKILL)
 
 
-@pytest.fixture
-def boxes(desk: Desk, ssh_place: Path, tmp_path: Path) -> Iterator[Boxes]:
+@contextmanager
+def three_hosts(desk: Desk, ssh_place: Path, name_of_test: str) -> Iterator[dict[str, Sshd]]:
+    """Three servers, each with a user who has the evaluator; the desk knows them by their names."""
     with ExitStack() as stack:
         servers = {}
         for name in NAMES:
             user = stack.enter_context(fresh_user())
             shutil.copy(EVALUATOR, user.home / "evaluator.py")
-            place = ssh_place / f"{tmp_path.name}-{name}"
+            place = ssh_place / f"{name_of_test}-{name}"
             servers[name] = stack.enter_context(running_sshd(place, user, alias=name))
         config = desk.home / "config"
         config.write_text("".join(one.config.read_text() for one in servers.values()))
         desk.environment |= {"COMBORUN_SSH_CONFIG": str(config), "XDG_STATE_HOME": str(desk.home / "state")}
+        yield servers
+
+
+@pytest.fixture
+def boxes(desk: Desk, ssh_place: Path, tmp_path: Path) -> Iterator[Boxes]:
+    with three_hosts(desk, ssh_place, tmp_path.name) as servers:
         desk.environment |= {"COMBORUN_KEEP_S": "0"}
         yield Boxes(desk, servers, ssh_place / f"{tmp_path.name}-gate")
 

@@ -4,38 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import time
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from box import until
-from desk import EVALUATOR, Desk, evaluate
-from sshd import Sshd, fresh_user, running_sshd
+from boxes import NAMES, three_hosts
+from desk import Desk, evaluate
+from sshd import Sshd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-NAMES = ("alpha", "beta", "gamma")
 
 
 @pytest.fixture
 def three(desk: Desk, ssh_place: Path, tmp_path: Path) -> Iterator[dict[str, Sshd]]:
     """Hosts with a run each, which have been listed once."""
-    with ExitStack() as stack:
-        servers = {}
-        for name in NAMES:
-            user = stack.enter_context(fresh_user())
-            shutil.copy(EVALUATOR, user.home / "evaluator.py")
-            place = ssh_place / f"{tmp_path.name}-{name}"
-            servers[name] = stack.enter_context(running_sshd(place, user, alias=name))
-        config = desk.home / "config"
-        config.write_text("".join(one.config.read_text() for one in servers.values()))
-        desk.environment |= {"COMBORUN_SSH_CONFIG": str(config), "XDG_STATE_HOME": str(desk.home / "state")}
+    with three_hosts(desk, ssh_place, tmp_path.name) as servers:
         command = f"/usr/bin/python3 ~/evaluator.py --{evaluate(30).split(' --', 1)[1]}"
         for name in NAMES:
             grid = desk.grid(f"{name}.yaml", host=name, command=command, policies="[good]", limits="{parallel: 1}")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import random
+import subprocess
+import time
+import urllib.request
 from collections import Counter
 
 import pytest
@@ -51,9 +54,73 @@ def test_every_command_finds_the_host_of_a_session(boxes: Boxes) -> None:
     assert not any(one["state"] == "running" for one in status["sessions"])
     print(desk.combo("resume", code=0).stdout)
     until(lambda: sum(one["state"] == "running" for one in boxes.status()["sessions"]) == 3, "they run again")
-    assert desk.combo("set", "parallel=2").returncode == 2, "settings are of one host"
-    assert desk.combo("set", "parallel=2", "--host", "alpha").returncode == 0
+    assert "gamma" in desk.combo("set", "parallel=3", "--because", "why not", code=0).stdout
+    until(lambda: sum(one["state"] == "running" for one in boxes.status()["sessions"]) == 4, "a place more on each")
+    assert desk.combo("slots", "2", "--host", "alpha").returncode == 0
+    boxes.cut("beta")
+    said = desk.combo("slots", "2")
+    assert said.returncode == 1
+    assert "beta" in said.stdout
+    assert "gamma" in said.stdout
+    boxes.mend("beta")
     desk.combo("stop", code=0)
+
+
+def test_the_plan_shows_the_deal_and_the_run_is_rechecked_and_removed_on_all_hosts(boxes: Boxes) -> None:
+    desk, grid = boxes.desk, boxes.grid()
+    planned = desk.json("plan", grid)
+    assert {one["host"]: len(one["sessions"]) for one in planned["hosts"]}.keys() == set(NAMES)
+    assert sum(len(one["sessions"]) for one in planned["hosts"]) == 4
+    assert not any(boxes.home(host).joinpath("comborun").exists() for host in NAMES), "it changes nothing"
+    assert all(f", on {host}" in desk.combo("plan", grid, code=0).stdout for host in NAMES)
+    assert "alpha" in desk.combo("check", grid, code=0).stdout
+    desk.combo("launch", grid, code=0)
+    finished(boxes)
+    dealt = {one["name"]: one["host"] for one in boxes.status()["sessions"]}
+    assert {name: one["host"] for one in planned["hosts"] for name in one["sessions"]} == dealt
+    desk.combo("recheck", "--episodes", "2", code=0, timeout=120)
+    report = json.loads((desk.home / desk.json("report")["report"] / "final_benchmark_report.json").read_text())
+    assert len(report["canary"]["combos"]) == 4, "what each host has found"
+    assert desk.combo("clean", "little", "--yes", code=0)
+    assert [len(boxes.runs(host)) for host in NAMES].count(0) == 0, "rechecks stay"
+
+
+def test_one_page_shows_the_sessions_of_all_hosts(boxes: Boxes) -> None:
+    desk = boxes.desk
+    desk.combo("launch", boxes.grid(pace=0.1), code=0)
+    until(lambda: len(boxes.hosts_of) == 3, "each host runs one")
+    command = desk.command("view", "--no-browser", "--json")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=desk.environment, cwd=desk.home, text=True) as page:
+        assert page.stdout
+        address = json.loads(page.stdout.readline())["address"]
+        try:
+            _look_at(address, boxes)
+        finally:
+            page.terminate()
+    boxes.gate.touch()
+    finished(boxes)
+    subprocess.run(desk.command("view", "--bundle", "shared"), env=desk.environment, cwd=desk.home, check=True)
+    text = "".join(path.read_text() for path in (desk.home / "shared").glob("*.html"))
+    assert len([*(desk.home / "shared").glob("cell-*.html")]) == 4
+    assert not [name for name in NAMES if name in text], "names of hosts are taken out"
+
+
+def _look_at(address: str, boxes: Boxes) -> None:
+    """The page of a run with its key: every screen has what is of its host."""
+    base, _, key = address.partition("#")
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    opener.addheaders = [("Origin", base.removesuffix("/").rpartition("/")[0])]
+    opener.open(f"{base}key", key.encode(), timeout=20)
+
+    def part(path: str) -> str:
+        return str(opener.open(f"{base}{path}", timeout=30).read().decode())
+
+    until(lambda: all(host in part("") for host in NAMES), "the hosts of all sessions")
+    assert all(f">{host}" in part("host") for host in NAMES)
+    for name, (host,) in boxes.hosts_of.items():
+        assert host in part(f"cell/{name}")
+        until(lambda name=name: json.loads(part(f"log/{name}/1")) is not None, "its log")  # type: ignore[misc]
+    until(lambda: "good" in part("rollouts") and "maze" in part("rollouts"), "episodes of all hosts")
 
 
 def test_what_a_lost_host_had_not_completed_runs_on_the_others_and_counts_once(boxes: Boxes) -> None:
@@ -125,13 +192,46 @@ def test_a_host_that_missed_a_stop_is_stopped_by_the_next_look(boxes: Boxes) -> 
     assert finished(boxes)["episodes_done"] == 16
 
 
+def test_a_run_that_one_of_the_hosts_has_alone_is_not_mixed_with_the_run_of_all(boxes: Boxes) -> None:
+    desk, grid = boxes.desk, boxes.grid()
+    alone = boxes.grid(file="alone.yaml", hosts="[beta, gamma]")
+    alone.write_text(alone.read_text().replace("hosts: [beta, gamma]", "host: beta"))
+    desk.combo("launch", alone, code=0)
+    until(lambda: boxes.attempts("beta"), "it runs")
+    desk.combo("launch", grid, code=0)
+    assert finished(boxes)["episodes_done"] == 16
+    assert [len(boxes.runs(host)) for host in NAMES] == [1, 2, 1]
+    assert {len(hosts) for hosts in boxes.hosts_of_newest.values()} == {1}
+
+
+def test_two_laptops_that_deal_and_stop_at_once_have_one_run(boxes: Boxes) -> None:
+    desk, grid = boxes.desk, boxes.grid(pace=0.1)
+    other = {**desk.environment, "XDG_STATE_HOME": str(desk.home / "other")}
+    quiet = {"cwd": desk.home, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    for words in (["launch", str(grid)], ["launch", str(grid)], ["stop", "little", "--yes"]):
+        begun = [subprocess.Popen(desk.command(*words), env=env, **quiet) for env in (desk.environment, other)]
+        codes = [one.wait(120) for one in begun]
+        assert 0 in codes, (words, codes)
+    assert [len(boxes.runs(host)) for host in NAMES] == [1, 1, 1]
+    assert {len(hosts) for hosts in boxes.hosts_of.values()} == {1}
+    until(lambda: not any(boxes.alive(host) for host in NAMES), "both have stopped it")
+    boxes.gate.touch()
+    desk.combo("resume", code=0)
+    assert finished(boxes)["episodes_done"] == 16
+
+
 @pytest.mark.skipif("COMBORUN_SLOW" not in os.environ, reason="200 rounds: COMBORUN_SLOW=1")
 @pytest.mark.timeout(6 * 3600)
 def test_random_faults_lose_no_episode_and_count_none_twice(boxes: Boxes) -> None:
-    """COMBORUN_ROUNDS and COMBORUN_SEED choose another number of rounds, and other faults."""
+    """COMBORUN_ROUNDS, COMBORUN_SECONDS and COMBORUN_SEED choose how many rounds there are, and which faults."""
     chance = random.Random(int(os.environ.get("COMBORUN_SEED", "1")))
+    seconds = float(os.environ.get("COMBORUN_SECONDS", "inf"))
+    begun = time.monotonic()
     for number in range(int(os.environ.get("COMBORUN_ROUNDS", "200"))):
+        if time.monotonic() > begun + seconds:
+            break
         storm(boxes, chance, number)
+        print(f"round {number + 1}: {time.monotonic() - begun:.0f} s, lost 0, doubled 0", flush=True)
 
 
 def storm(boxes: Boxes, chance: random.Random, number: int) -> None:

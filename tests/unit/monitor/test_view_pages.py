@@ -108,7 +108,7 @@ def test_an_axis_of_time_has_a_few_ticks_whatever_its_span(span: float) -> None:
 
 
 def test_a_copy_hides_folders_of_users_names_and_addresses() -> None:
-    private = Redaction("/data/runs/walkers-1", ["ann", "gpu-box", "x"])
+    private = Redaction(["/data/runs/walkers-1"], ["ann", "gpu-box", "x"])
     text = private(
         'File "/home/ann/eval.py", /data/runs/walkers-1/sessions, ann@10.0.0.5, 192.168.1.7:8080, fe80:0:1:2:3:4:5:6,'
         " gpu-box, annual gpu-box-2 /Users/bob/x /root/y"

@@ -10,7 +10,19 @@ import pytest
 
 from comborun.errors import UserError
 from comborun.model.work import combo_of, grouped
-from comborun.planner.dealing import Candidate, Room, cut_of, cut_together, deal, recut, rooms_of, same_work, tapered
+from comborun.planner.dealing import (
+    Candidate,
+    Room,
+    cut_of,
+    cut_together,
+    deal,
+    ends,
+    least,
+    recut,
+    rooms_of,
+    same_work,
+    tapered,
+)
 from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge, Pace, pace_key
 from comborun.planner.laying import lay_out
 from comborun.planner.scheduling import Uncut
@@ -144,3 +156,13 @@ def test_notices_of_single_sessions_are_allowed_and_hosts_must_differ() -> None:
     assert gridtext.grid(GRID + "notify: {command: ./n.sh, on: [failed, host]}\n").notify
     assert "names a 2 times" in gridtext.mistakes(GRID.replace("[fast,", "[a, a,"))
     assert "`hosts` has one entry" in gridtext.mistakes(GRID.replace("hosts: [", "hosts: [a]\n# ["))
+
+
+def test_each_host_is_said_to_end_when_its_sessions_have_ended_and_no_deal_ends_before_the_least() -> None:
+    long = {"a": 10.0, "b": 6.0, "c": 4.0, "d": 4.0}
+    rooms = {"two": Room(2, long), "one": Room(1, long), "idle": Room(1, long)}
+    dealt = {"a": "two", "b": "two", "c": "two", "d": "one"}
+    assert ends(dealt, rooms) == {"two": 10.0, "one": 4.0, "idle": 0.0}
+    assert ends(dealt, {**rooms, "one": Room(1, long, busy=(3.0,))})["one"] == 7.0
+    assert least(dealt, rooms) == 10.0, "the longest session alone"
+    assert least(dealt, {"one": Room(1, long)}) == 24.0, "all work in one slot"
