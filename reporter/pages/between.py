@@ -14,9 +14,10 @@ from comborun.reporter.comparing.pairing import Results, Side, meet, results_of
 from comborun.reporter.comparing.stopping import spared
 from comborun.reporter.counting.quality import DataFinding, between_runs, quality
 from comborun.reporter.evidence.words import limits
+from comborun.reporter.pages.comparison_tables import holm_p, strong
 from comborun.reporter.pages.document import SCHEMA, as_json, table
 from comborun.reporter.pages.page import rendered
-from comborun.reporter.pages.tables import TextTable, columns, filled, holm_p, strong
+from comborun.reporter.pages.text_table import TextTable, columns, filled
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.summary import evidence
 from comborun.reporter.text import claim, combo_name, fraction, p_value, points, points_interval
@@ -75,7 +76,7 @@ class Between:
     def _got(self, policy: str, one: Comparison) -> str:
         return (
             f"{policy} in {one.environment} got {'better' if one.difference > 0 else 'worse'}: {points(one.difference)}"
-            f" points {points_interval(one.interval)}, {one.paired_word} ({one.test}), Holm p {p_value(one.p_holm)}"
+            f" points {points_interval(one.interval)}, {one.basis}, Holm p {p_value(one.p_holm)}"
         )
 
     def _limits(self, one: Comparison) -> str:
@@ -213,7 +214,7 @@ _KEYS = (
 )
 _OVERALL = (
     "environments before=mean_b after=mean_a difference interval p p_holm worst_p worst_holm decided only_completed"
-    " unknown worst_difference? range heterogeneity facts?"
+    " unknown worst_difference? unpaired? range heterogeneity facts?"
 )
 """of a comparison in comparison.json, as in `document.KEYS`"""
 

@@ -301,7 +301,9 @@ class Reading:
 
 
 def _seed(value: object) -> int | float | str | None:
-    """Any equal values are equal seeds; a list or an object counts as its JSON text."""
+    """Any equal values are equal seeds; a list, an object or a boolean counts as its JSON text."""
+    if isinstance(value, bool):
+        return json.dumps(value)  # as True it would be equal to the seed 1
     if (whole := integer(value)) is not None:
         return whole
     if isinstance(value, float):
