@@ -17,10 +17,11 @@ from comborun.reporter.evidence.words import limits
 from comborun.reporter.pages.comparison_tables import holm_p, strong
 from comborun.reporter.pages.document import SCHEMA, as_json, table
 from comborun.reporter.pages.page import rendered
-from comborun.reporter.pages.text_table import TextTable, columns, filled
+from comborun.reporter.pages.policy_tables import MATRIX
+from comborun.reporter.pages.text_table import Strong, TextTable, columns, filled
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.summary import evidence
-from comborun.reporter.text import claim, combo_name, fraction, p_value, points, points_interval
+from comborun.reporter.text import NOTHING, claim, combo_name, fraction, p_value, points, points_interval
 from comborun.text import alike, several
 from comborun.words import say
 
@@ -102,6 +103,25 @@ class Between:
         ]
         heads = columns("policy|environment", "before|after|change|95 % interval|p (Holm)|no verdict", "test")
         return filled(TextTable("Combos", heads, rows))
+
+    @property
+    def matrix(self) -> TextTable | None:
+        """The changes by policy and environment; None unless there are several of both."""
+        changes = {(policy, one.environment): one for policy, one in self.rows}
+        policies, environments = (list(dict.fromkeys(combo[axis] for combo in changes)) for axis in (0, 1))
+        if len(policies) < 2 or not 1 < len(environments) <= MATRIX:
+            return None
+
+        def cell(found: Comparison | None) -> str:
+            if found is None:
+                return NOTHING
+            change = points(found.difference)
+            return Strong(change) if found.decided else f"({change})"
+
+        rows = [[policy, *(cell(changes.get((policy, place))) for place in environments)] for policy in policies]
+        note = f"{self.after} minus {self.before} in percentage points; in brackets what is not decided."
+        heads = [*columns("policy"), *((place, "right") for place in environments)]
+        return TextTable("Changes", heads, rows, note)
 
     def _rates(self, one: Comparison) -> Iterator[str]:
         for run, found in ((self.before, one.rate_b), (self.after, one.rate_a)):
@@ -221,7 +241,8 @@ _OVERALL = (
 
 def render_between(between: Between) -> dict[str, bytes]:
     pages = [f"comparison.{kind}" for kind in ("html", "md")]
-    texts = {name: rendered(f"{name}.j2", between=between, table=between.table, method=METHOD) for name in pages}
+    shown = {"table": between.table, "matrix": between.matrix}
+    texts = {name: rendered(f"{name}.j2", between=between, **shown, method=METHOD) for name in pages}
     compared, over_all = table(Comparison, _KEYS), table(Overall, _OVERALL)
     texts["comparison.json"] = as_json(
         {

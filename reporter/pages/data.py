@@ -107,7 +107,7 @@ def _csv(rows: Iterable[Iterable[JsonValue]]) -> str:
 
 def _cells(values: Sequence[JsonValue]) -> Iterable[str]:
     kinds = {*map(type, values)}
-    return map(str if kinds == {int} else _cell, values)
+    return map(str if kinds == {int} else _text if kinds == {str} else _cell, values)  # type: ignore[arg-type]
 
 
 def _cell(value: JsonValue) -> str:

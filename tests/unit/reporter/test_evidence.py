@@ -196,6 +196,12 @@ def test_a_seed_is_any_value_and_a_repeated_one_is_one_start(tmp_path: Path, see
     assert (found["paired"], found["starts_a"], found["better"]) == (True, 5, None)
 
 
+def test_a_seed_that_one_file_has_as_a_text_is_the_same_number(tmp_path: Path) -> None:
+    found = compared(tmp_path, lambda who, at: {"seed": f"{at}" if who == "A" else at})
+    assert (found["paired"], found["pairing"]) == (True, "equal seeds in all 100 common episodes")
+    assert not compared(tmp_path / "padded", lambda who, at: {"seed": f"0{at}" if who == "A" else at})["paired"]
+
+
 def test_a_seed_is_no_metric(tmp_path: Path) -> None:
     found = summary_of(tmp_path, rows(lambda _, at: {"seed": at + 0.5}))
     assert not any(combo.metrics for combo in found.combos)
