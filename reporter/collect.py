@@ -117,7 +117,7 @@ def _filmed(
     histories: Sequence[SessionHistory], found: Mapping[str, Sequence[videos.Video]], records: Sequence[EpisodeRecord]
 ) -> Iterator[SessionVideos]:
     """The videos of each session that should have some."""
-    linked = {record.extra.get("video") for record in records}
+    linked = {record.extra.get("video") for record in records} if any(found.values()) else set()
     for history in histories:
         session = history.session
         expected = sum(one.videos * len(one.processes) for one in session.components) or None

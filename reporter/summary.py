@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 
 from comborun.model.attempt import EpisodeRecord, Verdict, having, held
@@ -38,6 +39,7 @@ from comborun.reporter.evidence.runs import joined
 from comborun.reporter.merge import MergedCombo
 from comborun.reporter.records.collected import Canary, Collected, SessionVideos
 from comborun.reporter.text import combo_name
+from comborun.rules.facts import Fact
 from comborun.rules.results.proposals import SCORES
 from comborun.text import natural, several
 from comborun.words import say
@@ -142,76 +144,100 @@ class Report:
     episodes: tuple[EpisodeRecord, ...]
 
 
-def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str] = ()) -> Report:
-    """All numbers of the report from what was collected; `ranked`: with Bradley-Terry strengths. `gates`: conditions to
-    check."""
+@dataclass(frozen=True)
+class Basis:
+    """What all parts of a summary are made from."""
+
+    collected: Collected
+    results: Results
+    spare: Mapping[Combo, Spans]
+    """planned episodes that were not needed"""
+    fewer: Mapping[Combo, Fact]
+    """without a plan: why combos lack episodes"""
+    stopping: EarlyStopping | None
+    policies: tuple[str, ...]
+    environments: tuple[str, ...]
+
+    @cached_property
+    def order(self) -> list[Combo]:
+        return [(policy, environment) for environment in self.environments for policy in self.policies]
+
+    @cached_property
+    def sides(self) -> dict[Combo, Side]:
+        return {combo: self.results.sides[combo] for combo in self.order if combo in self.results.sides}
+
+    @cached_property
+    def fields(self) -> Fields:
+        return fields_of(one.accepted for one in self.results.merged.values())
+
+    @cached_property
+    def ends(self) -> dict[Combo, EpisodeEnds]:
+        """How the episodes of each combo with a record per episode ended."""
+        results = self.results
+        return {combo: ends_of(one.accepted) for combo, one in results.merged.items() if combo not in results.counts}
+
+    @cached_property
+    def counted(self) -> list[MergedCombo]:
+        """In order. A program that only counts leaves no record that could be missing."""
+        merged = ((combo, self.results.merged.get(combo)) for combo in self.order)
+        return [replace(one, missing=()) if combo in self.results.counts else one for combo, one in merged if one]
+
+    @cached_property
+    def names_alike(self) -> list[Fact]:
+        axes = (("policies", self.policies), ("environments", self.environments))
+        return [fact for kind, names in axes for fact in alike(names, kind)]
+
+    @property
+    def nominal(self) -> str:
+        named = (one.session.results.nominal for one in self.collected.sessions)
+        return next(filter(None, named), "")
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        return () if not self.nominal or self.stopping else losses(self.sides, self.nominal)
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        named = {name for one in self.collected.sessions for name in one.session.results.factors}
+        return () if self.stopping else factors(self.results, named, self.fields)
+
+
+def basis_of(collected: Collected) -> Basis:
     spare = _spared(collected)
     results = results_of(collected, spare)
     results, fewer = (results, {}) if collected.plan else with_absent(results)
-    stopping = stopping_of(collected, results)
     if collected.plan:
         policies, environments = collected.plan.policies, collected.plan.environments
     else:
         found = ({combo[axis] for combo in (*results.merged, *results.counts)} for axis in (0, 1))
         policies, environments = (tuple(sorted(sorted(names), key=natural)) for names in found)
-    order = [(policy, environment) for environment in environments for policy in policies]
-    fields = fields_of(one.accepted for one in results.merged.values())
-    ends = {combo: ends_of(one.accepted) for combo, one in results.merged.items() if combo not in results.counts}
-    comparisons, kinds, found_trends = _compared(collected, results, (ends, fields), stopping, order)
-    combos = tuple(
-        replace(combo, letters=comparisons.letters_of(*combo.key))
-        for combo in _combos(collected, results, (ends, fields), spare, order)
-    )
-    nominal = next((one.session.results.nominal for one in collected.sessions if one.session.results.nominal), "")
-    sides = {combo: results.sides[combo] for combo in order if combo in results.sides}
-    named = {name for one in collected.sessions for name in one.session.results.factors}
-    found_factors = () if stopping else factors(results, named, fields)
-    lost = () if not nominal or stopping else losses(sides, nominal)
-    means = macro_means(policies, environments, combos)
-    # A program that only counts leaves no record that could be missing.
-    counted = [
-        replace(one, missing=()) if combo in results.counts else one
-        for combo in order
-        if (one := results.merged.get(combo))
-    ]
+    return Basis(collected, results, spare, fewer, stopping_of(collected, results), policies, environments)
+
+
+def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str] = ()) -> Report:
+    """All numbers of the report from what was collected; `ranked`: with Bradley-Terry strengths. `gates`: conditions to
+    check."""
+    basis = basis_of(collected)
+    results, stopping = basis.results, basis.stopping
+    comparisons, kinds, found_trends = _compared(basis)
+    combos = tuple(_with_comparisons(_combos(basis), comparisons))
+    lost, found_factors = basis.losses, basis.factors
+    causes = {combo.key: combo.ending.cause for combo in combos} | {key: say(one) for key, one in basis.fewer.items()}
+    means = macro_means(basis.policies, basis.environments, combos)
     seeds = {combo: side.starts.seeds for combo, side in results.sides.items() if isinstance(side, Arm)}
-    axes = (("policies", policies), ("environments", environments))
-    names_alike = [fact for kind, names in axes for fact in alike(names, kind)]
-    causes = {**{combo.key: combo.ending.cause for combo in combos}, **{key: say(one) for key, one in fewer.items()}}
-    lacking = [
-        *(DataFinding(combo_name(*combo), say(fact)) for combo, fact in fewer.items()),
-        *(DataFinding(fact.text("environment"), say(fact)) for fact in unlike_kinds(ends)),
-        *(DataFinding("metrics", evidence_words.say(fact)) for fact in fields.facts),
-        *_untimed(combos),
-        *(
-            [DataFinding("nominal", f"there is no environment {nominal!r}")]
-            if nominal not in ("", *environments)
-            else ()
-        ),
-    ]
     summary = Summary(
         run=collected.name,
         grid=collected.plan.grid if collected.plan else None,
         planned=collected.plan is not None,
         by_run=collected.by_run,
         timing=timing(collected, [combo.ending for combo in combos]),
-        policies=policies,
-        environments=environments,
+        policies=basis.policies,
+        environments=basis.environments,
         combos=combos,
         comparisons=comparisons,
-        claims=claims(comparisons, causes, kinds, names_alike, (*lost, *found_factors)),
+        claims=claims(comparisons, causes, kinds, basis.names_alike, (*lost, *found_factors)),
         macro_means=tuple(replace(mean, rank=comparisons.rank(mean.policy)) for mean in means),
-        quality=quality(
-            collected,
-            counted,
-            (
-                *_warnings(combos, results.counts),
-                *(DataFinding("names", evidence_words.say(fact)) for fact in names_alike),
-                *evidence(results),
-                *prevented(comparisons),
-                *lacking,
-            ),
-        ),
+        quality=quality(collected, basis.counted, tuple(_findings(basis, combos, comparisons))),
         provenance=dict(sorted(collected.origin.items())),
         canary=collected.canary,
         differences=tuple(differences(collected, seeds)),
@@ -220,22 +246,35 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         videos=collected.videos,
         losses=lost,
         factors=found_factors,
-        gates=_checked(gates, results, order, chosen=bool(stopping)),
+        gates=_checked(gates, results, basis.order, chosen=bool(stopping)),
         strengths=strengths({} if stopping else results.sides) if ranked else None,
     )
-    return Report(summary, tuple(chain.from_iterable(combo.accepted for combo in counted)))
+    return Report(summary, tuple(chain.from_iterable(combo.accepted for combo in basis.counted)))
 
 
-def _combos(
-    collected: Collected,
-    results: Results,
-    told: tuple[Mapping[Combo, EpisodeEnds], Fields],
-    spare: Mapping[Combo, Spans],
-    order: Sequence[Combo],
-) -> Iterator[ComboSummary]:
-    ends, fields = told
+def _with_comparisons(combos: Iterable[ComboSummary], found: Comparisons) -> Iterator[ComboSummary]:
+    for combo in combos:
+        yield replace(combo, letters=found.letters_of(*combo.key), not_paired=found.unpaired_of(*combo.key))
+
+
+def _findings(basis: Basis, combos: Sequence[ComboSummary], comparisons: Comparisons) -> Iterator[DataFinding]:
+    """What to know of the data, besides what the files themselves show."""
+    yield from _warnings(combos, basis.results.counts)
+    yield from (DataFinding("names", evidence_words.say(fact)) for fact in basis.names_alike)
+    yield from evidence(basis.results)
+    yield from prevented(comparisons)
+    yield from (DataFinding(combo_name(*combo), say(fact)) for combo, fact in basis.fewer.items())
+    yield from (DataFinding(fact.text("environment"), say(fact)) for fact in unlike_kinds(basis.ends))
+    yield from (DataFinding("metrics", evidence_words.say(fact)) for fact in basis.fields.facts)
+    yield from _untimed(combos)
+    if basis.nominal not in ("", *basis.environments):
+        yield DataFinding("nominal", f"there is no environment {basis.nominal!r}")
+
+
+def _combos(basis: Basis) -> Iterator[ComboSummary]:
+    collected, results = basis.collected, basis.results
     sessions, timed = collected.by_combo, time_field(one.accepted for one in results.merged.values())
-    for combo in order:
+    for combo in basis.order:
         if combo in results.merged or combo in sessions or combo in results.counts:
             side = results.sides.get(combo)
             data = ComboData(
@@ -244,33 +283,27 @@ def _combos(
                 tally=results.counts.get(combo),
                 starts=side.by_start[1] if side and side.by_start[1] < side.counts[1] else None,
                 groups=side.starts.groups(side.completed) if isinstance(side, Arm) else None,
-                ends=ends.get(combo),
-                not_needed=size(spare.get(combo, ())),
-                fields=fields,
+                ends=basis.ends.get(combo),
+                not_needed=size(basis.spare.get(combo, ())),
+                fields=basis.fields,
             )
             yield summarize_combo(combo, data, timed=timed, run_over=bool(collected.done))
 
 
 def _compared(
-    collected: Collected,
-    results: Results,
-    told: tuple[Mapping[Combo, EpisodeEnds], Fields],
-    stopping: EarlyStopping | None,
-    order: Sequence[Combo],
+    basis: Basis,
 ) -> tuple[Comparisons, tuple[KindComparison, ...], tuple[Trend, ...]]:
     """Success rates, failure kinds and checkpoints; only the rates if the results chose the number of episodes."""
-    ends, fields = told
-    sides = {combo: results.sides[combo] for combo in order if combo in results.sides}
-    by_environment: dict[str, list[Side]] = {environment: [] for _, environment in order}
-    for (_, environment), side in sides.items():
+    by_environment: dict[str, list[Side]] = {environment: [] for environment in basis.environments}
+    for (_, environment), side in basis.sides.items():
         by_environment[environment].append(side)
-    if stopping:
-        return compare(by_environment, stopping), (), ()
-    graded = () if how_many(by_environment) > MOST else _graded(collected, results, fields, order)
-    policies = tuple(dict.fromkeys(policy for policy, _ in order))
-    series = steps_of(policies, dict(collected.plan.steps) if collected.plan else {})
+    if basis.stopping:
+        return compare(by_environment, basis.stopping), (), ()
+    collected, results = basis.collected, basis.results
+    graded = () if how_many(by_environment) > MOST else _graded(basis)
+    series = steps_of(basis.policies, dict(collected.plan.steps) if collected.plan else {})
     found = tuple(one for steps in series if (one := trend_of(steps, results.sides)))
-    return compare(by_environment, None, graded, _margin(collected)), compare_kinds(ends, sides), found
+    return compare(by_environment, None, graded, _margin(collected)), compare_kinds(basis.ends, basis.sides), found
 
 
 def _checked(texts: Sequence[str], results: Results, order: Sequence[Combo], *, chosen: bool) -> tuple[GateResult, ...]:
@@ -291,9 +324,8 @@ def _margin(collected: Collected) -> float:
     return max((history.session.results.margin for history in collected.sessions), default=0.0)
 
 
-def _graded(
-    collected: Collected, results: Results, fields: Fields, order: Sequence[Combo]
-) -> tuple[Graded | MeanDifference, ...]:
+def _graded(basis: Basis) -> tuple[Graded | MeanDifference, ...]:
+    collected, results, fields = basis.collected, basis.results, basis.fields
     named = {
         (name, combo[1])
         for combo, histories in collected.by_combo.items()
@@ -303,7 +335,7 @@ def _graded(
     if not named and (name := _only_metric(merged.values(), fields)):
         named = {(name, environment) for _, environment in merged}
     found: dict[str, dict[str, list[Scores]]] = {}
-    for combo in order:
+    for combo in basis.order:
         for metric in sorted(name for name, environment in named if environment == combo[1] and combo in merged):
             one = scores(merged[combo], metric, results.settled.get(combo), fields)
             if one.values:

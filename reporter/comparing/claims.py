@@ -8,15 +8,29 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from comborun.model.work import Combo
-from comborun.reporter.comparing.comparison import Comparison, Overall, Tested
+from comborun.reporter.comparing.claims_besides import (
+    LEANING,
+    PAIRS_NAMED,
+    PAIRS_TOLD,
+    graded,
+    kind,
+    loss,
+    mean,
+    not_shown,
+    not_worse,
+    pairs_used,
+    size,
+    undecided_graded,
+)
+from comborun.reporter.comparing.comparison import Comparison, Overall, Tested, first_reasons, not_paired
 from comborun.reporter.comparing.factors import Factor, said
 from comborun.reporter.comparing.family import MOST, Comparisons, EnvironmentComparisons
-from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDifference
+from comborun.reporter.comparing.graded import KindComparison
 from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.counting.quality import DataFinding
 from comborun.reporter.evidence.words import limits, say
 from comborun.reporter.statistics.proportion import Proportion
-from comborun.reporter.text import fraction, number, of, p_number, p_value, points, points_interval, rate
+from comborun.reporter.text import fraction, of, p_number, p_value, points, points_interval, rate
 from comborun.rules.facts import Fact
 from comborun.text import several
 
@@ -25,12 +39,8 @@ Causes = Mapping[Combo, str]
 One = TypeVar("One", bound="Tested")
 
 AMONG = "Only among episodes with a value: "
+COMPLETED = "Only among completed episodes: "
 NOTHING_DECIDED = "No comparison is decided."
-LEANING = " Stopped early, so the difference is exaggerated; the interval accounts for it."
-PAIRS_TOLD = 6
-"""undecided pairs of an environment that are named with numbers; of more only the names are given"""
-PAIRS_NAMED = 24
-"""undecided pairs that are named"""
 FACTS_TOLD = 4
 """facts in a sentence about undecided pairs; final_benchmark_report.json has all"""
 DIFFERS = 0.05
@@ -65,59 +75,56 @@ def claims(
     alike: Sequence[Fact] = (),
     besides: Sequence[Loss | Factor] = (),
 ) -> Claims:
-    groups, graded = comparisons.environments, comparisons.graded
     causes = causes or {}
     alpha = DIFFERS / max(1, len(comparisons.overall))  # Bonferroni
-    overall = [one for one in comparisons.overall if not one.decided]
     return Claims(
         decided=(
-            *(_overall(one, alpha) for one in _ordered(comparisons.overall) if one.decided),
-            *(
-                f"{_claim(one)}{unknown_words(one, causes)}"
-                for group in groups
-                for one in _ordered(group.comparisons)
-                if one.decided
-            ),
-            *_margins(comparisons),
-            *(_graded(one) for one in graded if one.decided),
-            *(_mean(one) for one in comparisons.mean_differences if one.decided),
-            *(_kind(one) for one in kinds if one.found.decided),
-            *(_loss(one) for one in besides if isinstance(one, Loss) and one.decided),
+            *_decided(comparisons, causes, alpha),
+            *not_worse(comparisons),
+            *(graded(one) for one in comparisons.graded if one.decided),
+            *(mean(one) for one in comparisons.mean_differences if one.decided),
+            *(kind(one) for one in kinds if one.found.decided),
+            *(loss(one) for one in besides if isinstance(one, Loss) and one.decided),
             *said([one for one in besides if isinstance(one, Factor)]),
         ),
         undecided=(
-            *(
-                f"Only among completed episodes: {_overall(one, alpha)}"
-                for one in comparisons.overall
-                if one.only_completed
-            ),
-            *([f"Not decided overall: {_pairs(overall)}.{_limits(overall)}"] if overall else ()),
-            *(
-                f"Only among completed episodes: {_claim(one)}{unknown_words(one, causes)}"
-                for group in groups
-                for one in _ordered(group.comparisons)
-                if one.only_completed
-            ),
-            *(
-                f"Not decided in {group.environment}{' so far' * group.so_far}: {_pairs(found)}. {_limit(group)}"
-                f"{_limits(found)}"
-                for group in groups
-                if (found := [one for one in group.comparisons if not one.decided])
-            ),
-            *(f"{AMONG}{_graded(one)}" for one in graded if one.only_completed),
-            *_not_shown(comparisons),
-            *(f"{AMONG}{_mean(one)}" for one in comparisons.mean_differences if one.only_completed),
-            *_undecided_graded(comparisons),
+            *_undecided(comparisons, causes, alpha),
+            *(f"{AMONG}{graded(one)}" for one in comparisons.graded if one.only_completed),
+            *not_shown(comparisons),
+            *(f"{AMONG}{mean(one)}" for one in comparisons.mean_differences if one.only_completed),
+            *undecided_graded(comparisons),
         ),
         left_out=(
             *(
                 f"Not compared in {environment}: {', '.join(policies)} (no episode with a verdict)."
                 for environment, policies in comparisons.left_out
-                if not any(environment in one.environments for one in graded)
+                if not any(environment in one.environments for one in comparisons.graded)
             ),
             *(f"Not joined: {say(fact)}." for fact in alike),
         ),
     )
+
+
+def _decided(comparisons: Comparisons, causes: Causes, alpha: float) -> Iterator[str]:
+    """By success rates: over all environments, then in each."""
+    yield from (_overall(one, alpha) for one in _ordered(comparisons.overall) if one.decided)
+    for group in comparisons.environments:
+        yield from (_claim(one, causes) for one in _ordered(group.comparisons) if one.decided)
+
+
+def _undecided(comparisons: Comparisons, causes: Causes, alpha: float) -> Iterator[str]:
+    """By success rates; first what only completed episodes decide."""
+    overall = [one for one in comparisons.overall if not one.decided]
+    yield from (f"{COMPLETED}{_overall(one, alpha)}" for one in comparisons.overall if one.only_completed)
+    if overall:
+        yield f"Not decided overall: {_pairs(overall)}.{_limits(overall)}"
+    for group in comparisons.environments:
+        partly = (one for one in _ordered(group.comparisons) if one.only_completed)
+        yield from (f"{COMPLETED}{_claim(one, causes)}" for one in partly)
+    for group in comparisons.environments:
+        if found := [one for one in group.comparisons if not one.decided]:
+            where = f"{group.environment}{' so far' * group.so_far}"
+            yield f"Not decided in {where}: {_pairs(found)}. {_limit(group)}{_limits(found)}"
 
 
 def _ordered(found: Iterable[One]) -> list[One]:
@@ -127,15 +134,15 @@ def _ordered(found: Iterable[One]) -> list[One]:
 # -- within an environment --------------------------------------------------------------------------------------------
 
 
-def _claim(comparison: Comparison) -> str:
+def _claim(comparison: Comparison, causes: Causes) -> str:
     swapped = comparison.difference < 0
     first, second = (comparison.rate_b, comparison.rate_a) if swapped else (comparison.rate_a, comparison.rate_b)
     so_far = "So far " if comparison.so_far else ""
     return (
         f"{so_far}{_beats(comparison)} in {comparison.environment}: {_rate(first)} against {_rate(second)},"
-        f" {_size(comparison)}, {_basis(comparison)},"
+        f" {size(comparison)}, {_basis(comparison)},"
         f" Holm p {p_value(comparison.p_holm, bound=comparison.bounded)}.{LEANING * comparison.leans}"
-        f"{limits(comparison.facts)}"
+        f"{limits(comparison.facts)}{unknown_words(comparison, causes)}"
     )
 
 
@@ -148,22 +155,8 @@ def _rate(found: Proportion) -> str:
     return f"{of(found)} = {rate(found)}{starts}"
 
 
-def _size(comparison: Tested) -> str:
-    low, high = comparison.interval
-    limits = (-high, -low) if comparison.difference < 0 else (low, high)
-    return f"{points(abs(comparison.difference))} points {points_interval(limits)}"
-
-
 def _basis(comparison: Comparison) -> str:
-    return f"{comparison.paired_word} ({comparison.test}){_pairs_used(comparison)}"
-
-
-def _pairs_used(found: Comparison | MeanDifference) -> str:
-    if not (planned := found.sequential):
-        return ""
-    stopped = "stopped at " if planned.stopped_early and not found.so_far else ""
-    used = found.rate_a.n if isinstance(found, Comparison) else found.n[0]
-    return f", {stopped}{used} of {planned.n_max} pairs"
+    return f"{comparison.basis}{pairs_used(comparison)}"
 
 
 def unknown_words(comparison: Comparison, causes: Causes) -> str:
@@ -215,7 +208,8 @@ def _limit(group: EnvironmentComparisons) -> str:
         given_up = any(test and test.stopped_early for test in undecided)
         ended = ", and given up where `stop_early` says so (futility, width)" if given_up and not group.so_far else ""
         return f"Tested after every pair, up to {max(planned)} of them{ended}; not decided does not mean equal."
-    return " ".join(_findable([one for one in group.comparisons if not one.decided]))
+    left_open = [one for one in group.comparisons if not one.decided]
+    return " ".join(filter(None, (*_findable(left_open), not_paired(left_open))))
 
 
 def _findable(undecided: Sequence[Comparison]) -> Iterator[str]:
@@ -258,11 +252,13 @@ def _overall(overall: Overall, alpha: float) -> str:
     paired = f"paired in {overall.paired}" if overall.paired else "unpaired"
     if overall.paired == overall.environments:
         paired = "paired"
+    if overall.unpaired:
+        paired += f" ({first_reasons(overall.unpaired)}{' in the others' * bool(overall.paired)})"
     unknown = several(sum(overall.unknown), "errored, missing or contradictory episode")
     without = f" Without {unknown}; {_against(overall)}." if any(overall.unknown) else ""
     return (
         f"Overall {_beats(overall)}: mean rate {fraction(first)} % against {fraction(second)} % over"
-        f" {several(overall.environments, 'environment')}, {_size(overall)}, {paired},"
+        f" {several(overall.environments, 'environment')}, {size(overall)}, {paired},"
         f" Holm p {p_value(overall.p_holm)}; {_spread(overall, alpha)}.{without}{limits(overall.facts)}"
     )
 
@@ -272,125 +268,6 @@ def _spread(overall: Overall, alpha: float) -> str:
     low, high = sorted(sign * end for end in overall.range)
     words = "not the same everywhere," if overall.heterogeneity < alpha else "by environment"
     return f"{words} {points(low)} to {points(high)} (Cochran's Q, p {p_value(overall.heterogeneity)})"
-
-
-# -- not worse by a margin --------------------------------------------------------------------------------------------
-
-
-def _margins(comparisons: Comparisons) -> Iterator[str]:
-    """Who is equivalent to whom, or not worse; what follows from being better is not told again."""
-    shown = {(one.a, one.b, one.environments): one for one in comparisons.not_worse if one.decided}
-    better = {(one.ahead, one.behind) for one in (*comparisons.overall, *comparisons.all) if one.decided}
-    for (a, b, environments), one in shown.items():
-        both = (b, a, environments) in shown
-        if (a, b) in better or (both and a > b and (b, a) not in better):
-            continue
-        where = f"over {len(environments)} environments" if environments[1:] else f"in {environments[0]}"
-        within = f"{fraction(one.margin).removesuffix('.0')} points"
-        said = f"{a} and {b} are equivalent within {within}" if both else f"{a} is not worse than {b} by {within}"
-        size = f"{points(one.difference)} points {points_interval(one.interval)}"
-        which = f"{a} minus {b} is " if both else ""
-        p = max(one.p_holm, shown[b, a, environments].p_holm) if both else one.p_holm
-        yield f"{said} {where}: {which}{size}, Holm p {p_value(p)}.{limits(one.facts)}"
-
-
-def _not_shown(comparisons: Comparisons) -> Iterator[str]:
-    known = {(one.a, one.b) for one in comparisons.not_worse if one.decided}
-    better = {(one.ahead, one.behind) for one in (*comparisons.overall, *comparisons.all) if one.decided}
-    pairs = [
-        one
-        for one in comparisons.not_worse
-        if one.a < one.b and not {(one.a, one.b), (one.b, one.a)} & (known | better)
-    ]
-    if pairs:
-        named = "; ".join(f"{one.a} and {one.b}" for one in pairs[:PAIRS_NAMED])
-        more = f"; and {len(pairs) - PAIRS_NAMED} more" if len(pairs) > PAIRS_NAMED else ""
-        margin = fraction(pairs[0].margin).removesuffix(".0")
-        yield f"Neither is shown to be not worse by {margin} points: {named}{more}."
-
-
-# -- by metrics and by failure kinds ----------------------------------------------------------------------------------
-
-
-def _graded(graded: Graded) -> str:
-    first, second = graded.middle if graded.difference > 0 else graded.middle[::-1]
-    low, high = graded.chance_interval
-    if graded.difference <= 0:
-        low, high = 1 - high, 1 - low
-    chance = max(graded.chance, 1 - graded.chance)
-    n = "n = " + " and ".join(dict.fromkeys(map(str, graded.n)))
-    where = _capital(graded.where)
-    if graded.only_successes:
-        succeeded = f"{graded.n[0]} episodes in which both" if graded.paired else f"{n} episodes that"
-        where = f"Of the {succeeded} succeeded {where[0].lower()}{where[1:]}, and of no others,"
-    return (
-        f"{where} {graded.ahead} has more {graded.metric} than {graded.behind}: in {fraction(chance)} % of"
-        f" {'the same episodes' if graded.paired else 'episodes drawn from each'} [{fraction(low)}, {fraction(high)}]"
-        f" (equal values count half), interquartile mean {number(first)} against {number(second)}, {graded.test},"
-        f" {n}, Holm p {p_value(graded.p_holm)}.{limits(graded.facts)}"
-    )
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _mean(one: MeanDifference) -> str:
-    first, second = one.means if one.difference > 0 else one.means[::-1]
-    low, high = one.interval if one.difference > 0 else (-one.interval[1], -one.interval[0])
-    n = "n = " + " and ".join(dict.fromkeys(map(str, one.n)))
-    test = f"{one.test}{_pairs_used(one)}"
-    where = f"So far {one.where}" if one.so_far else _capital(one.where)
-    return (
-        f"{where} {one.ahead} has a higher mean {one.metric} than {one.behind}: {number(first)} against"
-        f" {number(second)}, +{number(abs(one.difference))} [{number(low)}, {number(high)}], {test}, {n},"
-        f" Holm p {p_value(one.p_holm, bound=one.bounded)}.{LEANING * one.leans}{limits(one.facts)}"
-    )
-
-
-def _undecided_graded(comparisons: Comparisons) -> Iterator[str]:
-    """Pairs that neither way of comparing decides."""
-    decided = {(one.metric, one.a, one.b, one.environments) for one in comparisons.mean_differences if one.decided}
-    found = [
-        one
-        for one in comparisons.graded
-        if not one.decided and (one.metric, one.a, one.b, one.environments) not in decided
-    ]
-    for metric in dict.fromkeys(one.metric for one in found):
-        some = [one for one in found if one.metric == metric]
-        pairs = "; ".join(f"{one.a} and {one.b} {one.where}" for one in some[:PAIRS_TOLD])
-        more = f"; and {len(some) - PAIRS_TOLD} more" if len(some) > PAIRS_TOLD else ""
-        yield f"Not decided by {metric}: {pairs}{more}."
-    for one in comparisons.mean_differences:
-        if one.sequential and not one.decided:
-            low, high = one.interval
-            yield (
-                f"Not decided {one.where}{' so far' * one.so_far} by {one.metric}: {one.a} minus {one.b} is"
-                f" {number(one.difference)} [{number(low)}, {number(high)}]. Tested after every pair"
-                f"{_pairs_used(one)}; not decided does not mean equal.{limits(one.facts)}"
-            )
-
-
-def _kind(kind: KindComparison) -> str:
-    found = kind.found
-    rates = (found.mean_a, found.mean_b) if isinstance(found, Overall) else (found.rate_a.rate, found.rate_b.rate)
-    high, low = (rate or 0.0 for rate in (rates if found.difference > 0 else rates[::-1]))
-    where = f"over {found.environments} environments" if isinstance(found, Overall) else f"in {found.environment}"
-    return (
-        f"{found.ahead} ends as {kind.kind!r} more often than {found.behind} {where}: {fraction(high)} % of episodes"
-        f" against {fraction(low)} %, {_size(found)}, p {p_value(found.p_holm)} (Holm over all failure kinds)."
-        f"{limits(found.facts)}"
-    )
-
-
-def _loss(one: Loss) -> str:
-    where = f"the mean of {len(one.environments)} others" if one.environments[1:] else one.environments[0]
-    verb = "loses" if one.difference > 0 else "gains"
-    return (
-        f"{one.policy} {verb} {fraction(abs(one.difference))} points {points_interval(one.interval)} from {one.nominal}"
-        f" to {where}: {fraction(one.rate_nominal)} % against {fraction(one.rate)} %, Holm p {p_value(one.p_holm)}"
-        " (over all losses)."
-    )
 
 
 def prevented(comparisons: Comparisons) -> Iterator[DataFinding]:

@@ -6,7 +6,8 @@ policy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import TypeVar
@@ -146,6 +147,12 @@ class Comparison(Tested):
         return "exact McNemar" if self.paired else "Barnard"
 
     @property
+    def basis(self) -> str:
+        """How it was tested, and why not by pairs: `unpaired (seeds differ; Barnard)`."""
+        why = "" if self.paired or self.sequential else f"{self.pairing}; "
+        return f"{self.paired_word} ({why}{self.test})"
+
+    @property
     def interval_method(self) -> str:
         """How the interval is made."""
         if self.sequential:
@@ -166,6 +173,8 @@ class Overall(Tested):
     heterogeneity: Rounded
     """p of "the difference is the same in every environment" (Cochran's Q)"""
     unknown: tuple[int, int]
+    unpaired: tuple[str, ...] = ()
+    """why environments are not paired, the most frequent reason first"""
 
 
 # -- one comparison ---------------------------------------------------------------------------------------------------
@@ -279,6 +288,25 @@ def p_of(stratum: Stratum) -> float:
     return barnard(stratum.a, stratum.b) if pairs is None else mcnemar(pairs.only_a, pairs.only_b)
 
 
+REASONS = 3
+"""reasons why comparisons are not paired that are told"""
+
+
+def not_paired(found: Iterable[Comparison]) -> str:
+    """`Not paired: seeds differ; no seeds in the records.`; empty if all are paired."""
+    reasons = Counter(one.pairing for one in found if not one.paired and not one.sequential)
+    return f"Not paired: {first_reasons([why for why, _ in reasons.most_common()])}." if reasons else ""
+
+
+def unpaired(meetings: Iterable[Meeting]) -> tuple[str, ...]:
+    """Why some are not paired, the most frequent reason first."""
+    return tuple(why for why, _ in Counter(one.why for one in meetings if not one.paired).most_common())
+
+
+def first_reasons(reasons: Sequence[str]) -> str:
+    return "; ".join(reasons[:REASONS]) + " and others" * (len(reasons) > REASONS)
+
+
 # -- over all environments --------------------------------------------------------------------------------------------
 
 
@@ -302,6 +330,7 @@ def overall_of(meetings: Sequence[Meeting]) -> Overall:
         range=(min(one.difference for one in seen), max(one.difference for one in seen)),
         heterogeneity=heterogeneity(seen),
         unknown=(sum(len(one.a.unknown) for one in meetings), sum(len(one.b.unknown) for one in meetings)),
+        unpaired=unpaired(meetings),
         facts=of_all(meetings),
     )
 

@@ -80,6 +80,12 @@ class Comparisons:
         found = (dict(group.letters) for group in self.environments if group.environment == environment)
         return "".join(letters.get(policy, "") for letters in found)
 
+    def unpaired_of(self, policy: str, environment: str) -> str:
+        """Why the policy is not paired with others in the environment, or empty."""
+        groups = (group.comparisons for group in self.environments if group.environment == environment)
+        own = (one for found in groups for one in found if policy in {one.a, one.b})
+        return "; ".join(dict.fromkeys(one.pairing for one in own if not one.paired))
+
     def rank(self, policy: str) -> tuple[int, int] | None:
         """The best and the worst rank that the overall comparisons leave open, for all policies at once.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import inf, sqrt
 from statistics import fmean
@@ -23,6 +23,7 @@ from comborun.reporter.comparing.comparison import (
     corrected,
     of_all,
     overall_of,
+    unpaired,
 )
 from comborun.reporter.comparing.pairing import Arm, Meeting, Side, arm, count_pairs, meet
 from comborun.reporter.counting.measures import ERRORED, KINDS, NO_FIELDS, EpisodeEnds
@@ -82,6 +83,8 @@ class ByMetric(Tested):
     """number of values of a and of b"""
     paired: bool
     unknown: tuple[int, int]
+    unpaired: tuple[str, ...] = field(default=(), kw_only=True)
+    """why environments are not paired, the most frequent reason first"""
 
     @property
     def where(self) -> str:
@@ -196,6 +199,7 @@ def mean_difference_of(metric: str, meetings: Sequence[tuple[str, Scores, Scores
         means=(fmean(fmean(a.by_start) for a, _ in sides), fmean(fmean(b.by_start) for _, b in sides)),
         paired=all(one.differences for one in seen),
         unknown=(sum(len(a.arm.unknown) for a, _ in sides), sum(len(b.arm.unknown) for _, b in sides)),
+        unpaired=unpaired(met),
         facts=met[0].facts if len(met) == 1 else of_all(met),
     )
 
@@ -244,6 +248,7 @@ def _graded(metric: str, meetings: Sequence[tuple[str, Scores, Scores]]) -> Grad
         paired=all(one.pairs for one in cells),
         unknown=(sum(one for one, _ in unknown), sum(one for _, one in unknown)),
         only_successes=any(one.only_successes for side in sides for one in side),
+        unpaired=unpaired(met),
         facts=met[0].facts if len(met) == 1 else of_all(met),
     )
 

@@ -198,6 +198,8 @@ class ComboSummary:
     """episodes that were left out after a decision; `planned` is without them"""
     letters: TextOrNull = ""
     """policies of an environment that share a letter are not told apart"""
+    not_paired: str = ""
+    """why it is not paired with other policies; empty if it is, or if nothing is compared"""
 
     @property
     def key(self) -> Combo:

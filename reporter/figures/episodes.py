@@ -129,7 +129,9 @@ def _figure(
 
 def _time_axis(combo: ComboSummary) -> str:
     time = combo.time_to_success
-    return f"{time.field} ({time.unit})" if time and time.curve.n > 0 else ""
+    if not time or time.curve.n == 0:
+        return ""
+    return time.field if time.field == time.unit else f"{time.field} ({time.unit})"
 
 
 def _incidences(combos: Sequence[ComboSummary], policies: Sequence[str]) -> tuple[_Curve, ...]:

@@ -98,8 +98,8 @@ def pairs(standing: Standing | None) -> Figure | None:
         what = "how often the row has more than the column, in per cent"
     some = f" The first {PAIRS} of {len(standing.places)} policies." if len(standing.places) > PAIRS else ""
     note = (
-        f"{what.capitalize()}. A filled cell is decided: blue where the row is better, brown where it is worse. An"
-        f" empty one is not decided, which does not mean equal.{some}"
+        f"{what.capitalize()}. A blue or brown cell is decided: blue where the row is better, brown where it is worse."
+        f" A grey one is not decided, which does not mean equal.{some}"
     )
     return Figure("pairs", "Pairs of policies", note, (panel,))
 

@@ -151,6 +151,8 @@ def _not_overall(summary: Summary, found: Standing) -> str:
         return f"{so_far}{len(found.places)} policies are not told apart in any environment."
     if len(wins) == 2:
         (winner, won), (loser, lost) = sorted(wins.items(), key=lambda pair: -pair[1])
+        if len(here) == 1:
+            return f"{so_far}{winner} beats {loser} in {here[0].environment}, the only environment that is compared."
         but = f" and loses in {lost}" if lost else ""
         return f"{so_far}{winner} beats {loser} in {won} of {len(here)} environments{but}."
     best = [name for name in found.names if wins[name] == max(wins.values())]

@@ -14,12 +14,14 @@ from comborun.reporter.comparing.pairing import Results, Side, meet, results_of
 from comborun.reporter.comparing.stopping import spared
 from comborun.reporter.counting.quality import DataFinding, between_runs, quality
 from comborun.reporter.evidence.words import limits
+from comborun.reporter.pages.comparison_tables import holm_p, strong
 from comborun.reporter.pages.document import SCHEMA, as_json, table
 from comborun.reporter.pages.page import rendered
-from comborun.reporter.pages.tables import TextTable, columns, filled, holm_p, strong
+from comborun.reporter.pages.policy_tables import MATRIX
+from comborun.reporter.pages.text_table import Strong, TextTable, columns, filled
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.summary import evidence
-from comborun.reporter.text import claim, combo_name, fraction, p_value, points, points_interval
+from comborun.reporter.text import NOTHING, claim, combo_name, fraction, p_value, points, points_interval
 from comborun.text import alike, several
 from comborun.words import say
 
@@ -75,7 +77,7 @@ class Between:
     def _got(self, policy: str, one: Comparison) -> str:
         return (
             f"{policy} in {one.environment} got {'better' if one.difference > 0 else 'worse'}: {points(one.difference)}"
-            f" points {points_interval(one.interval)}, {one.paired_word} ({one.test}), Holm p {p_value(one.p_holm)}"
+            f" points {points_interval(one.interval)}, {one.basis}, Holm p {p_value(one.p_holm)}"
         )
 
     def _limits(self, one: Comparison) -> str:
@@ -101,6 +103,25 @@ class Between:
         ]
         heads = columns("policy|environment", "before|after|change|95 % interval|p (Holm)|no verdict", "test")
         return filled(TextTable("Combos", heads, rows))
+
+    @property
+    def matrix(self) -> TextTable | None:
+        """The changes by policy and environment; None unless there are several of both."""
+        changes = {(policy, one.environment): one for policy, one in self.rows}
+        policies, environments = (list(dict.fromkeys(combo[axis] for combo in changes)) for axis in (0, 1))
+        if len(policies) < 2 or not 1 < len(environments) <= MATRIX:
+            return None
+
+        def cell(found: Comparison | None) -> str:
+            if found is None:
+                return NOTHING
+            change = points(found.difference)
+            return Strong(change) if found.decided else f"({change})"
+
+        rows = [[policy, *(cell(changes.get((policy, place))) for place in environments)] for policy in policies]
+        note = f"{self.after} minus {self.before} in percentage points; in brackets what is not decided."
+        heads = [*columns("policy"), *((place, "right") for place in environments)]
+        return TextTable("Changes", heads, rows, note)
 
     def _rates(self, one: Comparison) -> Iterator[str]:
         for run, found in ((self.before, one.rate_b), (self.after, one.rate_a)):
@@ -213,14 +234,15 @@ _KEYS = (
 )
 _OVERALL = (
     "environments before=mean_b after=mean_a difference interval p p_holm worst_p worst_holm decided only_completed"
-    " unknown worst_difference? range heterogeneity facts?"
+    " unknown worst_difference? unpaired? range heterogeneity facts?"
 )
 """of a comparison in comparison.json, as in `document.KEYS`"""
 
 
 def render_between(between: Between) -> dict[str, bytes]:
     pages = [f"comparison.{kind}" for kind in ("html", "md")]
-    texts = {name: rendered(f"{name}.j2", between=between, table=between.table, method=METHOD) for name in pages}
+    shown = {"table": between.table, "matrix": between.matrix}
+    texts = {name: rendered(f"{name}.j2", between=between, **shown, method=METHOD) for name in pages}
     compared, over_all = table(Comparison, _KEYS), table(Overall, _OVERALL)
     texts["comparison.json"] = as_json(
         {

@@ -24,7 +24,7 @@ _PAIRS = {
 _SUMMARY = (
     *("policy", "environment", "unit", "planned", "completed", "successes", "errored", "missing", "retried"),
     *("success_rate", "interval", "success_rate_of_planned", "interval_of_planned", "bounds", "letters"),
-    *("outcome", "attempts", "seconds", "peak_memory_kib", "leans", "at_least"),
+    *("outcome", "attempts", "seconds", "peak_memory_kib", "leans", "at_least", "not_paired"),
 )
 """keys of a combo in final_benchmark_report.json; an interval has two columns"""
 SUMMARY_COLUMNS = tuple(column for key in _SUMMARY for column in _PAIRS.get(key, (key,)))
@@ -95,7 +95,7 @@ def summary_csv(summary: Summary) -> str:
 
 def _summarized(combo: dict[str, Any], metrics: Iterable[str]) -> Iterator[JsonValue]:
     for key in _SUMMARY:
-        yield from (combo[key] or (None, None)) if key in _PAIRS else (combo[key],)
+        yield from (combo[key] or (None, None)) if key in _PAIRS else (combo.get(key),)
     for name in metrics:
         found = combo["metrics"].get(name)
         yield from (found["mean"], *(found["interval"] or (None, None)), found["n"]) if found else (None,) * 4
@@ -107,7 +107,7 @@ def _csv(rows: Iterable[Iterable[JsonValue]]) -> str:
 
 def _cells(values: Sequence[JsonValue]) -> Iterable[str]:
     kinds = {*map(type, values)}
-    return map(str if kinds == {int} else _cell, values)
+    return map(str if kinds == {int} else _text if kinds == {str} else _cell, values)  # type: ignore[arg-type]
 
 
 def _cell(value: JsonValue) -> str:

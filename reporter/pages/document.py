@@ -50,8 +50,8 @@ KEYS: Mapping[type, str] = {
         errored=counts.errored missing=counts.missing measured?=counts.measured missing_episodes=counts.which_missing
         success_rate=rate.rate interval=rate.interval at_least=rate.at_least
         success_rate_of_planned=rate_of_planned.rate interval_of_planned=rate_of_planned.interval
-        bounds balanced letters leans retried outcome=ending.outcome cause=ending.cause warnings=ending.warnings
-        attempts=ending.attempts seconds=ending.seconds peak_memory_kib=ending.peak_memory
+        bounds balanced letters not_paired? leans retried outcome=ending.outcome cause=ending.cause
+        warnings=ending.warnings attempts=ending.attempts seconds=ending.seconds peak_memory_kib=ending.peak_memory
         metrics=metrics_by_name failures time_to_success consistency? not_needed?""",
     Totals: "combos planned completed successes errored missing measured? attempts",
     Proportion: "successes n",
@@ -65,14 +65,15 @@ KEYS: Mapping[type, str] = {
         starts_a?=rate_a.starts starts_b?=rate_b.starts findable? finds_nothing? sequential? prevented? facts?""",
     Overall: f"""
         a b environments mean_a mean_b difference interval {_P} better {_LEFT_OPEN}
-        worst_difference? paired_environments=paired range heterogeneity facts?""",
+        worst_difference? paired_environments=paired unpaired? range heterogeneity facts?""",
     Graded: f"""
-        metric environments a b n paired test interquartile_means=middle chance interval=chance_interval
+        metric environments a b n paired unpaired? test interquartile_means=middle chance interval=chance_interval
         {_P} {_LEFT_OPEN} only_successes? more=better facts?""",
     Loss: f"""
         policy nominal environments rate_nominal rate difference interval {_P} decided only_completed""",
-    MeanDifference: f"metric environments a b n paired test means difference=gap interval=limits {_P} {_LEFT_OPEN}"
-    " more=better so_far? sequential? prevented? facts?",
+    MeanDifference: f"""
+        metric environments a b n paired unpaired? test means difference=gap interval=limits {_P} {_LEFT_OPEN}
+        more=better so_far? sequential? prevented? facts?""",
     NotWorse: f"a b margin environments difference interval {_P} shown=decided {_LEFT_OPEN} facts?",
     KindComparison: f"""
         kind environments?=found.environments environment?=found.environment

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from comborun import __version__
 from comborun.reporter.counting.combo import ComboSummary, MacroMean
-from comborun.reporter.pages import tables
+from comborun.reporter.pages import comparison_tables, policy_tables
 from comborun.reporter.pages.answer import answer
-from comborun.reporter.pages.tables import Plot, Strong, TextTable
+from comborun.reporter.pages.text_table import LEANS, Plot, Strong, TextTable
 from comborun.reporter.pages.words import methods
 from comborun.reporter.standing import standing_of
 from comborun.reporter.summary import GridAxes, Summary
@@ -68,7 +68,7 @@ def _lines(summary: Summary) -> Iterator[str]:
     if told := answer(summary):
         yield escape(told)
     standing = standing_of(summary)
-    for shown in filter(None, (tables.ranking(standing), tables.matrix(standing))):
+    for shown in filter(None, (policy_tables.ranking(standing), policy_tables.matrix(standing))):
         yield from _ranking(shown)
     axes = summary.axes
     if axes is None:
@@ -86,7 +86,10 @@ def _lines(summary: Summary) -> Iterator[str]:
     yield from _table(summary, axes)
     yield f"\\caption{{{_caption(summary, columns)}}}"
     yield f"\\end{{{kind}}}"
-    for table in (tables.graded(summary.comparisons.graded), tables.kinds_compared(summary.kinds)):
+    for table in (
+        comparison_tables.graded(summary.comparisons.graded),
+        comparison_tables.kinds_compared(summary.kinds),
+    ):
         yield from _compared(table) if table else ()
     yield from ("", r"\paragraph{Evaluation.}", escape(methods(summary)))
 
@@ -219,7 +222,7 @@ def _caption(summary: Summary, columns: int) -> str:
     if any(combo.rate and combo.rate.starts for combo in summary.combos):
         words += " Where starts repeat, limits count each start once."
     if any(combo.leans for combo in summary.combos):
-        words += f" {tables.LEANS}"
+        words += f" {LEANS}"
     if summary.macro_means:
         words += " Means weigh environments equally."
     return escape(words)

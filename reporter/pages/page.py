@@ -18,7 +18,8 @@ from comborun.reporter.comparing.claims import NOTHING_DECIDED
 from comborun.reporter.counting.quality import COUNTED
 from comborun.reporter.figures import MOST_COMBOS, OF_COMBOS
 from comborun.reporter.figures.figure import Figure, shortened, untitled
-from comborun.reporter.pages import tables
+from comborun.reporter.pages import combo_tables, comparison_tables, policy_tables
+from comborun.reporter.pages.text_table import Plot, Strong, Tagged
 from comborun.reporter.pages.words import methods, sentences
 from comborun.reporter.standing import standing_of
 from comborun.reporter.summary import Summary
@@ -47,26 +48,26 @@ def page(summary: Summary) -> dict[str, Any]:
         "long_names": long_names,
         "sentences": sentences(summary),
         "tabled": tabled,
-        "combos": tables.combos(summary, tabled),
+        "combos": combo_tables.combos(summary, tabled),
         "too_many": f"{len(combos)} combos are too many for tables here; summary.csv has a row for each.",
-        "ranking": tables.ranking(standing_of(summary)),
-        "matrix": tables.matrix(standing_of(summary)),
-        "means": tables.means(summary),
-        "strengths": tables.strengths(summary),
+        "ranking": policy_tables.ranking(standing_of(summary)),
+        "matrix": policy_tables.matrix(standing_of(summary)),
+        "means": policy_tables.means(summary),
+        "strengths": policy_tables.strengths(summary),
         "environments": [
-            (group, tables.comparisons(group.comparisons, f"Comparisons in {group.environment}"))
+            (group, comparison_tables.comparisons(group.comparisons, f"Comparisons in {group.environment}"))
             for group in found.environments
         ],
-        "comparisons": tables.comparisons(found.all, "Comparisons", DIFFERENCES) if found.all else None,
-        "graded": tables.graded(found.graded),
-        "losses": tables.losses(summary.losses),
-        "factors": tables.factors(summary.factors),
-        "mean_differences": tables.mean_differences(found.mean_differences),
-        "kinds": tables.kinds_compared(summary.kinds),
-        "failures": tables.failures(tabled),
-        "metrics": tables.metrics(tabled),
-        "consistency": tables.consistency(tabled),
-        "videos": tables.videos(summary.videos),
+        "comparisons": comparison_tables.comparisons(found.all, "Comparisons", DIFFERENCES) if found.all else None,
+        "graded": comparison_tables.graded(found.graded),
+        "losses": comparison_tables.losses(summary.losses),
+        "factors": comparison_tables.factors(summary.factors),
+        "mean_differences": comparison_tables.mean_differences(found.mean_differences),
+        "kinds": comparison_tables.kinds_compared(summary.kinds),
+        "failures": combo_tables.failures(tabled),
+        "metrics": combo_tables.metrics(tabled),
+        "consistency": combo_tables.consistency(tabled),
+        "videos": combo_tables.videos(summary.videos),
         "logs": [combo for combo in combos if combo.ending.log],
         "tallies": [(COUNTED[key], count) for key, count in summary.quality.counts.items() if count or key in ALWAYS],
         "provenance": tuple(_provenance(summary)),
@@ -136,9 +137,9 @@ def _environment() -> Environment:
     environment.filters.update({name: function for name, function in vars(text).items() if callable(function)})
     environment.filters.update(md=escape, printable=printable, several=several)
     environment.filters["svg"] = lambda panel: Markup(panel.svg())  # noqa: S704 - its text is escaped
-    environment.tests.update(strong=lambda cell: isinstance(cell, tables.Strong))
-    environment.tests.update(plot=lambda cell: isinstance(cell, tables.Plot))
-    environment.tests.update(tagged=lambda cell: isinstance(cell, tables.Tagged))
+    environment.tests.update(strong=lambda cell: isinstance(cell, Strong))
+    environment.tests.update(plot=lambda cell: isinstance(cell, Plot))
+    environment.tests.update(tagged=lambda cell: isinstance(cell, Tagged))
     environment.globals.update(css=_own("report.css"), nothing_decided=NOTHING_DECIDED, version=__version__)
     return environment
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from comborun.reporter.comparing.comparison import ALPHA, Comparison, Sequential, Tested
+from comborun.reporter.comparing.comparison import ALPHA, Sequential, Tested, not_paired
 from comborun.reporter.comparing.orders import Trend
 from comborun.reporter.counting.quality import NAMED
 from comborun.reporter.pages.answer import answer
@@ -16,8 +16,6 @@ from comborun.text import several
 
 LOOKS = 6
 """earlier looks that are told with their number of episodes"""
-REASONS = 3
-"""reasons why comparisons are not paired that are told"""
 
 
 def sentences(summary: Summary) -> tuple[str, ...]:
@@ -236,7 +234,7 @@ def _within(summary: Summary) -> Iterator[str]:
     if unpaired := len(found) - paired - len(sequential):
         yield (
             f"{_share(unpaired, len(found))} of policies took the episodes as independent: Barnard's test,"
-            f" Newcombe interval of the difference.{_why_unpaired(found)}"
+            f" Newcombe interval of the difference. {not_paired(found)}"
         )
 
 
@@ -252,12 +250,6 @@ def _betting(summary: Summary) -> Iterator[str]:
             " hold whenever it ends; estimates after an early stop lean away from zero. An episode without a value"
             " counts as 0 or as 1, against the claim."
         )
-
-
-def _why_unpaired(found: Sequence[Comparison]) -> str:
-    reasons = Counter(one.pairing for one in found if not one.paired and not one.sequential)
-    told = "; ".join(why for why, _ in reasons.most_common(REASONS))
-    return f" Not paired, because: {told}{' and others' * (len(reasons) > REASONS)}."
 
 
 def _sequential(planned: Sequence[Sequential], printed: int, summary: Summary) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -300,15 +301,23 @@ class Reading:
         return metrics, extra
 
 
+_WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
+"""a text that spells a number as a number spells itself: "7", but not "07" """
+
+
 def _seed(value: object) -> int | float | str | None:
-    """Any equal values are equal seeds; a list or an object counts as its JSON text."""
+    """Any equal values are equal seeds; a list, an object or a boolean counts as its JSON text."""
+    if isinstance(value, bool):
+        return json.dumps(value)  # as True it would be equal to the seed 1
     if (whole := integer(value)) is not None:
         return whole
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, list | dict):
         return json.dumps(value, sort_keys=True, ensure_ascii=False) if value else None
-    return value or None if isinstance(value, str) else None
+    if isinstance(value, str):
+        return int(value) if _WHOLE.fullmatch(value) else value or None
+    return None
 
 
 def finite(value: float) -> bool:

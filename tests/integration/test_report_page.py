@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import zlib
 from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
@@ -206,3 +207,40 @@ def test_names_of_thousands_of_characters_and_lists_of_environments_make_no_row_
     assert len(re.findall(rb"/Type\s*/Page\b", printed)) < 45  # all environments are unfolded
     browser.value("document.querySelector('#names details').open = true")
     assert max(browser.value("[...document.querySelectorAll('#names dd')].map((one) => one.offsetHeight)")) < 300
+
+
+def pages_of(pdf: bytes) -> list[int]:
+    """By printed page, the number of its signs."""
+    objects = {int(number): body for number, body in re.findall(rb"(?s)(\d+) 0 obj(.*?)endobj", pdf)}
+    shown = [body for body in objects.values() if re.search(rb"/Type\s*/Page\b", body)]
+    streams = (objects[int(re.search(rb"/Contents (\d+) 0 R", body)[1])] for body in shown)  # type: ignore[index]
+    drawn = (zlib.decompress(re.search(rb"(?s)stream\r?\n(.*)\r?\nendstream", one)[1]) for one in streams)  # type: ignore[index]
+    return [sum(len(text) // 4 for text in re.findall(rb"<([0-9A-F]+)>", one)) for one in drawn]
+
+
+def headings_of(pdf: bytes) -> list[float]:
+    """How far each heading lies above the end of its page, in points."""
+    places = re.findall(rb"(?s)/Title .{1,120}?/Dest \[\d+ 0 R /XYZ [\d.]+ ([\d.]+) 0\]", pdf)
+    return [float(height) for height in places]
+
+
+@pytest.mark.parametrize(("policies", "places", "most"), [(1, 1, 3), (3, 1, 6), (2, 4, 7), (8, 3, 20)])
+def test_on_paper_the_page_is_short_and_no_heading_stands_alone(
+    browser: Browser, tmp_path: Path, policies: int, places: int, most: int
+) -> None:
+    rows = (
+        {"policy": f"policy{policy}", "environment": f"place{place}", "episode": episode, "seed": episode,
+         "success": (episode * 7 + place) % 40 < 4 * policy + 6, "steps": 50 + (episode * 13) % 80,
+         "failure": ("fell", "stuck")[episode % 2]}
+        for policy in range(policies) for place in range(places) for episode in range(40)
+    )  # fmt: skip
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    report_folder(tmp_path, tmp_path / "report")
+    browser.open(tmp_path / "report" / "report.html")
+    paper = {"paperWidth": 8.27, "paperHeight": 11.69, "generateTaggedPDF": True, "generateDocumentOutline": True}
+    printed = b64decode(browser.call("Page.printToPDF", **paper)["data"])
+    pages, headings = pages_of(printed), headings_of(printed)
+    assert len(pages) <= most
+    assert min(pages) > 150  # a page with a heading alone has some 20
+    assert len(headings) > 5
+    assert min(headings) > 72, "a heading is the last line of its page"

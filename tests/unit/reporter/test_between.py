@@ -189,3 +189,15 @@ def test_over_several_environments_both_runs_are_compared_by_their_means(tmp_pat
     assert (policy, one.environments, one.mean_b, one.mean_a) == ("A", 3, 0.25, 0.75)
     assert one.better == "new"
     assert "better in 3 of 3" in found.answer
+
+
+def test_changes_of_several_policies_and_environments_are_a_matrix(tmp_path: Path) -> None:
+    combos = [(policy, place) for policy in ("flat", "rough") for place in ("grass", "stairs")]
+    changed = {combo: ("+" if combo == ("rough", "stairs") else "-") * 20 for combo in combos}
+    found = between(tmp_path, dict.fromkeys(combos, "-" * 20), changed)
+    assert found.matrix
+    assert [head for head, _ in found.matrix.columns] == ["policy", "grass", "stairs"]
+    assert [*map(list, found.matrix.rows)] == [["flat", "(0.0)", "(0.0)"], ["rough", "(0.0)", "+100.0"]]
+    page, text = (render_between(found)[f"comparison.{kind}"].decode() for kind in ("html", "md"))
+    assert "<h2>Changes</h2>" in page
+    assert "## Changes" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 from collections.abc import Callable, Iterable, Mapping
@@ -18,6 +19,7 @@ from comborun.reporter.collect import collect_folder
 from comborun.reporter.pages.between import compare_runs, render_between
 from comborun.reporter.pages.document import report_json
 from comborun.reporter.pages.latex import latex
+from comborun.reporter.report import report_folder
 from comborun.reporter.summary import Summary, summarize
 
 Fields = Callable[[str, int], Mapping[str, Any]]
@@ -143,7 +145,37 @@ def test_equal_seeds_under_other_indexes_are_pairs(tmp_path: Path) -> None:
 def test_seeds_of_other_episodes_are_no_pairs_and_every_format_says_so(tmp_path: Path) -> None:
     found = summary_of(tmp_path, rows(lambda who, at: {"seed": at + 1000 * (who == "B")}))
     assert not found.comparisons.all[0].paired
-    assert "Not paired, because: seeds differ." in latex(found)
+    assert "Not paired: seeds differ." in latex(found)
+
+
+@pytest.mark.parametrize("rates", [RATES, {"A": 0.5, "B": 0.5}], ids=["decided", "undecided"])
+def test_every_format_says_why_policies_are_not_paired(tmp_path: Path, rates: Mapping[str, float]) -> None:
+    found = summary_of(tmp_path / "in", rows(lambda who, at: {"seed": at + 1000 * (who == "B")}, rates=rates))
+    report_folder(tmp_path / "in", tmp_path / "out")
+    texts = {path.name: path.read_text() for path in (tmp_path / "out").iterdir() if path.suffix != ".csv"}
+    texts["terminal"] = " ".join(found.claims.sentences)  # which the terminal prints
+    for name in ("report.html", "report.md", "report.tex", "final_benchmark_report.json", "terminal"):
+        assert "seeds differ" in texts[name], name
+    with (tmp_path / "out" / "summary.csv").open() as stream:
+        assert [one["not_paired"] for one in csv.DictReader(stream)] == ["seeds differ"] * 2
+
+
+def test_runs_that_are_compared_say_why_they_are_not_paired(tmp_path: Path) -> None:
+    for run, first in (("old", 0), ("new", 1000)):
+        drawn = rows(lambda _, at, first=first: {"seed": at + first}, rates={"A": 0.9 if first else 0.3})  # type: ignore[misc]
+        summary_of(tmp_path / run, drawn)
+    between = compare_runs(collect_folder(tmp_path / "old"), collect_folder(tmp_path / "new"))
+    files = render_between(between)
+    assert all("unpaired (seeds differ; Barnard)" in files[f"comparison.{kind}"].decode() for kind in ("html", "md"))
+
+
+def test_over_several_environments_the_reasons_are_named_too(tmp_path: Path) -> None:
+    def seeded(who: str, at: int) -> dict[str, object]:
+        return {"seed": at + 1000 * (who == "B")}
+
+    found = summary_of(tmp_path, [*rows(seeded), *rows(lambda _who, _at: {}, env="flat")])
+    assert set(found.comparisons.overall[0].unpaired) == {"seeds differ", "no seeds in the records"}
+    assert "unpaired (" in found.claims.decided[0]
 
 
 # -- seeds ------------------------------------------------------------------------------------------------------------
@@ -154,6 +186,7 @@ REPEATED: dict[str, Callable[[int], object]] = {
     "large": lambda at: 2**70 + at % 5,
     "list": lambda at: [at % 5, "x"],
     "object": lambda at: {"scene": at % 5},
+    "boolean": lambda at: (True, False, 1, 0, "x")[at % 5],  # true is not 1
 }
 
 
@@ -161,6 +194,12 @@ REPEATED: dict[str, Callable[[int], object]] = {
 def test_a_seed_is_any_value_and_a_repeated_one_is_one_start(tmp_path: Path, seed: Callable[[int], object]) -> None:
     found = compared(tmp_path, lambda _, at: {"seed": seed(at)})
     assert (found["paired"], found["starts_a"], found["better"]) == (True, 5, None)
+
+
+def test_a_seed_that_one_file_has_as_a_text_is_the_same_number(tmp_path: Path) -> None:
+    found = compared(tmp_path, lambda who, at: {"seed": f"{at}" if who == "A" else at})
+    assert (found["paired"], found["pairing"]) == (True, "equal seeds in all 100 common episodes")
+    assert not compared(tmp_path / "padded", lambda who, at: {"seed": f"0{at}" if who == "A" else at})["paired"]
 
 
 def test_a_seed_is_no_metric(tmp_path: Path) -> None:

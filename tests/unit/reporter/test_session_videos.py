@@ -7,7 +7,7 @@ from pathlib import Path
 from report_runs import RUN, RunDirectory, row
 
 from comborun.model.placement import Component
-from comborun.reporter.pages.tables import videos
+from comborun.reporter.pages.combo_tables import videos
 from comborun.reporter.summary import Summary
 from comborun.rules.results.fields import ResultRules
 from comborun.rules.results.videos import NO_MOOV, WHOLE, render

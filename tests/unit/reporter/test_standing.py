@@ -16,7 +16,7 @@ from comborun.reporter.figures.figure import Area, Dot, Figure, Panel
 from comborun.reporter.figures.files import files
 from comborun.reporter.figures.ranking import BETTER, WORSE, pairs, ranking
 from comborun.reporter.pages.answer import answer
-from comborun.reporter.pages.tables import forest
+from comborun.reporter.pages.policy_tables import forest
 from comborun.reporter.report import report_folder
 from comborun.reporter.standing import Place, Standing, standing_of
 from comborun.reporter.summary import Summary, summarize

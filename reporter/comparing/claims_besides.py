@@ -1,0 +1,155 @@
+"""What the comparisons besides those of success rates decide, in sentences: margins, metrics, kinds, losses. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from comborun.reporter.comparing.comparison import Comparison, Overall, Tested, first_reasons
+from comborun.reporter.comparing.family import Comparisons
+from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDifference
+from comborun.reporter.comparing.nominal import Loss
+from comborun.reporter.evidence.words import limits
+from comborun.reporter.text import fraction, number, p_value, points, points_interval
+
+LEANING = " Stopped early, so the difference is exaggerated; the interval accounts for it."
+PAIRS_TOLD = 6
+"""undecided pairs of an environment that are named with numbers; of more only the names are given"""
+PAIRS_NAMED = 24
+"""undecided pairs that are named"""
+
+
+def size(comparison: Tested) -> str:
+    low, high = comparison.interval
+    limits = (-high, -low) if comparison.difference < 0 else (low, high)
+    return f"{points(abs(comparison.difference))} points {points_interval(limits)}"
+
+
+def pairs_used(found: Comparison | MeanDifference) -> str:
+    if not (planned := found.sequential):
+        return ""
+    stopped = "stopped at " if planned.stopped_early and not found.so_far else ""
+    used = found.rate_a.n if isinstance(found, Comparison) else found.n[0]
+    return f", {stopped}{used} of {planned.n_max} pairs"
+
+
+# -- not worse by a margin --------------------------------------------------------------------------------------------
+
+
+def not_worse(comparisons: Comparisons) -> Iterator[str]:
+    """Who is equivalent to whom, or not worse; what follows from being better is not told again."""
+    shown = {(one.a, one.b, one.environments): one for one in comparisons.not_worse if one.decided}
+    better = {(one.ahead, one.behind) for one in (*comparisons.overall, *comparisons.all) if one.decided}
+    for (a, b, environments), one in shown.items():
+        both = (b, a, environments) in shown
+        if (a, b) in better or (both and a > b and (b, a) not in better):
+            continue
+        where = f"over {len(environments)} environments" if environments[1:] else f"in {environments[0]}"
+        within = f"{fraction(one.margin).removesuffix('.0')} points"
+        said = f"{a} and {b} are equivalent within {within}" if both else f"{a} is not worse than {b} by {within}"
+        gap = f"{points(one.difference)} points {points_interval(one.interval)}"
+        which = f"{a} minus {b} is " if both else ""
+        p = max(one.p_holm, shown[b, a, environments].p_holm) if both else one.p_holm
+        yield f"{said} {where}: {which}{gap}, Holm p {p_value(p)}.{limits(one.facts)}"
+
+
+def not_shown(comparisons: Comparisons) -> Iterator[str]:
+    known = {(one.a, one.b) for one in comparisons.not_worse if one.decided}
+    better = {(one.ahead, one.behind) for one in (*comparisons.overall, *comparisons.all) if one.decided}
+    pairs = [
+        one
+        for one in comparisons.not_worse
+        if one.a < one.b and not {(one.a, one.b), (one.b, one.a)} & (known | better)
+    ]
+    if pairs:
+        named = "; ".join(f"{one.a} and {one.b}" for one in pairs[:PAIRS_NAMED])
+        more = f"; and {len(pairs) - PAIRS_NAMED} more" if len(pairs) > PAIRS_NAMED else ""
+        margin = fraction(pairs[0].margin).removesuffix(".0")
+        yield f"Neither is shown to be not worse by {margin} points: {named}{more}."
+
+
+# -- by metrics and by failure kinds ----------------------------------------------------------------------------------
+
+
+def graded(found: Graded) -> str:
+    first, second = found.middle if found.difference > 0 else found.middle[::-1]
+    low, high = found.chance_interval
+    if found.difference <= 0:
+        low, high = 1 - high, 1 - low
+    chance = max(found.chance, 1 - found.chance)
+    n = "n = " + " and ".join(dict.fromkeys(map(str, found.n)))
+    where = _capital(found.where)
+    if found.only_successes:
+        succeeded = f"{found.n[0]} episodes in which both" if found.paired else f"{n} episodes that"
+        where = f"Of the {succeeded} succeeded {where[0].lower()}{where[1:]}, and of no others,"
+    return (
+        f"{where} {found.ahead} has more {found.metric} than {found.behind}: in {fraction(chance)} % of"
+        f" {'the same episodes' if found.paired else 'episodes drawn from each'} [{fraction(low)}, {fraction(high)}]"
+        f" (equal values count half), interquartile mean {number(first)} against {number(second)}, {_by(found)},"
+        f" {n}, Holm p {p_value(found.p_holm)}.{limits(found.facts)}"
+    )
+
+
+def _by(one: Graded | MeanDifference) -> str:
+    return f"{one.test} (unpaired: {first_reasons(one.unpaired)})" if one.unpaired and not one.sequential else one.test
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def mean(one: MeanDifference) -> str:
+    first, second = one.means if one.difference > 0 else one.means[::-1]
+    low, high = one.interval if one.difference > 0 else (-one.interval[1], -one.interval[0])
+    n = "n = " + " and ".join(dict.fromkeys(map(str, one.n)))
+    test = f"{_by(one)}{pairs_used(one)}"
+    where = f"So far {one.where}" if one.so_far else _capital(one.where)
+    return (
+        f"{where} {one.ahead} has a higher mean {one.metric} than {one.behind}: {number(first)} against"
+        f" {number(second)}, +{number(abs(one.difference))} [{number(low)}, {number(high)}], {test}, {n},"
+        f" Holm p {p_value(one.p_holm, bound=one.bounded)}.{LEANING * one.leans}{limits(one.facts)}"
+    )
+
+
+def undecided_graded(comparisons: Comparisons) -> Iterator[str]:
+    """Pairs that neither way of comparing decides."""
+    decided = {(one.metric, one.a, one.b, one.environments) for one in comparisons.mean_differences if one.decided}
+    found = [
+        one
+        for one in comparisons.graded
+        if not one.decided and (one.metric, one.a, one.b, one.environments) not in decided
+    ]
+    for metric in dict.fromkeys(one.metric for one in found):
+        some = [one for one in found if one.metric == metric]
+        pairs = "; ".join(f"{one.a} and {one.b} {one.where}" for one in some[:PAIRS_TOLD])
+        more = f"; and {len(some) - PAIRS_TOLD} more" if len(some) > PAIRS_TOLD else ""
+        yield f"Not decided by {metric}: {pairs}{more}."
+    for one in comparisons.mean_differences:
+        if one.sequential and not one.decided:
+            low, high = one.interval
+            yield (
+                f"Not decided {one.where}{' so far' * one.so_far} by {one.metric}: {one.a} minus {one.b} is"
+                f" {number(one.difference)} [{number(low)}, {number(high)}]. Tested after every pair"
+                f"{pairs_used(one)}; not decided does not mean equal.{limits(one.facts)}"
+            )
+
+
+def kind(one: KindComparison) -> str:
+    found = one.found
+    rates = (found.mean_a, found.mean_b) if isinstance(found, Overall) else (found.rate_a.rate, found.rate_b.rate)
+    high, low = (rate or 0.0 for rate in (rates if found.difference > 0 else rates[::-1]))
+    where = f"over {found.environments} environments" if isinstance(found, Overall) else f"in {found.environment}"
+    return (
+        f"{found.ahead} ends as {one.kind!r} more often than {found.behind} {where}: {fraction(high)} % of episodes"
+        f" against {fraction(low)} %, {size(found)}, p {p_value(found.p_holm)} (Holm over all failure kinds)."
+        f"{limits(found.facts)}"
+    )
+
+
+def loss(one: Loss) -> str:
+    where = f"the mean of {len(one.environments)} others" if one.environments[1:] else one.environments[0]
+    verb = "loses" if one.difference > 0 else "gains"
+    return (
+        f"{one.policy} {verb} {fraction(abs(one.difference))} points {points_interval(one.interval)} from {one.nominal}"
+        f" to {where}: {fraction(one.rate_nominal)} % against {fraction(one.rate)} %, Holm p {p_value(one.p_holm)}"
+        " (over all losses)."
+    )
