@@ -27,6 +27,8 @@ JOB_MARKS = (COPY, ORDER, OUTCOMES, *INDICES)
 _BLANKS = re.compile(r"\s*")
 _CELLS = {"true": True, "false": False, "": None, "none": None, "null": None}
 _DECIMAL_COMMA = re.compile(r"[+-]?\d{1,300},\d{1,300}")
+_UNIT, _BETWEEN = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$"), re.compile(r"[\s-]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
 """a number with commas, which may be thousands: a log does not say which"""
 _NUMBER = re.compile(r"[+-]?(\d+|\d*\.\d+|\d+\.\d*)([eE][+-]?\d{1,4})?")
@@ -121,6 +123,12 @@ def cell(text: str, comma: bool = False, table: bool = False) -> Any:
     if len(text) < 400 and _NUMBER.fullmatch(text):
         return int(text) if text.lstrip("+-").isdigit() else float(text)
     return float("nan") if text.lower() == "nan" else text
+
+
+def plain(path: str) -> str:
+    """The last name of a path in small letters, without its unit: `is_success` of `eval/isSuccess (bool)`."""
+    name = _UNIT.sub("", path).replace("/", ".").rpartition(".")[2]
+    return _BETWEEN.sub("_", _HUMP.sub("_", name.strip())).lower()
 
 
 def rebuild(name: str) -> int:

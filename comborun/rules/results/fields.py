@@ -63,16 +63,6 @@ def unreadable(error: Exception) -> RefusedError:
     return RefusedError(UNREADABLE, "reader_failed", error=f"{type(error).__name__}: {error}"[:TEXT_MOST])
 
 
-_UNIT, _BETWEEN = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$"), re.compile(r"[\s-]+")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-
-
-def plain(path: str) -> str:
-    """The last name of a path in small letters, without its unit: `is_success` of `eval/isSuccess (bool)`."""
-    name = _UNIT.sub("", path).replace("/", ".").rpartition(".")[2]
-    return _BETWEEN.sub("_", _HUMP.sub("_", name.strip())).lower()
-
-
 class Field:
     """A field of the rows: its name, or one of the words above instead, perhaps with a test of its value. Frozen."""
 

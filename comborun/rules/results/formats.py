@@ -63,8 +63,6 @@ _PACKERS = (".gz", ".bz2", ".xz", ".zst")
 UNPACKED_MOST = 64 << 20
 _KEY = re.compile(r'"(\w{1,64})"\s*:')
 _SUMMARY_FILE = re.compile(r"summary(?:_all)?\.json|_resume_.*\.json")
-REACH = 1 << 20
-"""bytes at the beginning and at the end of a log that are searched: some programs report only at the end"""
 
 
 class Head:
@@ -295,8 +293,12 @@ def _recognized(stream: BinaryIO, path: str, head: bytes, identity: Identity) ->
     """The format of plain text; `head` is its beginning. Raises RefusedError."""
     if not is_log(path):
         kind = file_format(path, head, identity)
+    elif identity.pattern:
+        kind = LOG_PATTERN
     else:
-        kind = LOG_PATTERN if identity.pattern else _log(stream, identity)
+        from comborun.rules.results.logs import log_format
+
+        kind = log_format(stream, identity, _ALL)
     if kind is None and suffix_of(path) not in DOCUMENTS and head.lstrip().startswith(b"{"):
         kind = row_format(head, identity) or None  # lines of JSON, whatever the file is called
     if kind is None:
@@ -346,20 +348,6 @@ def ending_of(path: str) -> str:
     """The suffix by which a pattern finds such files: `.json`, `.jsonl.gz`."""
     inner = unpacked_name(path)
     return suffix_of(inner) + path[len(inner) :]
-
-
-def _log(stream: BinaryIO, identity: Identity) -> str | None:
-    """The format of a log, from its beginning and its end; None: none, or none yet."""
-    from comborun.rules.results.logs import Marks
-
-    stream.seek(0)
-    head = stream.read(REACH)
-    size = stream.seek(0, os.SEEK_END)
-    stream.seek(max(len(head), size - REACH))
-    marks = Marks(identity, [(re.compile(one.mark), one.name) for one in _ALL if one.mark])
-    list(marks.feed(head + b"\n" + stream.read(REACH)))
-    list(marks.finish())
-    return marks.found or next((one.name for one in _ALL if one.at_end and getattr(marks, one.at_end)), None)
 
 
 def row_format(head: bytes, identity: Identity) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from comborun.rules.facts import Fact
@@ -13,7 +14,7 @@ from comborun.rules.results.stated_counts import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator, Sequence
+    from typing import Any, BinaryIO, Callable, Iterator, Sequence
 
     from comborun.rules.results.fields import Identity
     from comborun.rules.results.readers import Entry
@@ -24,6 +25,8 @@ _SUCCESS = re.compile(r"\bSuccess:\s*(\w+)")
 _TOTAL = re.compile(r"\bTotal episodes:\s*(\d{1,18})\b")
 _TOTAL_RATE = re.compile(r"\bTotal success rate:\s*([\d.eE+-]+|nan)")
 
+REACH = 1 << 20
+"""bytes at the beginning and at the end of a log that are searched: some programs report only at the end"""
 VALUE_LIMIT = 1 << 20
 """characters of a printed value"""
 _TRIES = 100
@@ -344,7 +347,7 @@ class Training(ToldAtEnd):
             yield 0, NOTHING, Fact("training_at_step", step=self._step, steps=self._total or None), None
 
 
-class Marks(LogLines):
+class _Marks(LogLines):
     """Recognizes the format of a log by the first line that only one format has, else by all its lines."""
 
     def __init__(self, identity: Identity, marks: Sequence[tuple[re.Pattern[str], str]]) -> None:
@@ -365,3 +368,15 @@ class Marks(LogLines):
     @property
     def has_rate(self) -> bool:
         return TRAJECTORIES in self._seen and bool({self.identity.verdict_key, *RATES} & self._seen)
+
+
+def log_format(stream: BinaryIO, identity: Identity, formats: Sequence[Any]) -> str | None:
+    """Which of the formats a log has, from its beginning and its end; None: none, or none yet."""
+    stream.seek(0)
+    head = stream.read(REACH)
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(max(len(head), size - REACH))
+    marks = _Marks(identity, [(re.compile(one.mark), one.name) for one in formats if one.mark])
+    list(marks.feed(head + b"\n" + stream.read(REACH)))
+    list(marks.finish())
+    return marks.found or next((one.name for one in formats if one.at_end and getattr(marks, one.at_end)), None)

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from itertools import islice
 
+from comborun.rules.results.episodes import plain
 from comborun.rules.results.fields import (
     FORMAT,
     MISSING,
@@ -14,7 +15,6 @@ from comborun.rules.results.fields import (
     RefusedError,
     integer,
     number,
-    plain,
     verdict_of,
 )
 from comborun.rules.results.rates import EPISODES_MOST, SHOWN, Count, count, total
