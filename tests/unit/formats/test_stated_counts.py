@@ -57,6 +57,12 @@ STATED: dict[str, dict[str, Any]] = {
     "a list of tasks": {"r.json": TASKS},
     "a line for each task": {"r.jsonl": lines(TASKS)},
     "a row for each task": {"r.csv": "task,num_success,num_trials\nopen,3,5\nlift,4,5\n"},
+    "the episodes that failed": {"r.json": {"failed_episodes": [3, 7, 9], "num_episodes": 10}},
+    "the names of those that failed": {"r.json": {"failure_ids": ["ep_3", "ep_7", "ep_9"], "total": 10}},
+    "the episodes that succeeded": {"r.json": {"success_episodes": [0, 1, 2, 4, 5, 6, 8], "trials": 10}},
+    "pairs for each task": {"r.json": {"open": [3, 5], "lift": [4, 5]}},
+    "pairs below a verdict's name": {"r.json": {"config": {"size": [5, 9]}, "success": {"a": [3, 5], "b": [4, 5]}}},
+    "one pair": {"r.json": {"success": [7, 10]}},
     "tasks and their sum": {"r.json": [*TASKS, {"task": "all", "success": 7, "total": 10}]},
     "successes and failures": {"r.json": {"successes": 7, "failures": 3}},
     "a percentage with its sign": {"r.json": {"success_rate": "70%", "num_episodes": "10"}},
@@ -97,6 +103,10 @@ NOT_DECIDED: dict[str, dict[str, Any]] = {
     "two that differ": {"a.json": {"success": 3, "total": 10}, "b.json": {"success": 4, "total": 10}},
     "lists that are not as many as planned": {"r.jsonl": lines([{"success": [False, False, True]}] * 3)},
     "one of five or a success": {"r.json": [{"task": name, "trials": 5, "success": 1} for name in "abc"]},
+    "tasks that failed, and not how many episodes": {"r.json": {"failed_tasks": ["a", "b"], "num_episodes": 10}},
+    "an id that comes twice": {"r.json": {"failed_episodes": [3, 3], "num_episodes": 10}},
+    "others that broke off": {"r.json": {"failed_episodes": [3], "num_episodes": 10, "errored": 2}},
+    "a pair that is a size": {"r.json": {"image": [3, 10]}},
     "rates alone": {"r.json": {"open": {"success_rate": 0.6}, "lift": {"success_rate": 0.8}}},
 }
 
