@@ -39,8 +39,6 @@ MISSING = object()
 _LAST_DIGITS = re.compile(r"([0-9]{1,18})(?:[ _-]*of[ _-]*[0-9]{1,18})?$")
 """the index in a text: `trial_7`, `trial_7_of_10`"""
 _TRUTHS = {"true": True, "false": False}
-
-
 NAMES_ANOTHER = "names_another"
 """code of the fact that a row names another policy or environment: `kind`, `named`, `expected`"""
 TEXT_MOST = 300
@@ -326,11 +324,6 @@ def read_row(value: object, identity: Identity, order: int | None = None) -> Rec
     if not (identity.success.word or identity.success.tests):
         record.value = identity.success.find(value)
     return record
-
-
-def numbers_itself(identity: Identity) -> bool:
-    """Whether the grid says how episodes are numbered, so that a format does not."""
-    return bool(identity.episode.word or identity.episode.names)
 
 
 def order_of(value: object, order: int | None, identity: Identity) -> int | None:

@@ -16,7 +16,7 @@ from comborun.rules.results.episodes import (
     job_success,
     rebuild,
 )
-from comborun.rules.results.fields import MISSING, NO_RECORD, TORN, Identity, RefusedError, integer, numbers_itself
+from comborun.rules.results.fields import MISSING, NO_RECORD, TORN, Identity, RefusedError, integer
 from comborun.rules.results.proposals import is_verdict
 from comborun.rules.results.readers import NOTHING, SAMPLES, Lines, indexed, stating
 from comborun.rules.results.stated_counts import aggregate, are_counts, stated, sums_up
@@ -119,6 +119,11 @@ class JsonLines(RowLines):
     def place(self, value: Any, remark: Fact | None) -> Entry:
         """The entry of a decoded value."""
         return self._line, value, remark, None
+
+
+def numbers_itself(identity: Identity) -> bool:
+    """Whether the grid says how episodes are numbered, so that a format does not."""
+    return bool(identity.episode.word or identity.episode.names)
 
 
 class CompletionLines(JsonLines):

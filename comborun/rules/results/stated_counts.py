@@ -113,8 +113,7 @@ def stated(row: Mapping[str, Any], wanted: str = "") -> Count | None:
             return None
     else:
         return None
-    others = {key: number(one) for key, one in held.items() if key not in (good, bad, every, *rates[:1])}
-    return found.of(None, {key: one for key, one in others.items() if one is not None})
+    return found.of(None, _metrics(held, (good, bad, every, *rates[:1])))
 
 
 def _alone(whole: Mapping[str, int], bad: str, every: str) -> bool:
@@ -139,8 +138,12 @@ def counted(row: object, wanted: str = "") -> Count:
     if episodes is None:
         raise RefusedError(NO_RECORD, "no_number_of_episodes", said=str(said)[:TEXT_MOST])
     found = count(str(held[rate]), episodes, 100 if plain(rate) in PERCENTAGES else 1)
-    others = {key: number(one) for key, one in held.items() if key not in (rate, every, good)}
-    return found.of(None, {key: one for key, one in others.items() if one is not None})
+    return found.of(None, _metrics(held, (rate, every, good)))
+
+
+def _metrics(held: Mapping[str, Any], told: Collection[str]) -> dict[str, float]:
+    """The other numbers of an object that states a count."""
+    return {key: one for key, value in held.items() if key not in told and (one := number(value)) is not None}
 
 
 def _whole(value: object) -> int | None:
