@@ -33,7 +33,7 @@ _COUNTER = r"(?i)(?:^|[\[(\s])(?P<episode>\d{1,9})\s?/\s?\d{1,9}[\])]?"
 _SCORE = r".{0,200}?\b(?:return|reward|score)\D{0,6}?(?P<score>[-+]?\d{1,15}(?:\.\d{1,15})?)"
 _WORD = (
     r".{0,200}?\b(?P<verdict>(?:not? (?:an? )?|un)?"
-    r"(?:success(?:ful)?|succeeded|solved|passed|ok|fail(?:ed|ure)?|timeout))\b(?![ _]?rate)"
+    r"(?:success(?:ful)?|succeeded|solved|pass(?:ed)?|ok|fail(?:ed|ure)?|timeout))\b(?![ _]?rate)"
 )
 _TRUTH = r"\bsuccess(?!_?rate)\w*\W{1,4}(?P<verdict>true|false|0|1)\b(?![.%/,]\d|\s?[%/])"
 LOG_PATTERNS = (
@@ -43,7 +43,7 @@ LOG_PATTERNS = (
     _COUNTER + r".{0,200}?" + _TRUTH,
     _COUNTER + _WORD,
     r"(?i)" + _TRUTH,
-    r"(?i)^\W{0,8}(?P<verdict>success(?:ful)?|succeeded|solved|passed|fail(?:ed|ure)?|timeout)\W{0,8}$",
+    r"(?i)^\W{0,8}(?P<verdict>success(?:ful)?|succeeded|solved|pass(?:ed)?|fail(?:ed|ure)?|timeout)\W{0,8}$",
     r"(?i)\bsucc(?:ess\w*)?(?:[ _]rate)?\W{0,4}(?P<successes>\d{1,9})\s?/\s?(?P<episodes>\d{1,9})\b",
     r"(?i)\b(?P<successes>\d{1,9})\s?/\s?(?P<episodes>\d{1,9})\b.{0,20}?\bsuccess",
     _NUMBER + _SCORE,

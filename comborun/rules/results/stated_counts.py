@@ -175,7 +175,7 @@ def _k_of_n(value: str | list[Any]) -> Count | None:
 def _listed(key: str, ids: list[Any]) -> str:
     """Whether a list names the episodes that failed, or those that succeeded; empty: neither."""
     words = plain(key).split("_")
-    kind = kind_of("_".join(word for word in words if word not in _IDS) or "-")
+    kind = kind_of("_".join(word for word in words if word not in _IDS | _ONE) or "-")
     telling = {*words} & (_IDS | _EPISODES - {"tasks", "runs"}) or any(one not in (0, 1) for one in ids)
     distinct = all(isinstance(one, str) or integer(one) is not None for one in ids) and len({*ids}) == len(ids)
     return {GOOD: "success", BAD: "failed"}.get(kind, "") if telling and distinct and "tasks" not in words else ""

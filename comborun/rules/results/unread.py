@@ -182,7 +182,7 @@ def uncounted(folder: Folder, span: Span, keys: Mapping[str, Any]) -> Fact | Non
     said = tally.tally(files, folder.identity, span).facts
     another = data_of(fact for fact in said if fact.code == reasons.OF_ANOTHER)
     fields = {**proposed({**keys, **more}, files.samples), **({"another": another} if another else {})}
-    episodes = sum(one.episodes for one in rows.counted) or rows.rows
+    episodes = (sum(one.episodes for one in rows.counted) and counts.records) or rows.rows
     return Fact(reasons.NOT_READ, file=path, episodes=episodes, **fields)
 
 
