@@ -205,7 +205,7 @@ def _line_for(path: Path) -> Fact | None:
 
 def _read(path: Path, context: Context, unread: str) -> Reading:
     """`unread` says why the file is not to be opened."""
-    broken = say(Fact("dangling_link")) if path.is_symlink() and not path.exists() else ""
+    broken = "a link that leads nowhere" if path.is_symlink() and not path.exists() else ""
     reading = Reading(context.path)
     if not (reason := unread or broken):
         try:
