@@ -39,8 +39,9 @@ from comborun.rules.results.counts import CHANGED, where_it_ran
 from comborun.rules.results.fields import ResultRules
 from comborun.rules.results.filename_results import FILE
 from comborun.rules.results.formats import candidate, is_log
-from comborun.rules.results.result_files import Folder, changed, uncounted
+from comborun.rules.results.result_files import Folder, changed
 from comborun.rules.results.tally import tally
+from comborun.rules.results.unread import uncounted
 from comborun.rules.run_files import attempts_of, newest_plan
 from comborun.rules.vocabulary import several
 from comborun.text import clean

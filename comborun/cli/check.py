@@ -200,8 +200,9 @@ def _ended(grid: Grid) -> Iterator[tuple[Session, AttemptLayout]]:
 def _counts(at: AttemptLayout, session: Session, rules: ResultRules) -> Counts:
     """The counts as the session's host would count by these rules."""
     from comborun.rules.results.fields import Identity
-    from comborun.rules.results.result_files import Folder, name_unread
+    from comborun.rules.results.result_files import Folder
     from comborun.rules.results.tally import tally
+    from comborun.rules.results.unread import name_unread
 
     identity = Identity(session.policy, session.environment, rules, session.count)
     log = os.path.relpath(at.log, at.output) if rules.source == "log" else ""

@@ -295,7 +295,7 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "unreadable_file": "can't be read: {error}",
     "reader_failed": "can't be read: {error}",
     "name_without_outcome": "its name holds no outcome of an episode",
-    "dangling_link": "a link that leads nowhere",
+    "dangling_link": "a link that leads nowhere; `cp -rL` and `rsync -aL` copy the files that links lead to",
     "no_file": "no file",
     "training": "a training: it has no episodes to count",
     "counted_at_the_end": "larger than {most_mib} MiB: it is counted when its session has ended",

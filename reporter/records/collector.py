@@ -35,8 +35,9 @@ from comborun.rules.results.formats import (
 )
 from comborun.rules.results.rates import not_settled, settled
 from comborun.rules.results.repeats import why_repeated
-from comborun.rules.results.result_files import Folder, uncounted
+from comborun.rules.results.result_files import Folder
 from comborun.rules.results.tally import undecided
+from comborun.rules.results.unread import uncounted
 from comborun.text import several
 from comborun.words import say
 from comborun.words.rows import proposed

@@ -19,7 +19,7 @@ from comborun.reporter.records.reading import Context, Reading, RejectKind
 from comborun.rules.facts import Fact
 from comborun.rules.results import formats
 from comborun.rules.results.documents import SUMMARY_NOT_READ
-from comborun.rules.results.episodes import DEPTH_LIMIT, ORDER
+from comborun.rules.results.episodes import DEPTH_LIMIT, ORDER, decode_line
 from comborun.rules.results.fields import (
     ENVIRONMENT,
     FORMAT,
@@ -32,7 +32,7 @@ from comborun.rules.results.fields import (
 )
 from comborun.rules.results.filename_results import VIDEO, Named
 from comborun.rules.results.rates import Count
-from comborun.rules.results.readers import NOTHING, Lines, Reader, decode_line
+from comborun.rules.results.readers import NOTHING, Lines, Reader
 from comborun.words import say
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from comborun.rules.results import tally, videos
 from comborun.rules.results.counts import CHANGED, COUNTING_FAILED, TOO_MANY, Counts, RequiredEvidence, completeness
 from comborun.rules.results.fields import LOG, NO_VERDICTS, Identity, ResultRules, unreadable
 from comborun.rules.results.proposals import seed
-from comborun.rules.results.result_files import Folder, changed, fingerprint, name_unread, unread
+from comborun.rules.results.result_files import Folder, changed, fingerprint
+from comborun.rules.results.unread import name_unread, unread
 from comborun.rules.vocabulary import Completeness, cause_of, outcome
 
 TYPE_CHECKING = False

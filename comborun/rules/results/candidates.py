@@ -9,9 +9,22 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from comborun.rules.results.codings import verdict_word
-from comborun.rules.results.fields import FORMAT, MISSING, TEXT_MOST, RefusedError, integer, number
-from comborun.rules.results.proposals import SCORES, VERDICT_NAMES, verdict_rule
+from comborun.rules.results.fields import FORMAT, MISSING, TEXT_MOST, RefusedError, number
+from comborun.rules.results.flat_lists import (
+    ARRAYS,
+    FITS,
+    INDEX_KEY,
+    NAMED,
+    PARTLY,
+    SINGLE,
+    WORDS_MOST,
+    Candidate,
+    all_truths,
+    all_verdicts,
+    flat,
+    measures,
+)
+from comborun.rules.results.proposals import VERDICT_NAMES, verdict_rule
 from comborun.rules.results.rates import SHOWN
 from comborun.rules.results.stated_counts import DEPTH, METRICS, are_counts, entries, opened, stated
 
@@ -28,13 +41,8 @@ EPISODE_LISTS = ("episodes", "episode_results", "per_episode", "rollouts", "tria
 """names of a list with one object for each episode"""
 SUCCESS_LISTS = ("successes", "success", "is_success", "episode_successes", "success_list", "task_success")
 """names of a list of verdicts"""
-FITS, PARTLY, ARRAYS, SINGLE, NAMED = range(5)
-"""how surely a candidate holds episodes. Of lists that only have a fitting name, the outermost ones count"""
-_TEXT_MOST = 200
-"""characters of a text that a document states for all its episodes"""
-_WORDS_MOST = 50
+TEXTS_MOST = 50
 """such texts in one object"""
-_INDEX_KEY = re.compile(r"[A-Za-z_ .-]*(\d{1,9})")
 _EPISODE_NAME = re.compile(
     r"(?:.*?[_.-])?(?:episodes?|eps?|trials?|rollouts?|demos?|traj|idx|i)?[_-]?(\d{1,6})(?:_res(?:ults?)?)?",
     re.IGNORECASE,
@@ -51,17 +59,6 @@ _ASIDE = re.compile(
     r"|baseline|reference|skipped|discarded|invalid|excluded|pre(?:view|roll)?|sanity|test_?run)s?(?:[_.-].*)?"
 )
 """names of what lies beside an evaluation and is none of it"""
-
-
-class Candidate:
-    __slots__ = ("path", "rank", "rows")
-
-    def __init__(self, rank: int, path: Path, rows: list[Any]) -> None:
-        self.rank, self.path, self.rows = rank, path, rows
-
-    @property
-    def about(self) -> str:
-        return f"{'.'.join(self.path)[:TEXT_MOST] or 'the whole'}: {len(self.rows)}"
 
 
 def episodes(value: Any, identity: Identity, path: str = "") -> list[tuple[Row, int | None]]:
@@ -81,7 +78,7 @@ def episodes(value: Any, identity: Identity, path: str = "") -> list[tuple[Row, 
             if rule:
                 break
             found = []
-    found = found or _flat(value, identity) or _measures(value, identity)
+    found = found or flat(value, identity) or measures(value, identity)
     if not found:
         raise unknown_document(value)
     chosen = _chosen(found, identity)
@@ -94,7 +91,7 @@ def episodes(value: Any, identity: Identity, path: str = "") -> list[tuple[Row, 
 def _tell_apart(found: list[Candidate]) -> None:
     """Give the rows of several lists the name of theirs: each may have its own numbers."""
     own = {part for part in found[0].path if all(part in one.path for one in found)}
-    names = [".".join(part for part in one.path if part not in own)[:_TEXT_MOST] for one in found]
+    names = [".".join(part for part in one.path if part not in own)[:WORDS_MOST] for one in found]
     held = [one.rows for one in found if all(isinstance(row, dict) for row in one.rows)]
     if len({*names}) < len(names) or len(held) < len(found):
         return
@@ -200,7 +197,7 @@ def _lists(value: Any, identity: Identity, path: Path, around: Row, depth: int) 
 def _keyed(value: Row, identity: Identity) -> list[Row]:
     """The episodes of an object whose keys are their indexes or names, and whose values all hold a verdict."""
     inner = {key: one for key, one in value.items() if isinstance(one, dict) and key not in METRICS}
-    indexed = {key: one for key, one in inner.items() if _INDEX_KEY.fullmatch(key)}
+    indexed = {key: one for key, one in inner.items() if INDEX_KEY.fullmatch(key)}
     inner = (
         indexed
         if indexed and not any(_holds(one, identity) for key, one in inner.items() if key not in indexed)
@@ -208,14 +205,14 @@ def _keyed(value: Row, identity: Identity) -> list[Row]:
     )
     if not inner or not all(_holds(one, identity) for one in inner.values()):
         return []
-    numbers = [_INDEX_KEY.fullmatch(key) for key in inner]
+    numbers = [INDEX_KEY.fullmatch(key) for key in inner]
     if all(numbers):
         name = identity.episode.name
         indexes = [int(found.group(1)) for found in numbers if found]
         return [{name: at, **row} for at, row in zip(indexes, inner.values())] if len({*indexes}) == len(inner) else []
     alike = not identity.success.word or len({frozenset(row) for row in inner.values()}) == 1
     named = alike and 1 < len(inner) == len(value)
-    return [{"name": key[:_TEXT_MOST], **row} for key, row in inner.items()] if named else []
+    return [{"name": key[:WORDS_MOST], **row} for key, row in inner.items()] if named else []
 
 
 def _holds(row: Row, identity: Identity) -> bool:
@@ -285,8 +282,8 @@ def rank(value: list[Any], identity: Identity, name: str, depth: int) -> int | N
 
 def _words(value: Row) -> Row:
     """The texts that a document states for all its episodes: the task, the policy."""
-    texts = ((key, one) for key, one in value.items() if isinstance(one, str) and len(one) <= _TEXT_MOST)
-    return dict(islice(texts, _WORDS_MOST))
+    texts = ((key, one) for key, one in value.items() if isinstance(one, str) and len(one) <= WORDS_MOST)
+    return dict(islice(texts, TEXTS_MOST))
 
 
 def _arrays(value: Any, identity: Identity, path: Path, around: Row, depth: int) -> Iterator[Candidate]:
@@ -304,7 +301,7 @@ def _arrays(value: Any, identity: Identity, path: Path, around: Row, depth: int)
             rows = [{**words, **{name: column[at] for name, column in columns.items()}} for at in held]
             yield Candidate(ARRAYS, path, rows)
             return
-        if value and all(isinstance(one, list) and _truths(one) for one in value.values()):
+        if value and all(isinstance(one, list) and all_truths(one) for one in value.values()):
             for name, verdicts in value.items():
                 rows = [{**words, "task": name, identity.success.name: one} for one in verdicts]
                 yield Candidate(ARRAYS, (*path, name), rows)
@@ -319,97 +316,14 @@ def _columns(value: Row, key: str) -> dict[str, list[Any]]:
     """The verdicts under `key` (one list, or one for each task, joined), and the lists of the same length."""
     for name in (key, *SUCCESS_LISTS):
         verdicts = value.get(name)
-        if isinstance(verdicts, list) and _verdicts(verdicts):
+        if isinstance(verdicts, list) and all_verdicts(verdicts):
             count = len(verdicts)
             same = {one: entry for one, entry in value.items() if isinstance(entry, list) and len(entry) == count}
             return {**same, key: verdicts}
-        if isinstance(verdicts, dict) and verdicts and all(map(_verdicts, verdicts.values())):
+        if isinstance(verdicts, dict) and verdicts and all(map(all_verdicts, verdicts.values())):
             tasks = [task for task, entries in verdicts.items() for _ in entries]
             return {"task": tasks, key: [one for entries in verdicts.values() for one in entries]}
     return {}
-
-
-def _flat(value: Any, identity: Identity) -> list[Candidate]:
-    """Lists and maps of bare verdicts, as truths or as words, if they are as many as planned, or indexes tell them."""
-    found: list[Candidate] = []
-    open_: list[tuple[Path, Any]] = [((), value)]
-    while open_:
-        path, one = open_.pop()
-        inner = dict(entries(one)) if isinstance(one, (dict, list)) and one else {}
-        pairs = isinstance(one, list) and all(isinstance(two, list) and len(two) == 2 and _told(two[1]) for two in one)
-        bits = isinstance(one, list) and all(integer(two) in (0, 1) for two in one)
-        if inner and (pairs or bits or all(map(_told, inner.values()))):
-            numbers = [two[0] for two in one] if pairs else [_INDEX_KEY.fullmatch(key) for key in inner]
-            indexed = isinstance(one, dict) and all(numbers)
-            rows = _bare(inner, numbers, identity) if pairs or indexed else []
-            rows = rows or [{"name": key[:_TEXT_MOST], identity.success.name: two} for key, two in inner.items()]
-            if len(rows) == identity.planned or (indexed and not identity.planned):
-                found.append(Candidate(ARRAYS, path, rows))
-        elif len(path) < DEPTH:
-            open_ += [((*path, key), two) for key, two in inner.items() if isinstance(two, (dict, list))]
-    return found
-
-
-def _bare(entries: Row, numbers: list[Any], identity: Identity) -> list[Row]:
-    """The rows of verdicts with these numbers; none if the numbers are not those of episodes."""
-    indexes = [int(one.group(1)) if isinstance(one, re.Match) else integer(one) for one in numbers]
-    if None in indexes or len({*indexes}) < len(indexes):
-        return []
-    verdicts = (two[1] if isinstance(two, list) else two for two in entries.values())
-    return [{identity.episode.name: at, identity.success.name: two} for at, two in zip(indexes, verdicts)]
-
-
-def _told(value: Any) -> bool:
-    return isinstance(value, bool) or (isinstance(value, str) and isinstance(verdict_word(value.lower(), True), bool))
-
-
-def as_rows(value: Any) -> Any:
-    """A document that holds a table by its columns, as pandas writes it, as a list of rows; another one as it is."""
-    if not isinstance(value, dict):
-        return value
-    names, data = value.get("columns"), value.get("data")
-    if isinstance(names, list) and isinstance(data, list) and all(isinstance(one, str) for one in names):
-        rows = all(isinstance(row, list) and len(row) == len(names) for row in data)
-        return [dict(zip(names, row)) for row in data] if rows else value
-    columns = list(value.values())
-    alike = len(columns) > 1 and all(isinstance(one, dict) and list(one) == list(columns[0]) for one in columns)
-    cells = ((key, one) for held in columns for key, one in held.items()) if alike else ()
-    if not alike or any(isinstance(one, (dict, list)) or not key.isdigit() for key, one in cells):
-        return value
-    return [{name: held[key] for name, held in value.items()} for key in columns[0]]
-
-
-def _measures(value: Any, identity: Identity) -> list[Candidate]:
-    """Episodes that have numbers and no verdicts: lists called returns, or lists of as many numbers as are planned."""
-    while isinstance(value, dict) and len(value) == 1 and isinstance(inner := next(iter(value.values())), dict):
-        value = inner
-    lists = {key: one for key, one in value.items() if _numbers(one)} if isinstance(value, dict) else {}
-    first = next((key for key in lists if SCORES.search(key)), "")
-    if first and identity.planned in (0, len(lists[first])):
-        columns = {key.rstrip("s"): one for key, one in lists.items() if len(one) == len(lists[first])}
-        rows = [{key: one[at] for key, one in columns.items()} for at in range(len(lists[first]))]
-        return [Candidate(NAMED, (first,), rows)]
-    if _numbers(value) and len(value) == identity.planned:
-        return [Candidate(NAMED, (), [{"value": one} for one in value])]
-    if lists and len(lists) == len(value) and sum(map(len, lists.values())) == identity.planned:
-        return [Candidate(NAMED, (), [{"task": key, "value": one} for key, held in lists.items() for one in held])]
-    return []
-
-
-def _numbers(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(one, float) or integer(one) is not None for one in value)
-    )
-
-
-def _verdicts(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(one is None or one in (0, 1) for one in value)
-
-
-def _truths(value: list[Any]) -> bool:
-    return bool(value) and all(isinstance(one, bool) for one in value)
 
 
 def _keys(value: Row) -> list[str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from comborun.rules.facts import Fact
-from comborun.rules.results.candidates import SUCCESS_LISTS, as_rows, episodes, rank
+from comborun.rules.results.candidates import SUCCESS_LISTS, episodes, rank
 from comborun.rules.results.episodes import decode, decode_whole
 from comborun.rules.results.fields import FORMAT, NO_RECORD, TEXT_MOST, TORN, UNREADABLE, Identity, RefusedError
+from comborun.rules.results.flat_lists import as_rows
+from comborun.rules.results.readers import stating
 from comborun.rules.results.stated_counts import aggregate, counted
 
 TYPE_CHECKING = False
@@ -42,13 +44,13 @@ def found_in(value: Any, file: Whole) -> Iterator[Entry]:
         found = aggregate(value, file.path.rpartition("/")[2])
         if not found:
             raise
-        return iter([(0, found, found.complaint, None)])
+        return stating(found)
 
 
 def rollouts(file: Whole) -> Iterator[Entry]:
     """The statistics of Robomimic and RoboCasa: a rate and a number of episodes. Raises RefusedError."""
     found = counted(decode_whole(file.text))
-    yield 0, found, found.complaint, None
+    yield from stating(found)
 
 
 def summary(file: Whole) -> Iterator[Entry]:
@@ -57,7 +59,7 @@ def summary(file: Whole) -> Iterator[Entry]:
     found = aggregate(decode_whole(file.text))
     if not found or found.episodes != file.identity.planned:
         raise RefusedError(FORMAT, SUMMARY_NOT_READ)
-    yield 0, found, found.complaint, None
+    yield from stating(found)
 
 
 def numbered(rows: list[Row]) -> Iterator[Entry]:

@@ -1,4 +1,4 @@
-"""How rows are written: the JSON values of a line or a document, and what known programs call their fields. Pure."""
+"""How rows are written: the values of a line, a document or a cell, and what known programs call their fields. Pure."""
 
 from __future__ import annotations
 
@@ -25,6 +25,13 @@ JOB_MARKS = (COPY, ORDER, OUTCOMES, *INDICES)
 """a row with the job's name and one of these is one of job-rows"""
 
 _BLANKS = re.compile(r"\s*")
+_CELLS = {"true": True, "false": False, "": None, "none": None, "null": None}
+_DECIMAL_COMMA = re.compile(r"[+-]?\d{1,300},\d{1,300}")
+_UNIT, _BETWEEN = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$"), re.compile(r"[\s-]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
+"""a number with commas, which may be thousands: a log does not say which"""
+_NUMBER = re.compile(r"[+-]?(\d+|\d*\.\d+|\d+\.\d*)([eE][+-]?\d{1,4})?")
 PER_FILE_NAME = re.compile(r"episode_(?P<number>\d{1,18})_(?:final_)?res\.json")
 LIST_LAST_FOLDER = re.compile(r"episode_(?P<number>\d{1,18})")
 _REBUILD = re.compile(r"_rebuild(\d{1,9})\b")
@@ -62,6 +69,11 @@ def decode(line: str) -> tuple[list[Any], str]:
     return values, ""
 
 
+def decode_line(line: bytes) -> tuple[list[Any], str]:
+    """The JSON values of a line, and the code of the fault after the last."""
+    return decode(line.decode("utf-8", "replace"))
+
+
 def _after_blanks(text: str, position: int) -> int:
     blanks = _BLANKS.match(text, position)
     return blanks.end() if blanks else position
@@ -97,6 +109,26 @@ def decode_whole(text: str) -> Any:
     if deep(value):
         raise RefusedError(UNREADABLE, "nested_too_deeply")
     return value
+
+
+def cell(text: str, comma: bool = False, table: bool = False) -> Any:
+    """The value of a cell: a number, true or false, nothing, or text. `comma`: it may stand for the decimal point; in a
+    `table` whose cells lie between other signs it always does.
+    """
+    text = text.strip()
+    if comma and _DECIMAL_COMMA.fullmatch(text) and (table or not THOUSANDS.fullmatch(text)):
+        return float(text.replace(",", "."))
+    if text.lower() in _CELLS:
+        return _CELLS[text.lower()]
+    if len(text) < 400 and _NUMBER.fullmatch(text):
+        return int(text) if text.lstrip("+-").isdigit() else float(text)
+    return float("nan") if text.lower() == "nan" else text
+
+
+def plain(path: str) -> str:
+    """The last name of a path in small letters, without its unit: `is_success` of `eval/isSuccess (bool)`."""
+    name = _UNIT.sub("", path).replace("/", ".").rpartition(".")[2]
+    return _BETWEEN.sub("_", _HUMP.sub("_", name.strip())).lower()
 
 
 def rebuild(name: str) -> int:

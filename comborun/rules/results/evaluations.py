@@ -21,7 +21,7 @@ from comborun.rules.results.fields import (
     verdict_of,
 )
 from comborun.rules.results.rates import agrees
-from comborun.rules.results.readers import NOTHING, indexed
+from comborun.rules.results.readers import NOTHING, indexed, stating
 from comborun.rules.results.stated_counts import counted
 
 TYPE_CHECKING = False
@@ -201,7 +201,7 @@ def _compared(file: Whole, rows: list[Row], group: str, total: Mapping[str, Any]
 
 def _counted(file: Whole, total: Mapping[str, Any], group: str) -> Iterator[Entry]:
     found = counted(total)
-    yield 0, found.of(next(iter(_named(file, group).values()), None), {}), found.complaint, None
+    yield from stating(found.of(next(iter(_named(file, group).values()), None), {}))
 
 
 def _object(file: Whole) -> Row:

@@ -39,8 +39,6 @@ MISSING = object()
 _LAST_DIGITS = re.compile(r"([0-9]{1,18})(?:[ _-]*of[ _-]*[0-9]{1,18})?$")
 """the index in a text: `trial_7`, `trial_7_of_10`"""
 _TRUTHS = {"true": True, "false": False}
-
-
 NAMES_ANOTHER = "names_another"
 """code of the fact that a row names another policy or environment: `kind`, `named`, `expected`"""
 TEXT_MOST = 300
@@ -61,16 +59,6 @@ class RefusedError(Exception):
 def unreadable(error: Exception) -> RefusedError:
     """The refusal of a file that a reader trips over: nothing that a program writes may do more harm than that."""
     return RefusedError(UNREADABLE, "reader_failed", error=f"{type(error).__name__}: {error}"[:TEXT_MOST])
-
-
-_UNIT, _BETWEEN = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$"), re.compile(r"[\s-]+")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-
-
-def plain(path: str) -> str:
-    """The last name of a path in small letters, without its unit: `is_success` of `eval/isSuccess (bool)`."""
-    name = _UNIT.sub("", path).replace("/", ".").rpartition(".")[2]
-    return _BETWEEN.sub("_", _HUMP.sub("_", name.strip())).lower()
 
 
 class Field:
@@ -336,11 +324,6 @@ def read_row(value: object, identity: Identity, order: int | None = None) -> Rec
     if not (identity.success.word or identity.success.tests):
         record.value = identity.success.find(value)
     return record
-
-
-def numbers_itself(identity: Identity) -> bool:
-    """Whether the grid says how episodes are numbered, so that a format does not."""
-    return bool(identity.episode.word or identity.episode.names)
 
 
 def order_of(value: object, order: int | None, identity: Identity) -> int | None:

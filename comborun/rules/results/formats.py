@@ -18,6 +18,7 @@ from comborun.rules.results.episodes import (
     LIST_LAST_FOLDER,
     PER_FILE_NAME,
     decode,
+    decode_line,
 )
 from comborun.rules.results.fields import FORMAT, MISSING, TORN, TRAINING, UNREADABLE, RefusedError
 
@@ -62,8 +63,6 @@ _PACKERS = (".gz", ".bz2", ".xz", ".zst")
 UNPACKED_MOST = 64 << 20
 _KEY = re.compile(r'"(\w{1,64})"\s*:')
 _SUMMARY_FILE = re.compile(r"summary(?:_all)?\.json|_resume_.*\.json")
-REACH = 1 << 20
-"""bytes at the beginning and at the end of a log that are searched: some programs report only at the end"""
 
 
 class Head:
@@ -80,11 +79,12 @@ class Format:
     """A row of the table. Of those that a file may have, the first one that fits is its format.
 
     `reader` is the module and the name of its reader: a class of `Lines` for files that grow, a function of `Whole` for
-    those that are read as a whole. `row`, `document` and `mark` recognize it by its first row, the head of a document,
+    those that are read as a whole, or of `PrintedLog` for values that a log prints behind its `mark` and that `end`
+    with a bracket. `row`, `document` and `mark` recognize it by its first row, the head of a document,
     or a line of a log; `at_end` by all lines of a log together, where no mark was found.
     """
 
-    __slots__ = ("at_end", "document", "mark", "name", "named", "reader", "row", "suffix", "whole", "words")
+    __slots__ = ("at_end", "document", "end", "mark", "name", "named", "reader", "row", "suffix", "whole", "words")
 
     def __init__(
         self,
@@ -104,6 +104,7 @@ class Format:
         self.row: Callable[[Row, Identity], bool] | None = recognized.get("row")
         self.document: Callable[[Head], bool] | None = recognized.get("document")
         self.mark: str = recognized.get("mark", "")
+        self.end: str = recognized.get("end", "")
         self.at_end: str = recognized.get("at_end", "")
         """name of a test in logs.py"""
 
@@ -128,23 +129,23 @@ _ALL = (
     Format(
         HISTORY,
         "rows with _step and _timestamp",
-        "readers.HistoryLines",
+        "row_readers.HistoryLines",
         row=lambda row, _: {"_step", "_timestamp"} <= row.keys(),
     ),
-    Format(JSONL_ROWS, "one object per line", "readers.JsonLines", row=_own),
+    Format(JSONL_ROWS, "one object per line", "row_readers.JsonLines", row=_own),
     Format(
         COMPLETION_ROWS,
         f"rows with {EPISODE_ID} and {COMPLETION}",
-        "readers.CompletionLines",
+        "row_readers.CompletionLines",
         row=lambda row, _: {COMPLETION, EPISODE_ID} <= row.keys(),
     ),
     Format(
         JOB_ROWS,
         f"rows with {JOB} and an episode's place",
-        "readers.JobLines",
+        "row_readers.JobLines",
         row=lambda row, _: JOB in row and bool(row.keys() & set(JOB_MARKS)),
     ),
-    Format(TABLE, "a header and cells", "readers.Table"),
+    Format(TABLE, "a header and cells", "row_readers.Table"),
     # whole files
     Format(
         SUMMARY,
@@ -190,19 +191,24 @@ _ALL = (
     Format(ARRAYS, "arrays of numpy", "documents.arrays", True, suffix=".npz"),
     Format(DATABASE, "a table with episodes", "documents.database", True),
     # logs
-    Format(LOG_PATTERN, "lines that match the grid's pattern", "readers.LogPattern", named=False),
+    Format(LOG_PATTERN, "lines that match the grid's pattern", "log_patterns.LogPattern", named=False),
     Format(
         "log-lines", "lines that count episodes", "logs.EpisodeLog", mark=r"# episodes completed so far:\s*(\d{1,18})\b"
     ),
-    Format(TUPLES, "a printed tuple of results", "logs.PrintedTuples", mark=r"^\s*results:\s*(?P<tuple>\(.*)$"),
+    Format(TUPLES, "a printed tuple of results", "logs.tuples", mark=r"^\s*results:\s*(?P<value>\(.*)$", end=")"),
     Format(
         "rank-metrics",
         "metrics of each rank",
-        "logs.Ranks",
-        mark=r"\[Rank (?P<rank>\d{1,5})/(?P<ranks>\d{1,5})\] Metrics: (?P<values>\{.*\})",
+        "logs.ranks",
+        mark=r"\[Rank (?P<rank>\d{1,5})/(?P<ranks>\d{1,5})\] Metrics: (?P<value>\{.*\})",
+        end="}",
     ),
     Format(
-        "log-rollout-stats", "printed statistics of rollouts", "logs.Statistics", mark=r"^[\s=]*Average Rollout Stats\b"
+        "log-rollout-stats",
+        "printed statistics of rollouts",
+        "logs.statistics",
+        mark=r"^[\s=]*Average Rollout Stats\b",
+        end="}",
     ),
     Format("kn-aggregate", "a rate with num_trajectories", "logs.Trajectories", at_end="has_rate"),
     Format(TRAINING, "lines that count steps of a training", "logs.Training", at_end="has_steps"),
@@ -239,14 +245,12 @@ class File:
         self.place = place
         """where a database is opened"""
 
-    def reader(self, identity: Identity, path: str = "", decoded: Decoded = readers.decode_line) -> Reader:
+    def reader(self, identity: Identity, path: str = "", decoded: Decoded = decode_line) -> Reader:
         """Its reader. `decoded` may be a faster decoder for rows."""
         return reader(self.kind or JSONL_ROWS, identity, path, decoded, self.place)
 
 
-def reader(
-    kind: str, identity: Identity, path: str = "", decoded: Decoded = readers.decode_line, place: str = ""
-) -> Reader:
+def reader(kind: str, identity: Identity, path: str = "", decoded: Decoded = decode_line, place: str = "") -> Reader:
     """The reader of a format. `path` is the file's, below the output folder."""
     known = TABLE_OF_FORMATS[kind]
     read = known.load()
@@ -255,7 +259,12 @@ def reader(
         general = known.document and kind not in (EPISODES, SUMMARY)
         whole.general = TABLE_OF_FORMATS[EPISODES].load() if general else None
         return whole
-    made: Reader = read(identity, path, decoded) if known.row else read(identity, path)
+    if known.end:
+        from comborun.rules.results.logs import PrintedLog
+
+        return PrintedLog(identity, path, known.mark, known.end, read)
+    given = (decoded,) if known.row else (known.mark,) if known.mark else ()
+    made: Reader = read(identity, path, *given)
     return made
 
 
@@ -284,8 +293,12 @@ def _recognized(stream: BinaryIO, path: str, head: bytes, identity: Identity) ->
     """The format of plain text; `head` is its beginning. Raises RefusedError."""
     if not is_log(path):
         kind = file_format(path, head, identity)
+    elif identity.pattern:
+        kind = LOG_PATTERN
     else:
-        kind = LOG_PATTERN if identity.pattern else _log(stream, identity)
+        from comborun.rules.results.logs import log_format
+
+        kind = log_format(stream, identity, _ALL)
     if kind is None and suffix_of(path) not in DOCUMENTS and head.lstrip().startswith(b"{"):
         kind = row_format(head, identity) or None  # lines of JSON, whatever the file is called
     if kind is None:
@@ -335,20 +348,6 @@ def ending_of(path: str) -> str:
     """The suffix by which a pattern finds such files: `.json`, `.jsonl.gz`."""
     inner = unpacked_name(path)
     return suffix_of(inner) + path[len(inner) :]
-
-
-def _log(stream: BinaryIO, identity: Identity) -> str | None:
-    """The format of a log, from its beginning and its end; None: none, or none yet."""
-    from comborun.rules.results.logs import Marks
-
-    stream.seek(0)
-    head = stream.read(REACH)
-    size = stream.seek(0, os.SEEK_END)
-    stream.seek(max(len(head), size - REACH))
-    marks = Marks(identity, [(re.compile(one.mark), one.name) for one in _ALL if one.mark])
-    list(marks.feed(head + b"\n" + stream.read(REACH)))
-    list(marks.finish())
-    return marks.found or next((one.name for one in _ALL if one.at_end and getattr(marks, one.at_end)), None)
 
 
 def row_format(head: bytes, identity: Identity) -> str:

@@ -1,39 +1,39 @@
-"""Reads logs with results of episodes, as words, printed values or rates, and logs of trainings. Pure."""
+"""Reads logs of known programs: words about episodes, printed values, rates, and steps of trainings. Pure."""
 
 from __future__ import annotations
 
-import json
+import os
 import re
-from contextlib import suppress
 
 from comborun.rules.facts import Fact
 from comborun.rules.results.caught import Caught
 from comborun.rules.results.fields import NO_RECORD, TEXT_MOST, TORN, RefusedError, verdict_of
 from comborun.rules.results.rates import Count, agrees, printed, total
-from comborun.rules.results.readers import NOTHING, LogLines
+from comborun.rules.results.readers import NOTHING, LogLines, stating
 from comborun.rules.results.stated_counts import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator, Sequence
+    from typing import Any, BinaryIO, Callable, Iterator, Sequence
 
     from comborun.rules.results.fields import Identity
     from comborun.rules.results.readers import Entry
 
-COMPLETED = re.compile(r"# episodes completed so far:\s*(\d{1,18})\b")
 _BEGUN = re.compile(r"Starting episode \d+")
 _TASK = re.compile(r"\bTask:\s*(\S.*?)\s*$")
 _SUCCESS = re.compile(r"\bSuccess:\s*(\w+)")
 _TOTAL = re.compile(r"\bTotal episodes:\s*(\d{1,18})\b")
 _TOTAL_RATE = re.compile(r"\bTotal success rate:\s*([\d.eE+-]+|nan)")
 
-RESULTS = re.compile(r"^\s*results:\s*(?P<tuple>\(.*)$")
+REACH = 1 << 20
+"""bytes at the beginning and at the end of a log that are searched: some programs report only at the end"""
 VALUE_LIMIT = 1 << 20
 """characters of a printed value"""
-_RATE = re.compile(r"^\s*success rate:\s+(?P<rate>[\d.]+|nan)")
-_ASKED = re.compile(r"collecting (?P<episodes>\d{1,9}) episodes for (?P<env>.+?) with (?P<copies>\d{1,9}) vec envs")
 _TRIES = 100
 """attempts to find the end of a value that spans lines"""
+_RATE = re.compile(r"^\s*success rate:\s+([\d.]+|nan)")
+_COPIES = re.compile(r"collecting \d{1,9} episodes for .+? with (\d{1,9}) vec envs")
+_RANKS_SHOWN = 100
 
 TRAJECTORIES = "num_trajectories"
 RATES = ("success_once", "success_at_end")
@@ -46,23 +46,36 @@ _PAIRS = (
 )
 _EPISODES = re.compile(r"resulting in (\d{1,18}) episodes")
 
-METRICS = re.compile(r"\[Rank (?P<rank>\d{1,5})/(?P<ranks>\d{1,5})\] Metrics: (?P<values>\{.*\})")
-_RANKS_SHOWN = 100
-STATISTICS = re.compile(r"^[\s=]*Average Rollout Stats\b")
-
 STEP = re.compile(r"\[train\]\s+step=(\d{1,18})\b")
 _STEPS = re.compile(r"[Tt]otal steps:\s*(\d{1,18})\b")
 
 
-class EpisodeLog(LogLines):
+class ToldAtEnd(LogLines):
+    """A log of which more is known when it ends."""
+
+    @property
+    def pending(self) -> bool:
+        return True
+
+    def finish(self) -> Iterator[Entry]:
+        yield from super().finish()
+        yield from self.told()
+
+    def told(self) -> Iterator[Entry]:
+        """The entries of all lines together."""
+        raise NotImplementedError
+
+
+class EpisodeLog(ToldAtEnd):
     """Words about each episode: `Success: True`, then `# episodes completed so far: 12`.
 
     The program catches every error in an episode, prints it, and counts the episode as a failure of the policy. Here it
     is errored: a server that died says nothing about a policy.
     """
 
-    def __init__(self, identity: Identity, path: str = "") -> None:
+    def __init__(self, identity: Identity, path: str, mark: str) -> None:
         super().__init__(identity, path)
+        self._completed = re.compile(mark)
         self._task: dict[str, str] = {}
         self._success: dict[str, str] = {}
         self._caught = Caught(identity.rules.errors)
@@ -72,7 +85,7 @@ class EpisodeLog(LogLines):
         """the program's own verdicts, to compare with its total"""
 
     def hear(self, text: str) -> Iterator[Entry]:
-        completed = COMPLETED.search(text)
+        completed = self._completed.search(text)
         if completed:
             yield self._complete(int(completed.group(1)))
             return
@@ -89,12 +102,7 @@ class EpisodeLog(LogLines):
         else:
             yield from self._compare(text)
 
-    @property
-    def pending(self) -> bool:
-        return True
-
-    def finish(self) -> Iterator[Entry]:
-        yield from super().finish()
+    def told(self) -> Iterator[Entry]:
         yield from self._abandon()
         for remark in self._caught.remarks():
             yield 0, NOTHING, remark, None
@@ -134,123 +142,137 @@ class EpisodeLog(LogLines):
 class Printed:
     """A printed value that may span lines."""
 
-    def __init__(self, line: int, end: str) -> None:
-        self.line = line
-        self.text = ""
-        """empty while the value is not complete"""
-        self._end = end
+    def __init__(self, line: int, groups: dict[str, str], copies: int) -> None:
+        self.line, self.groups = line, groups
+        """`groups`: those of the mark before it"""
+        self.copies = copies
+        """of the environment, as the log said before"""
+        self.rate = ""
+        """that the log says after it"""
+        self.value: Any = None
+        """None while it is not complete"""
         self._lines: list[str] = []
         self._size = self._tries = 0
 
-    def extend(self, text: str) -> str:
-        """Add a line if the value needs one. Returns the whole text if the value may end here."""
+    def extend(self, text: str, end: str) -> None:
+        """Add a line if the value needs one."""
         self._size += len(text)
-        if self._size > VALUE_LIMIT or self._tries > _TRIES:
-            return ""
+        if self.value is not None or self.rate or self._size > VALUE_LIMIT or self._tries > _TRIES:
+            return
         self._lines.append(text)
-        if not text.rstrip().endswith(self._end):
-            return ""
-        self._tries += 1
-        return "\n".join(self._lines)
+        if text.rstrip().endswith(end):
+            self._tries += 1
+            try:
+                self.value = printed("\n".join(self._lines))
+            except ValueError:
+                return
+            self._lines = []
 
 
-class PrintedTuples(LogLines):
-    """A printed tuple with a list of successes: `results:  ('env', [True, False], {...})`, then `success rate:  0.5`.
+class PrintedLog(ToldAtEnd):
+    """Values that a program prints behind a `mark`, and that `end` with a bracket. `read` says what they mean."""
+
+    def __init__(
+        self, identity: Identity, path: str, mark: str, end: str, read: Callable[[PrintedLog], Iterator[Entry]]
+    ) -> None:
+        super().__init__(identity, path)
+        self.values: list[Printed] = []
+        self._mark, self._end, self._read = re.compile(mark), end, read
+        self._copies = 1
+
+    def hear(self, text: str) -> Iterator[Entry]:
+        found, last = self._mark.search(text), self.values[-1] if self.values else None
+        if found:
+            self.values.append(Printed(self._line, found.groupdict(), self._copies))
+            self.values[-1].extend(found.groupdict().get("value", ""), self._end)
+        elif copies := _COPIES.search(text):
+            self._copies = int(copies.group(1))
+        elif last and (rate := _RATE.match(text)):
+            last.rate = last.rate or rate.group(1)
+        elif last:
+            last.extend(text, self._end)
+        return iter(())
+
+    def told(self) -> Iterator[Entry]:
+        return self._read(self)
+
+
+def tuples(log: PrintedLog) -> Iterator[Entry]:
+    """A tuple with a list of successes: `results:  ('env', [True, False], {...})`, then `success rate:  0.5`.
 
     The episodes are listed in the order in which they ended. The list may hold more than were asked for, since several
     copies of the environment can end in one step.
     """
-
-    def __init__(self, identity: Identity, path: str = "") -> None:
-        super().__init__(identity, path)
-        self._found: Printed | None = None
-        self._value: Any = None
-        self._asked = 1
-
-    def hear(self, text: str) -> Iterator[Entry]:
-        begun, asked, rate = RESULTS.match(text), _ASKED.search(text), _RATE.match(text)
-        if begun:
-            yield from self._close()
-            self._found = Printed(self._line, ")")
-            self._extend(begun.group("tuple"))
-        elif asked:
-            self._asked = int(asked.group("copies"))
-        elif self._found and rate:
-            yield from self._close(rate.group("rate"))
-        elif self._found and self._value is None:
-            self._extend(text)
-
-    @property
-    def pending(self) -> bool:
-        return True
-
-    def finish(self) -> Iterator[Entry]:
-        yield from super().finish()
-        yield from self._close()
-
-    def _extend(self, text: str) -> None:
-        whole_text = self._found.extend(text) if self._found else ""
-        if whole_text:
-            with suppress(ValueError):
-                self._value = printed(whole_text)
-
-    def _close(self, rate: str | None = None) -> Iterator[Entry]:
-        found, value = self._found, self._value
-        self._found = self._value = None
-        if found is None:
-            return
-        line = found.line
+    for one in log.values:
+        value = one.value
+        listed = isinstance(value, list) and [*map(type, value[:2])] == [str, list]
         if value is None:
-            yield line, RefusedError(TORN, "printed_results_cut_off"), None, None
-        elif not isinstance(value, list) or len(value) < 2 or not isinstance(value[0], str):
-            yield line, RefusedError(NO_RECORD, "no_list_of_successes"), None, None
-        elif not isinstance(value[1], list) or not value[1]:
-            code = "results_of_no_episodes" if value[1] == [] else "no_list_of_successes"
-            yield line, RefusedError(NO_RECORD, code), None, None
+            yield one.line, RefusedError(TORN, "printed_results_cut_off"), None, None
+        elif listed and value[1]:
+            yield from _of_tuple(log, one)
         else:
-            yield from self._take(line, value, rate)
-
-    def _take(self, line: int, value: list[Any], rate: str | None) -> Iterator[Entry]:
-        environment, successes = value[0], value[1]
-        values = value[2] if len(value) > 2 and isinstance(value[2], dict) else {}
-        known = self.identity.environment and not self.identity.asks_environment
-        same = {} if known else {self.identity.environment_field.name: environment}
-        columns = {name: one for name, one in values.items() if isinstance(one, list) and len(one) == len(successes)}
-        for name in values.keys() - columns.keys():
-            yield line, NOTHING, Fact("field_of_other_length", field=name[:TEXT_MOST]), None
-        key, good = self.identity.verdict_key, 0
-        for at, success in enumerate(successes):
-            row = {**same, **{name: one[at] for name, one in columns.items()}, key: success}
-            good += verdict_of(row, self.identity.success)[0] is True
-            yield line, row, None, at
-        yield from self.ended(self._asked, len(successes))
-        if rate is not None and not agrees(rate, good, len(successes)):
-            yield line, NOTHING, Fact("printed_rate_differs", rate=rate, successes=good, episodes=len(successes)), None
+            code = "results_of_no_episodes" if listed else "no_list_of_successes"
+            yield one.line, RefusedError(NO_RECORD, code), None, None
 
 
-class CountedLog(LogLines):
-    """A log whose counts are known only at its end."""
+def _of_tuple(log: PrintedLog, told: Printed) -> Iterator[Entry]:
+    line, identity = told.line, log.identity
+    environment, successes = told.value[:2]
+    values = told.value[2] if len(told.value) > 2 and isinstance(told.value[2], dict) else {}
+    known = identity.environment and not identity.asks_environment
+    same = {} if known else {identity.environment_field.name: environment}
+    columns = {name: one for name, one in values.items() if isinstance(one, list) and len(one) == len(successes)}
+    for name in values.keys() - columns.keys():
+        yield line, NOTHING, Fact("field_of_other_length", field=name[:TEXT_MOST]), None
+    good = 0
+    for at, success in enumerate(successes):
+        row = {**same, **{name: one[at] for name, one in columns.items()}, identity.verdict_key: success}
+        good += verdict_of(row, identity.success)[0] is True
+        yield line, row, None, at
+    yield from log.ended(told.copies, len(successes))
+    if told.rate and not agrees(told.rate, good, len(successes)):
+        about = {"rate": told.rate, "successes": good, "episodes": len(successes)}
+        yield line, NOTHING, Fact("printed_rate_differs", **about), None
 
-    @property
-    def pending(self) -> bool:
-        return True
 
-    def finish(self) -> Iterator[Entry]:
-        yield from super().finish()
-        yield from self.counts()
+def ranks(log: PrintedLog) -> Iterator[Entry]:
+    """Each rank of a launcher prints its own metrics: `[Rank 0/2] Metrics: {'success_rate': 0.75, 'num_episodes': 8}`.
 
-    def counts(self) -> Iterator[Entry]:
-        """The counts of all lines together."""
-        raise NotImplementedError
-
-    def counted(self, line: int, value: object) -> Iterator[Entry]:
-        """The count that a printed value states."""
+    Every rank ran its own episodes, so the total is their sum. If one rank printed nothing, nothing counts, because a
+    part of the work is unknown. Only the last metrics of a rank count: earlier ones are of an earlier start.
+    """
+    told: dict[int, Count] = {}
+    line = several = 0
+    for one in log.values:
+        if one.value is None:
+            yield one.line, RefusedError(NO_RECORD, "not_a_printed_value"), None, None
+            continue
+        values = one.value
+        if isinstance(values, dict):
+            values = {key: value for key, value in values.items() if not isinstance(value, str)}
         try:
-            found = counted(value, self.identity.verdict_key)
+            told[int(one.groups["rank"])] = counted(values, log.identity.verdict_key)
         except RefusedError as refused:
-            yield line, refused, None, None
+            yield one.line, refused, None, None
         else:
-            yield line, found, found.complaint, None
+            line, several = one.line, int(one.groups["ranks"])
+    lacking = sorted({*range(several)} - {*told})
+    if told and (lacking or not several):
+        yield line, RefusedError(TORN, "ranks_missing", missing=lacking[:_RANKS_SHOWN], ranks=several), None, None
+    elif told:
+        yield from stating(total([told[rank] for rank in range(several)]), line)
+
+
+def statistics(log: PrintedLog) -> Iterator[Entry]:
+    """Robomimic's and RoboCasa's statistics, a JSON object over several lines; of several the last."""
+    for one in log.values[-1:]:
+        if one.value is None:
+            yield one.line, RefusedError(TORN, "printed_statistics_cut_off"), None, None
+        else:
+            try:
+                yield from stating(counted(one.value, log.identity.verdict_key), one.line)
+            except RefusedError as refused:
+                yield one.line, refused, None, None
 
 
 def pairs(text: str) -> list[tuple[str, str]]:
@@ -260,7 +282,7 @@ def pairs(text: str) -> list[tuple[str, str]]:
     return [*found, (TRAJECTORIES, episodes.group(1))] if episodes else found
 
 
-class Trajectories(CountedLog):
+class Trajectories(ToldAtEnd):
     """A rate and a number of episodes, as numpy and torch print numbers, in one of three shapes:
 
     `{'eval/success_once': array(0.4375, dtype=float32), ..., 'eval/num_trajectories': 16}`, a table of
@@ -272,7 +294,6 @@ class Trajectories(CountedLog):
         super().__init__(identity, path)
         self._values: dict[str, str] = {}
         self._begun = 0
-        self._refused: list[Entry] = []
         self._last: tuple[int, Count] | None = None
         self._evaluations = 0
         self._differ = False
@@ -285,12 +306,11 @@ class Trajectories(CountedLog):
             self._begun = self._line
         self._values.update(found)
 
-    def counts(self) -> Iterator[Entry]:
+    def told(self) -> Iterator[Entry]:
         if self._values:
             yield from self._close()
         if self._last:
-            line, last = self._last
-            yield line, last, last.complaint, None
+            yield from stating(self._last[1], self._last[0])
         if self._differ:
             yield 0, NOTHING, Fact("evaluations_differ", evaluations=self._evaluations), None
 
@@ -307,72 +327,7 @@ class Trajectories(CountedLog):
         self._last = (self._begun, one)
 
 
-class Ranks(CountedLog):
-    """Each rank of a launcher prints its own metrics: `[Rank 0/2] Metrics: {'success_rate': 0.75, 'num_episodes': 8}`.
-
-    Every rank ran its own episodes, so the total is their sum. If one rank printed nothing, nothing counts, because a
-    part of the work is unknown.
-    """
-
-    def __init__(self, identity: Identity, path: str = "") -> None:
-        super().__init__(identity, path)
-        self._told: dict[int, tuple[int, int, Count]] = {}
-        """rank -> the line of its last metrics, the number of ranks, and its count"""
-
-    def hear(self, text: str) -> Iterator[Entry]:
-        found = METRICS.search(text)
-        if found:
-            try:  # only the last metrics of a rank count: earlier ones are of an earlier start
-                values = printed(found.group("values"))
-                if isinstance(values, dict):
-                    values = {key: one for key, one in values.items() if not isinstance(one, str)}
-                one = counted(values, self.identity.verdict_key)
-                self._told[int(found.group("rank"))] = (self._line, int(found.group("ranks")), one)
-            except RefusedError as refused:
-                yield self._line, refused, None, None
-            except ValueError:
-                yield self.refused(NO_RECORD, "not_a_printed_value")
-
-    def counts(self) -> Iterator[Entry]:
-        if not self._told:
-            return
-        line, ranks, _ = max(self._told.values(), key=lambda one: one[0])
-        lacking = sorted({*range(ranks)} - {*self._told})
-        if lacking or not ranks:
-            yield line, RefusedError(TORN, "ranks_missing", missing=lacking[:_RANKS_SHOWN], ranks=ranks), None, None
-            return
-        whole = total([self._told[rank][2] for rank in range(ranks)])
-        yield line, whole, whole.complaint, None
-
-
-class Statistics(CountedLog):
-    """Robomimic's and RoboCasa's `Average Rollout Stats`, a JSON object over several lines."""
-
-    def __init__(self, identity: Identity, path: str = "") -> None:
-        super().__init__(identity, path)
-        self._open: Printed | None = None
-        self._value: Any = None
-        self._at = 0
-
-    def hear(self, text: str) -> Iterator[Entry]:
-        if STATISTICS.search(text):
-            self._open = Printed(self._line, "}")
-            self._value, self._at = None, self._line
-        elif self._open:
-            complete = self._open.extend(text)
-            if complete:
-                with suppress(ValueError, RecursionError):
-                    self._value, self._open = json.loads(complete), None
-        return iter(())
-
-    def counts(self) -> Iterator[Entry]:
-        if self._value is None and self._at:
-            yield self._at, RefusedError(TORN, "printed_statistics_cut_off"), None, None
-        elif self._at:
-            yield from self.counted(self._at, self._value)
-
-
-class Training(CountedLog):
+class Training(ToldAtEnd):
     """`[train] step=4096 sps=980 avgReward(100)=0.250`: a training has steps and no episodes."""
 
     def __init__(self, identity: Identity, path: str = "") -> None:
@@ -387,12 +342,12 @@ class Training(CountedLog):
             self._step = max(self._step, int(reached.group(1)))
         return iter(())
 
-    def counts(self) -> Iterator[Entry]:
+    def told(self) -> Iterator[Entry]:
         if self._step >= 0:
             yield 0, NOTHING, Fact("training_at_step", step=self._step, steps=self._total or None), None
 
 
-class Marks(LogLines):
+class _Marks(LogLines):
     """Recognizes the format of a log by the first line that only one format has, else by all its lines."""
 
     def __init__(self, identity: Identity, marks: Sequence[tuple[re.Pattern[str], str]]) -> None:
@@ -413,3 +368,15 @@ class Marks(LogLines):
     @property
     def has_rate(self) -> bool:
         return TRAJECTORIES in self._seen and bool({self.identity.verdict_key, *RATES} & self._seen)
+
+
+def log_format(stream: BinaryIO, identity: Identity, formats: Sequence[Any]) -> str | None:
+    """Which of the formats a log has, from its beginning and its end; None: none, or none yet."""
+    stream.seek(0)
+    head = stream.read(REACH)
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(max(len(head), size - REACH))
+    marks = _Marks(identity, [(re.compile(one.mark), one.name) for one in formats if one.mark])
+    list(marks.feed(head + b"\n" + stream.read(REACH)))
+    list(marks.finish())
+    return marks.found or next((one.name for one in formats if one.at_end and getattr(marks, one.at_end)), None)

@@ -9,6 +9,7 @@ import re
 from itertools import product
 
 from comborun.rules.results.codings import Coding, verdict_word
+from comborun.rules.results.episodes import plain
 from comborun.rules.results.fields import (
     ENVIRONMENT,
     IGNORE,
@@ -20,7 +21,6 @@ from comborun.rules.results.fields import (
     Field,
     Identity,
     RefusedError,
-    plain,
     read_row,
     verdict_of,
 )
@@ -38,19 +38,8 @@ if TYPE_CHECKING:
 
 INDICES = (
     *("episode", "episode_index", "episode_idx", "episode_id", "episode_ix", "global_episode_index", "ep", "ep_idx"),
-    *(
-        "ep_id",
-        "episode_num",
-        "episode_number",
-        "trial",
-        "trial_id",
-        "trial_idx",
-        "rollout",
-        "idx",
-        "index",
-        "i",
-        "_step",
-    ),
+    *("ep_id", "episode_num", "episode_number", "trial", "trial_id", "trial_idx", "rollout"),
+    *("idx", "index", "i", "_step"),
 )
 """names of an episode's index"""
 VERDICTS = (

@@ -123,7 +123,8 @@ def _rounding(rate: str) -> float:
 
 DEPTH_LIMIT = 50
 """of nested printed lists and objects"""
-_NAMES = {"True_": True, "False_": False, "nan": float("nan"), "inf": float("inf")}
+_NAMES: dict[str, bool | float] = {"True_": True, "False_": False, "true": True, "false": False}
+_NAMES.update(dict.fromkeys(("nan", "NaN"), float("nan")), inf=float("inf"), Infinity=float("inf"))
 _CONTAINERS = ("array", "tensor", "list", "tuple", "deque")
 _NUMBERS = ("bool", "int", "float", "scalar")
 

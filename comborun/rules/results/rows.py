@@ -15,7 +15,7 @@ from comborun.rules.results.fields import (
     read_row,
 )
 from comborun.rules.results.rates import Count
-from comborun.rules.results.readers import NOTHING, SAMPLES, JobLines
+from comborun.rules.results.readers import NOTHING, SAMPLES
 from comborun.rules.results.repeats import Kept, key_of
 
 TYPE_CHECKING = False
@@ -62,7 +62,7 @@ class Rows:
     @property
     def jobs(self) -> bool:
         """Whether these are job-rows, whose numbers continue in the file of a rebuilt scene."""
-        return isinstance(self.reader, JobLines)
+        return self.reader.continues
 
     @property
     def ordered(self) -> bool:

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from itertools import islice
 
+from comborun.rules.results.episodes import plain
 from comborun.rules.results.fields import (
     FORMAT,
     MISSING,
@@ -14,7 +15,6 @@ from comborun.rules.results.fields import (
     RefusedError,
     integer,
     number,
-    plain,
     verdict_of,
 )
 from comborun.rules.results.rates import EPISODES_MOST, SHOWN, Count, count, total
@@ -54,6 +54,7 @@ PERCENTAGES = ("pc_success", "success_pct", "success_percent")
 """rates that always are percentages"""
 _FRACTION = re.compile(r"\s*(\d{1,7})\s*(?:/|of|out of)\s*(\d{1,7})\s*")
 """k of n in a text"""
+_IDS = {"ids", "indices", "indexes", "idx", "idxs", "list", "numbers"}
 DEPTH = 8
 
 
@@ -84,8 +85,10 @@ def stated(row: Mapping[str, Any], wanted: str = "") -> Count | None:
     """
     fields = opened(row)
     for key, one in fields.items():
-        if isinstance(one, str) and kind_of(key) in (GOOD, RATE) and (found := _k_of_n(one)):
+        if isinstance(one, (str, list)) and kind_of(key) in (GOOD, RATE) and (found := _k_of_n(one)):
             return found
+    listed = ((_listed(key, one), one) for key, one in row.items() if isinstance(one, list))
+    fields = {**{kind: len(one) for kind, one in listed if kind}, **fields}
     held = {key: one for key, one in fields.items() if _rate(one) is not None}
     whole = {key: at for key, one in held.items() if (at := _whole(one)) is not None}
     rates = [key for key in held if key == wanted] or [key for key in held if kind_of(key) == RATE]
@@ -110,8 +113,7 @@ def stated(row: Mapping[str, Any], wanted: str = "") -> Count | None:
             return None
     else:
         return None
-    others = {key: number(one) for key, one in held.items() if key not in (good, bad, every, *rates[:1])}
-    return found.of(None, {key: one for key, one in others.items() if one is not None})
+    return found.of(None, _metrics(held, (good, bad, every, *rates[:1])))
 
 
 def _alone(whole: Mapping[str, int], bad: str, every: str) -> bool:
@@ -136,8 +138,12 @@ def counted(row: object, wanted: str = "") -> Count:
     if episodes is None:
         raise RefusedError(NO_RECORD, "no_number_of_episodes", said=str(said)[:TEXT_MOST])
     found = count(str(held[rate]), episodes, 100 if plain(rate) in PERCENTAGES else 1)
-    others = {key: number(one) for key, one in held.items() if key not in (rate, every, good)}
-    return found.of(None, {key: one for key, one in others.items() if one is not None})
+    return found.of(None, _metrics(held, (rate, every, good)))
+
+
+def _metrics(held: Mapping[str, Any], told: Collection[str]) -> dict[str, float]:
+    """The other numbers of an object that states a count."""
+    return {key: one for key, value in held.items() if key not in told and (one := number(value)) is not None}
 
 
 def _whole(value: object) -> int | None:
@@ -155,10 +161,24 @@ def _of_tasks(key: str) -> bool:
     return "task" in key.lower() or "run" in key.lower()
 
 
-def _k_of_n(text: str) -> Count | None:
-    found = _FRACTION.fullmatch(text)
-    good, episodes = map(int, found.groups()) if found else (1, 0)
-    return Count(good, episodes) if good <= episodes else None
+def _k_of_n(value: str | list[Any]) -> Count | None:
+    """`3/5`, `3 of 5` or `[3, 5]`; two verdicts are no such pair."""
+    if isinstance(value, str):
+        found = _FRACTION.fullmatch(value)
+        pair = [*map(int, found.groups())] if found else []
+    else:
+        pair = value if all(isinstance(one, int) and not isinstance(one, bool) for one in value) else []
+    good, episodes = pair if len(pair) == 2 and (isinstance(value, str) or pair[1] > 1) else (1, 0)
+    return Count(good, episodes) if 0 <= good <= episodes else None
+
+
+def _listed(key: str, ids: list[Any]) -> str:
+    """Whether a list names the episodes that failed, or those that succeeded; empty: neither."""
+    words = plain(key).split("_")
+    kind = kind_of("_".join(word for word in words if word not in _IDS | _ONE) or "-")
+    telling = {*words} & (_IDS | _EPISODES - {"tasks", "runs"}) or any(one not in (0, 1) for one in ids)
+    distinct = all(isinstance(one, str) or integer(one) is not None for one in ids) and len({*ids}) == len(ids)
+    return {GOOD: "success", BAD: "failed"}.get(kind, "") if telling and distinct and "tasks" not in words else ""
 
 
 def aggregate(value: Any, path: str = "") -> Count | None:
@@ -237,12 +257,18 @@ def _counts(value: Any, path: Path, depth: int) -> Iterator[tuple[Path, Count]]:
         one = stated(value)
         if one:
             yield path, one
-        texts = {key: _k_of_n(entry) for key, entry in value.items() if isinstance(entry, str)} if not one else {}
+        lists = all(isinstance(entry, list) for entry in value.values()) and (len(value) > 1 or _of_success(path))
+        kinds = (str, list) if lists else str
+        texts = {key: _k_of_n(entry) for key, entry in value.items() if isinstance(entry, kinds)} if not one else {}
         if texts and None not in texts.values():
             yield from (((*path, key), found) for key, found in texts.items() if found)
     for key, entry in entries(value):
         if not (key in METRICS and isinstance(value, dict) and stated(value)):
             yield from _counts(entry, (*path, key), depth + 1)
+
+
+def _of_success(path: Path) -> bool:
+    return bool(path) and kind_of(path[-1]) in (GOOD, RATE)
 
 
 def entries(value: Any) -> Iterable[tuple[str, Any]]:

@@ -11,8 +11,9 @@ import pytest
 from comborun.reporter.collect import collect_folder
 from comborun.rules.results.counts import UNDECIDED, Counts
 from comborun.rules.results.fields import Identity, ResultRules
-from comborun.rules.results.result_files import Folder, name_unread
+from comborun.rules.results.result_files import Folder
 from comborun.rules.results.tally import tally
+from comborun.rules.results.unread import name_unread
 from comborun.words.rows import proposed, why_not_counted, without_line
 
 

@@ -15,8 +15,9 @@ import pytest
 from comborun.reporter.collect import collect_folder
 from comborun.rules.results.counts import Counts
 from comborun.rules.results.fields import Identity, ResultRules
-from comborun.rules.results.result_files import Folder, name_unread
+from comborun.rules.results.result_files import Folder
 from comborun.rules.results.tally import tally
+from comborun.rules.results.unread import name_unread
 from comborun.words.rows import proposed, why_not_counted
 
 SIX = [at % 3 != 0 for at in range(6)]

@@ -15,8 +15,9 @@ from adapter_samples import SAMPLES
 
 from comborun.rules.results.counts import Counts
 from comborun.rules.results.fields import LOG, Identity, ResultRules
-from comborun.rules.results.result_files import Folder, name_unread
+from comborun.rules.results.result_files import Folder
 from comborun.rules.results.tally import tally
+from comborun.rules.results.unread import name_unread
 from comborun.words.rows import proposed, why_not_counted
 
 UNIT = SAMPLES.parent

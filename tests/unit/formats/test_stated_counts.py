@@ -57,6 +57,12 @@ STATED: dict[str, dict[str, Any]] = {
     "a list of tasks": {"r.json": TASKS},
     "a line for each task": {"r.jsonl": lines(TASKS)},
     "a row for each task": {"r.csv": "task,num_success,num_trials\nopen,3,5\nlift,4,5\n"},
+    "the episodes that failed": {"r.json": {"failed_episodes": [3, 7, 9], "num_episodes": 10}},
+    "the names of those that failed": {"r.json": {"failed_episode_ids": ["ep_3", "ep_7", "ep_9"], "total": 10}},
+    "the episodes that succeeded": {"r.json": {"success_episodes": [0, 1, 2, 4, 5, 6, 8], "trials": 10}},
+    "pairs for each task": {"r.json": {"open": [3, 5], "lift": [4, 5]}},
+    "pairs below a verdict's name": {"r.json": {"config": {"size": [5, 9]}, "success": {"a": [3, 5], "b": [4, 5]}}},
+    "one pair": {"r.json": {"success": [7, 10]}},
     "tasks and their sum": {"r.json": [*TASKS, {"task": "all", "success": 7, "total": 10}]},
     "successes and failures": {"r.json": {"successes": 7, "failures": 3}},
     "a percentage with its sign": {"r.json": {"success_rate": "70%", "num_episodes": "10"}},
@@ -97,6 +103,10 @@ NOT_DECIDED: dict[str, dict[str, Any]] = {
     "two that differ": {"a.json": {"success": 3, "total": 10}, "b.json": {"success": 4, "total": 10}},
     "lists that are not as many as planned": {"r.jsonl": lines([{"success": [False, False, True]}] * 3)},
     "one of five or a success": {"r.json": [{"task": name, "trials": 5, "success": 1} for name in "abc"]},
+    "tasks that failed, and not how many episodes": {"r.json": {"failed_tasks": ["a", "b"], "num_episodes": 10}},
+    "an id that comes twice": {"r.json": {"failed_episodes": [3, 3], "num_episodes": 10}},
+    "others that broke off": {"r.json": {"failed_episodes": [3], "num_episodes": 10, "errored": 2}},
+    "a pair that is a size": {"r.json": {"image": [3, 10]}},
     "rates alone": {"r.json": {"open": {"success_rate": 0.6}, "lift": {"success_rate": 0.8}}},
 }
 
@@ -207,3 +217,17 @@ def test_a_text_with_a_line_for_each_episode_comes_with_the_pattern_that_reads_i
     assert (counts.records, keys.pop("files")) == (0, "**/*.txt")
     counts, told = both(tmp_path / "with", written, files=("**/*.txt",), **keys)
     assert (counts.successes, counts.records, told) == (7, 10, (7, 10))
+
+
+def test_words_for_successes_and_failures_are_both_found_in_a_log(tmp_path: Path) -> None:
+    log = "\r".join(f"[{at + 1}/10] episode {at}: {'PASS' if one else 'FAIL'}" for at, one in enumerate(SEVEN))
+    counts, _ = both(tmp_path / "before", {}, log)
+    keys = next(keys for fact in counts.facts if (keys := proposed(fact)))
+    counts, told = both(tmp_path / "with", {}, log, source=keys["from"], pattern=keys["pattern"])
+    assert (counts.successes, counts.records, told) == (7, 10, (7, 10))
+
+
+def test_a_file_for_each_task_is_proposed_with_the_episodes_of_all(tmp_path: Path) -> None:
+    written = {f"task_{at}/r.json": {"success": 3 + at, "attempts": 5} for at in (0, 1)}
+    counts, _ = both(tmp_path, written, files=("**/*.jsonl",))
+    assert (counts.records, counts.facts[0].count("episodes")) == (0, 10)

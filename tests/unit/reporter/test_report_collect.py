@@ -196,7 +196,7 @@ def test_what_holds_nothing_and_what_leads_nowhere_are_no_results_but_the_latter
     (output / "round.jsonl").symlink_to("round.jsonl")
     collected = collect_run(run.write())
     assert [Path(path).name for path in paths(collected)] == ["episodes.jsonl", "gone.jsonl", "round.jsonl"]
-    assert {reject.reason for reject in collected.rejects} == {"a link that leads nowhere"}
+    assert {"leads nowhere" in reject.reason for reject in collected.rejects} == {True}
 
 
 def test_what_a_copy_lacks_is_told_in_its_place_and_an_old_version_of_it_is_not_read(tmp_path: Path) -> None:

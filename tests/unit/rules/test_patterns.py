@@ -8,7 +8,7 @@ import time
 import pytest
 
 from comborun.rules.patterns import LONGEST_RECORD, PatternError, compiled, explodes, matches, unhurried
-from comborun.rules.results.result_files import LOG_PATTERNS
+from comborun.rules.results.log_patterns import LOG_PATTERNS
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,9 @@ import pytest
 
 from comborun.rules.results.counts import Counts
 from comborun.rules.results.fields import Identity, ResultRules
-from comborun.rules.results.readers import LogPattern
-from comborun.rules.results.result_files import LOG_PATTERNS, Folder, name_unread, unread
+from comborun.rules.results.log_patterns import LOG_PATTERNS, LogPattern
+from comborun.rules.results.result_files import Folder
+from comborun.rules.results.unread import name_unread, unread
 from comborun.words import say
 from comborun.words.rows import flow, proposed, why_not_counted
 
