@@ -77,7 +77,7 @@ class Keeper:
     def __init__(self, connection: Connection, kept: Kept, keep_s: float) -> None:
         self._connection, self._kept, self._keep_s = connection, kept, keep_s
         self._listener = socket.socket(socket.AF_UNIX)
-        self._inode = 0
+        self._stamp: tuple[int, int] | None = None
         self._used = elapsed()
         self._clients = 0
         self._lock = threading.Lock()
@@ -89,41 +89,56 @@ class Keeper:
         self._listener.bind(str(draft))
         draft.chmod(0o600)
         self._listener.listen(16)
-        self._inode = draft.lstat().st_ino
         assert self._connection.transport
-        self._kept.write(
-            self._connection.target.name, [fingerprint(self._connection.transport.get_remote_server_key().asbytes())]
-        )
-        draft.replace(self._kept.socket)
+        shown = fingerprint(self._connection.transport.get_remote_server_key().asbytes())
+        with self._kept.locked():
+            self._kept.write(self._connection.target.name, [shown])
+            draft.replace(self._kept.socket)
+            self._stamp = self._kept.stamp
 
     def serve(self) -> None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         try:
-            while not self._over():
-                if select.select([self._listener], [], [], _LOOK_S)[0]:
-                    threading.Thread(target=self._answer, args=(self._listener.accept()[0],), daemon=True).start()
+            while self._needed():
+                self._accept(_LOOK_S)
         finally:
             self._step_aside()
 
-    def _over(self) -> bool:
+    def _needed(self) -> bool:
+        if self._leaving or self._connection.lost:
+            return False
         with self._lock:
-            unused = not self._clients and (elapsed() - self._used > self._keep_s or not self._own())
-        return unused or self._leaving or self._connection.lost
+            unused = not self._clients and elapsed() - self._used > self._keep_s
+        if not unused and self._kept.stamp == self._stamp:
+            return True
+        self._step_aside()
+        while self._accept(0):  # clients that found this process before
+            pass
+        with self._lock:
+            return self._clients > 0
+
+    def _accept(self, seconds: float) -> bool:
+        if not select.select([self._listener], [], [], seconds)[0]:
+            return False
+        client = self._listener.accept()[0]
+        with self._lock:  # its own thread would count it too late for _needed
+            self._clients += 1
+        threading.Thread(target=self._answer, args=(client,), daemon=True).start()
+        return True
 
     def _step_aside(self) -> None:
         """New clients find this process no more; those that it has are served."""
-        if self._own():
-            for path in (self._kept.socket, self._kept.record):
-                path.unlink(missing_ok=True)
-
-    def _own(self) -> bool:
-        """Whether new clients still find this process."""
-        try:
-            return self._kept.socket.lstat().st_ino == self._inode
-        except OSError:
-            return False
+        self._kept.remove(self._stamp)
 
     def _answer(self, client: socket.socket) -> None:
+        try:
+            self._serve(client)
+        finally:
+            with self._lock:
+                self._clients -= 1
+                self._used = elapsed()
+
+    def _serve(self, client: socket.socket) -> None:
         with client, contextlib.suppress(OSError, ValueError, StopIteration):
             client.settimeout(_HELLO_S)
             if peer_uid(client) != os.getuid():
@@ -136,28 +151,20 @@ class Keeper:
                     self._leaving = True
                     self._connection.close()
                 elif errors:
-                    self._serve(client, errors[0])
+                    self._lend(client, errors[0])
 
-    def _serve(self, client: socket.socket, errors: socket.socket) -> None:
-        with self._lock:
-            self._clients += 1
+    def _lend(self, client: socket.socket, errors: socket.socket) -> None:
         try:
-            try:
-                channel = self._open()
-            except (SSHException, OSError, EOFError) as error:
-                alive = isinstance(error, ChannelException)  # a host that says no is not dead
-                if not alive:
-                    self._step_aside()
-                    self._leaving = self._leaving or self._clients == 1
-                send(client, refused=str(error) or type(error).__name__, alive=alive)
-                return
-            send(client, opened=True)
-            client.settimeout(None)
-            _relay(channel, client, errors)
-        finally:
-            with self._lock:
-                self._clients -= 1
-                self._used = elapsed()
+            channel = self._open()
+        except (SSHException, OSError, EOFError) as error:
+            alive = isinstance(error, ChannelException)  # a host that says no is not dead
+            if not alive:
+                self._step_aside()
+            send(client, refused=str(error) or type(error).__name__, alive=alive)
+            return
+        send(client, opened=True)
+        client.settimeout(None)
+        _relay(channel, client, errors)
 
     def _open(self) -> Channel:
         """A channel with the held shell."""

@@ -7,6 +7,7 @@ else, no link is followed, and both ends of a connection check whose process the
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -101,12 +102,44 @@ class Kept:
         keys = self._read().get("keys")
         return isinstance(keys, list) and (not keys or still_known(target, keys))
 
-    def end(self) -> bool:
-        """End the connection; returns whether there was one. Others who use it lose it."""
-        alive = self._end_master() if self.by_openssh else self._end_keeper()
-        for path in (self.socket, self.record):
-            path.unlink(missing_ok=True)
-        return alive
+    @property
+    def stamp(self) -> tuple[int, int] | None:
+        """Tells it from a later connection in its place; None if there is none."""
+        try:
+            found = self.socket.lstat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns  # numbers of files are given again
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Held by whoever puts a connection in its place, or takes it away."""
+        descriptor = os.open(self.socket.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def remove(self, stamp: tuple[int, int] | None) -> None:
+        """Take the connection away from later commands, unless another one has taken its place."""
+        with self.locked():
+            if self.stamp == stamp:
+                for path in (self.socket, self.record):
+                    path.unlink(missing_ok=True)
+
+    def end(self, stamp: tuple[int, int] | None = None) -> bool:
+        """End the connection, if it is still that of `stamp`; returns whether it ended. Others who use it lose it."""
+        taken = Kept(self.socket.with_suffix(f".{os.getpid()}-end"))
+        with self.locked():
+            if not (now := self.stamp) or stamp not in {None, now}:
+                return False
+            self.socket.replace(taken.socket)
+            self.record.unlink(missing_ok=True)
+        try:
+            return taken._end_master() if self.by_openssh else taken._end_keeper()
+        finally:
+            taken.socket.unlink(missing_ok=True)
 
     def _end_master(self) -> bool:
         command = ["ssh", "-F", "/dev/null", "-O", "exit", "-o", f"ControlPath={self.socket}", "comborun"]
@@ -139,10 +172,10 @@ def kept(kind: str, target: SshTarget) -> Kept:
 
 def all_kept() -> list[Kept]:
     try:
-        found = [path for path in folder().glob("[km]-*") if stat.S_ISSOCK(path.lstat().st_mode)]
+        found = [Kept(path) for path in sorted(folder().glob("[km]-*")) if not path.suffix]
     except (OSError, HostError):
         return []
-    return [Kept(path) for path in sorted(found)]
+    return [one for one in found if one.socket.is_socket()]
 
 
 def silent(host: str) -> str:

@@ -65,8 +65,8 @@ class KeptTransport(ShellTransport):
         except HostError as error:
             self.warnings = (f"the connection to {self.host} is not kept: {error.message}",)
             return None
-        if place.socket.exists() and not place.may_be_used(target):
-            place.end()
+        if (stamp := place.stamp) and not place.may_be_used(target):
+            place.end(stamp)
         for again in (False, True):
             try:
                 return SocketShell(place)

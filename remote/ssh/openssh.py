@@ -91,12 +91,12 @@ class OpensshTransport(ShellTransport):
             self._start_master()
             return self._over_master()
         self._path = str(place.socket)
-        if place.socket.exists():
+        if stamp := place.stamp:
             if place.may_be_used(target) and self._control("check") == 0:
                 if shell := self._answering():
                     return shell
                 self.warnings = (silent(self.host),)
-            place.end()
+            place.end(stamp)
         self._folder = Path(tempfile.mkdtemp(prefix="n", dir=place.socket.parent))  # a rename stays on its disk
         self._path = f"{self._folder}/m"
         said = self._start_master()
@@ -108,8 +108,9 @@ class OpensshTransport(ShellTransport):
         """Move the socket of the new master to the place where later commands look for it."""
         shown = re.findall(r"SHA256:\S+", "\n".join(line for line in said.splitlines() if "Server host" in line))
         keys = [one.rstrip(",") for one in shown]
-        place.write(self.host, keys if keys and still_known(target, keys) else [])
-        Path(self._path).replace(place.socket)
+        with place.locked():
+            place.write(self.host, keys if keys and still_known(target, keys) else [])
+            Path(self._path).replace(place.socket)
         self._path = str(place.socket)
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)

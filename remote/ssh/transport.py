@@ -49,10 +49,8 @@ def explain(error: Exception, target: SshTarget, complaint: str = "") -> HostErr
     if isinstance(error, IncompatiblePeer):
         return HostError(f"{where} shares no algorithm with paramiko: {error}", "try --transport openssh")
     if complaint and target.jumps:
-        message, hint = fault(complaint, target.jumps[-1]) or (
-            "ssh could not connect",
-            f"check with  ssh {target.name} true",
-        )
+        unknown = "ssh could not connect", f"check with  ssh {target.name} true"
+        message, hint = fault(complaint, target.jumps[-1]) or unknown
         jumps = ", ".join(target.jumps)
         return HostError(f"the way to {target.name} over {jumps} failed: {message}\n  {complaint}", hint)
     if complaint:
@@ -274,19 +272,18 @@ def _start_proxy(command: str, connection: Connection, options: Options) -> sock
     ours, theirs = socket.socketpair()
     # it stays in the session of the terminal, where it may ask, but outlives the command that logs in
     lasting = "trap '' INT HUP; " if options.keep_s and options.ask else ""
-    try:
-        connection.proxy = subprocess.Popen(
-            ["sh", "-c", f"{lasting}exec {command}"],
-            stdin=theirs.fileno(),
-            stdout=theirs.fileno(),
-            stderr=connection.proxy_complaints,
-            start_new_session=options.ask is None,  # otherwise ssh may ask for a passphrase at the terminal
-        )
-    except BaseException:
-        ours.close()
-        raise
-    finally:
-        theirs.close()
+    with theirs:
+        try:
+            connection.proxy = subprocess.Popen(
+                ["sh", "-c", f"{lasting}exec {command}"],
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=connection.proxy_complaints,
+                start_new_session=options.ask is None,  # otherwise ssh may ask for a passphrase at the terminal
+            )
+        except BaseException:
+            ours.close()
+            raise
     return ours
 
 

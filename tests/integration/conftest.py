@@ -5,7 +5,7 @@ from boxes import boxes
 from desk import desk, ended
 from slurm import slurm
 from slurm_box import slurm_box
-from sshd import own_sshd, ssh_place, ssh_user, sshd
+from sshd import own_sshd, place, ssh_place, ssh_user, sshd
 
 __all__ = [
     "any_box",
@@ -14,6 +14,7 @@ __all__ = [
     "desk",
     "ended",
     "own_sshd",
+    "place",
     "screen_box",
     "slurm",
     "slurm_box",

@@ -22,6 +22,7 @@ import pytest
 from network import await_that as until
 
 from comborun.remote.ssh.config import Options
+from comborun.remote.ssh.keeping import all_kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -240,3 +241,19 @@ def own_sshd(ssh_place: Path, ssh_user: User) -> Iterator[Callable[..., Sshd]]:
             return made[-1]
 
         yield start
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder in which connections are kept."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    shm = "/dev/shm" if Path("/dev/shm").is_dir() else None  # another file system than that of /tmp, as on a desktop
+    with tempfile.TemporaryDirectory(prefix="ck-", dir=shm) as short:  # the folder of a test is too long for a socket
+        monkeypatch.setenv("XDG_RUNTIME_DIR", short)
+        yield Path(short, f"combo-ssh-{os.getuid()}")
+        for one in all_kept():
+            one.end()
+
+
+def logins(server: Sshd) -> int:
+    return server.log.read_text().count("Accepted publickey")

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from box import until
 from desk import Desk
-from sshd import Sshd, make_key, public
+from sshd import Sshd, logins, make_key, public
 
 from comborun.errors import HostError
 from comborun.remote.ssh.keeping import all_kept, consent, folder
@@ -24,7 +23,7 @@ from comborun.remote.ssh.kept import KeptTransport
 from comborun.remote.ssh.openssh import OpensshTransport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 Kind = type[KeptTransport] | type[OpensshTransport]
 
@@ -34,20 +33,7 @@ def kind(request: pytest.FixtureRequest) -> Kind:
     return request.param
 
 
-@pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder in which connections are kept."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    shm = "/dev/shm" if Path("/dev/shm").is_dir() else None  # another file system than that of /tmp, as on a desktop
-    with tempfile.TemporaryDirectory(prefix="ck-", dir=shm) as short:  # the folder of a test is too long for a socket
-        monkeypatch.setenv("XDG_RUNTIME_DIR", short)
-        yield Path(short, f"combo-ssh-{os.getuid()}")
-        for one in all_kept():
-            one.end()
-
-
-def logins(server: Sshd) -> int:
-    return server.log.read_text().count("Accepted publickey")
+pytestmark = pytest.mark.usefixtures("place")
 
 
 def said(kind: Kind, server: Sshd, script: str = "echo hi", **options: object) -> str:
