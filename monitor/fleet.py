@@ -128,6 +128,11 @@ class Fleet:
         """Whether every host has answered, or can't be reached."""
         return all(one.answered for one in self._hosts.values())
 
+    @property
+    def asking(self) -> bool:
+        """Whether the user is asked something at the terminal, for a login."""
+        return any(getattr(one, "asking", False) for one in self._transports.values())
+
     def wait(self, seconds: float) -> bool:
         """Wait for something new: an answer, or that a host is late. Returns whether there is."""
         now = self._clock.elapsed()

@@ -202,9 +202,16 @@ def show_live(fleet: Fleet, console: Console, now: Callable[[], float], *, lasti
     """Redraw the table in place until all hosts have answered; with `lasting` until Ctrl-C."""
     from rich.live import Live
 
-    with Live(console=console, auto_refresh=False, transient=not lasting, vertical_overflow="crop") as live:
+    # questions of a login go to standard error
+    with Live(
+        console=console,
+        auto_refresh=False,
+        transient=not lasting,
+        vertical_overflow="crop",
+        redirect_stderr=False,
+    ) as live:
         while True:
-            live.update(picture(fleet, console, now()), refresh=True)
+            live.update(picture(fleet, console, now()), refresh=not fleet.asking)
             if not lasting and fleet.answered:
                 return
             fleet.wait(_REDRAW_S)

@@ -116,7 +116,9 @@ class KeptTransport(ShellTransport):
         """Answer its questions until it has logged in."""
         for said in messages(keeper):
             if "ask" in said and self._options.ask:
+                self.asking = True
                 send(keeper, answer=self._options.ask(str(said["ask"])))
+                self.asking = False
             elif "error" in said:
                 raise HostError(str(said["error"]), str(said["hint"]))
             elif isinstance(told := said.get("warnings"), list):

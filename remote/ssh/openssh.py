@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _CHATTER = re.compile(r"debug\d: |OpenSSH_|Authenticated to |Warning: Permanently added|Transferred: |Bytes per")
 _HOST_KEY = re.compile("HOST IDENTIFICATION HAS CHANGED|Host key verification failed|host key is known for")
+_ASKS = re.compile(r"(Server accepts key: |Next authentication method: (password|keyboard)).*\s*\Z")
+"""the last that `ssh -v` says before it asks for a passphrase, a touch or a second factor"""
 _SECOND_FACTOR = re.compile('using "(password|keyboard-interactive)"|partial success')
 _CHUNK = 1 << 16
 _PERSIST_S = 60.0
@@ -55,6 +57,15 @@ class OpensshTransport(ShellTransport):
         self._path = ""
         """of the master's socket"""
         self._held: PipeShell | None = None
+        self._login = ""
+        """the file in which ssh says how a login goes on; empty without one that may ask"""
+
+    @property
+    def asking(self) -> bool:  # type: ignore[override]
+        with contextlib.suppress(OSError):
+            said = Path(self._login).read_text("utf-8", "replace") if self._login else ""
+            return bool(_ASKS.search(said) or _SECOND_FACTOR.search(said))
+        return False
 
     def open_shell(self) -> PipeShell:
         if not shutil.which("ssh"):
@@ -102,6 +113,7 @@ class OpensshTransport(ShellTransport):
         said = self._start_master()
         if not _SECOND_FACTOR.search(said) or consent(self.host, self._options.confirm):
             self._keep(place, target, said)
+        self._login = ""
         return self._over_master()
 
     def _keep(self, place: Kept, target: SshTarget, said: str) -> None:
@@ -110,7 +122,13 @@ class OpensshTransport(ShellTransport):
         keys = [one.rstrip(",") for one in shown]
         with place.locked():
             place.write(self.host, keys if keys and still_known(target, keys) else [])
-            Path(self._path).replace(place.socket)
+            try:
+                Path(self._path).replace(place.socket)
+            except FileNotFoundError:
+                place.record.unlink()
+                raise HostError(
+                    f"{self.host} closed the connection after the login", "the next try connects again"
+                ) from None
         self._path = str(place.socket)
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -134,7 +152,9 @@ class OpensshTransport(ShellTransport):
             target = resolve(self.host, self._options.config)
             seconds = target.connect_timeout * (1 + len(target.jumps)) + _LOGIN_S
         command = ["ssh", "-v", "-M", "-N", "-f", *self._control_options(), *self._login_options()]
-        with Path(self._path).with_name("said").open("w+b") as said:
+        path = Path(self._path).with_name("said")
+        self._login = str(path) if self._options.ask else ""
+        with path.open("w+b") as said:
             try:
                 done = subprocess.run(
                     [*command, *self._arguments],

@@ -214,6 +214,9 @@ class ShellTransport(ABC):
     warnings: tuple[str, ...] = ()
     """sentences for the user: skipped lines of the ssh config and of known hosts, keys that were trusted"""
 
+    asking = False
+    """whether the user is asked something at the terminal now, for a login"""
+
     def __init__(self, host: str) -> None:
         self.host = host
         self._lock = threading.Lock()

@@ -96,6 +96,8 @@ class Sshd:
     port: int = 0
     process: subprocess.Popen[bytes] | None = None
     seen: set[int] = field(default_factory=set)
+    around: tuple[str, ...] = ()
+    """the command that runs sshd"""
 
     def __post_init__(self) -> None:
         self.place.mkdir(parents=True, exist_ok=True)
@@ -133,7 +135,7 @@ class Sshd:
         file = self.place / "sshd_config"
         own = (f"Port {self.port}", f"HostKey {self.host_key}", f"AuthorizedKeysFile {self.authorized}")
         file.write_text("\n".join([*self.lines, *own]) + _CONFIG)
-        self.process = subprocess.Popen([SSHD, "-D", "-f", str(file), "-E", str(self.log)])
+        self.process = subprocess.Popen([*self.around, SSHD, "-D", "-f", str(file), "-E", str(self.log)])
         until("sshd listens", lambda: self.process.poll() is not None or _listens(self.port))
         assert self.process.poll() is None, self.log.read_text(encoding="utf-8")
 
