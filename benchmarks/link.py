@@ -1,7 +1,7 @@
 """What deploying and watching costs over a slow link: comborun against what people write by hand, side by side.
 
     python benchmarks/link.py            about six minutes; needs root for its network namespaces
-    python benchmarks/link.py --status   one minute: `combo status` alone, with and without a kept connection
+    python benchmarks/link.py --status   some minutes: single commands, with and without a kept connection
 
 A real sshd on a host of its own, in a network namespace behind a relay that delays packets and counts them: round trips
 of 0, 50 and 200 ms, in one run. Seconds are wall clock. Round trips are what added delay costs: the time at 200 ms less
@@ -64,25 +64,36 @@ def connects(the_bed: Bed, folder: Path) -> list[Row]:
     return rows
 
 
+COMMANDS = {
+    "status": (),
+    "logs": ("env00_policy00", "-n", "20", "--run"),
+    "set": ("limits.parallel=2", "--run"),
+    "retry": ("--failed", "--run"),
+    "stop": ("--dry-run",),
+}
+"""words between a command and the run; each can be given again and again"""
+
+
 def statuses(the_bed: Bed, folder: Path) -> list[Row]:
-    """`combo status`, from the start of the program to its end: alone, and over a connection that is kept."""
+    """Commands, from the start of the program to its end: alone, and over a connection that is kept."""
     rows = []
     for kind in ("ssh", "openssh"):
         comborun = Comborun(the_bed, kind, folder)
         with comborun.connected() as transport:
             directory = comborun.launch(transport, write_grid(folder, 8, parallel=8)).publication.directory
         words = ["--host", ALIAS, "--transport", kind]
-        status = partial(combo, the_bed, folder, "status", Path(directory).name, *words)
-        for way, keep_s in (("alone", 0), ("first", 600), ("kept", 600)):
-            row = Row(f"`combo status`, {kind}, {way}", 8)
-            for delay in DELAYS:
-                combo(the_bed, folder, "disconnect")
-                the_bed.delay(delay)
-                if way == "kept":
-                    status(keep_s=keep_s)
-                row.costs[delay] = the_bed.measure(partial(status, keep_s=keep_s), 1 if way == "first" else 3)
-                the_bed.delay(0)
-            rows.append(row)
+        for verb in COMMANDS if kind == "ssh" else ("status",):
+            command = partial(combo, the_bed, folder, verb, *COMMANDS[verb], Path(directory).name, *words)
+            for way, keep_s in (("alone", 0), ("kept", 600)):
+                row = Row(f"`combo {verb}`, {kind}, {way}", 8)
+                for delay in DELAYS:
+                    combo(the_bed, folder, "disconnect")
+                    the_bed.delay(delay)
+                    if keep_s:
+                        command(keep_s=keep_s)
+                    row.costs[delay] = the_bed.measure(partial(command, keep_s=keep_s), 3)
+                    the_bed.delay(0)
+                rows.append(row)
         combo(the_bed, folder, "disconnect")
         comborun.stop(directory)
     return rows

@@ -76,7 +76,8 @@ WORDS: Words = {
     Denial.NO_SUCH_GPU: "there is no GPU {gpu}: nvidia-smi lists {has}",
     Denial.NEVER_STARTS: "{session} could never start then: {reason}",
     Denial.SERVER_ON_EACH_GPU: "the server {server} runs on each GPU of the plan; add GPUs by a changed grid",
-    Denial.SLURM_DECIDES: "{key}: Slurm picks the GPUs and knows what is taken",
+    Denial.SLURM_DECIDES: "{key} can't be set on Slurm, which picks the GPUs: set how many tasks run with parallel=N, "
+    "and choose nodes with `slurm` in the grid",
     Denial.NO_NAMES: "retry needs names of sessions, --failed or --stalled",
     Denial.NO_RUN: "{path} is not a run directory",
     Denial.NO_SESSION: "there is no session {session}",

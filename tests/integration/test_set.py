@@ -12,6 +12,7 @@ from test_admission import running, taking
 
 from comborun.rules.facts import Fact
 from comborun.rules.holds import Notice
+from comborun.rules.names import RUN
 
 
 def of_gpus(box: Box) -> dict[str, str]:
@@ -73,6 +74,14 @@ def test_what_would_end_sessions_or_is_not_there_is_refused(box: Box, tmp_path: 
         assert done.returncode == 64, word
         assert why in done.stdout + done.stderr
     assert not (box.directory / "dispatch/settings").exists()
+
+
+def test_on_slurm_the_refusal_says_what_can_be_set_instead(box: Box) -> None:
+    box.plan({"env_one": taking(8000)})
+    box.write(RUN.engine, "slurm\n")
+    done = box.program("control", "set", "use_gpus=0")
+    assert done.returncode == 64
+    assert "parallel=N" in done.stderr
 
 
 def test_a_changed_grid_overrides_what_was_set(box: Box, tmp_path: Path) -> None:
