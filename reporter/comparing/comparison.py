@@ -298,6 +298,18 @@ def not_paired(found: Iterable[Comparison]) -> str:
     return f"Not paired: {first_reasons([why for why, _ in reasons.most_common()])}." if reasons else ""
 
 
+FACTS_TOLD = 4
+"""facts told of several comparisons together; final_benchmark_report.json has all"""
+
+
+def limited(found: Iterable[Tested]) -> list[Fact]:
+    """What limits these comparisons, each fact once; the first few."""
+    facts: list[Fact] = []
+    for one in found:
+        facts += [fact for fact in one.facts if fact not in facts]
+    return facts[:FACTS_TOLD]
+
+
 def unpaired(meetings: Iterable[Meeting]) -> tuple[str, ...]:
     """Why some are not paired, the most frequent reason first."""
     return tuple(why for why, _ in Counter(one.why for one in meetings if not one.paired).most_common())

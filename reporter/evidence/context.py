@@ -11,7 +11,7 @@ from unicodedata import normalize
 from comborun.model.attempt import EpisodeRecord, field_column, held
 from comborun.model.work import grouped
 from comborun.reporter.counting.measures import FAILURE_FIELDS
-from comborun.reporter.evidence.starts import HASH_FIELDS, plain
+from comborun.reporter.evidence.starts import HASH_FIELDS, RUN, plain
 from comborun.rules.facts import Fact
 
 Context = Mapping[str, frozenset[object]]
@@ -55,7 +55,7 @@ def context_of(records: Sequence[EpisodeRecord]) -> Context:
     both_ways = any(one.success for one in records) and any(one.success is False for one in records)
     for name in names:
         told = bool(_CONDITION.search(name) or _OF_THE_POLICY.search(name))
-        if name in _LEFT_OUT or (_RESULT.search(name) and not told):
+        if name in _LEFT_OUT or RUN.fullmatch(name) or (_RESULT.search(name) and not told):
             continue
         if name in numbers and not told and not (both_ways and _constant(records, name)):
             continue

@@ -50,7 +50,7 @@ KEYS: Mapping[type, str] = {
         errored=counts.errored missing=counts.missing measured?=counts.measured missing_episodes=counts.which_missing
         success_rate=rate.rate interval=rate.interval at_least=rate.at_least
         success_rate_of_planned=rate_of_planned.rate interval_of_planned=rate_of_planned.interval
-        bounds balanced letters not_paired? leans retried outcome=ending.outcome cause=ending.cause
+        bounds balanced letters not_paired? limits? leans retried outcome=ending.outcome cause=ending.cause
         warnings=ending.warnings attempts=ending.attempts seconds=ending.seconds peak_memory_kib=ending.peak_memory
         metrics=metrics_by_name failures time_to_success consistency? not_needed?""",
     Totals: "combos planned completed successes errored missing measured? attempts",
