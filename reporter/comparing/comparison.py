@@ -242,6 +242,8 @@ def p_of_runs(meetings: Sequence[Meeting], shift: float, sign: int) -> float:
 
 def _run_rates(meetings: Sequence[Meeting]) -> tuple[tuple[list[float], list[float]] | None, bool]:
     """The mean rates of the runs of a and of b, and whether files tell that they are runs."""
+    if not (isinstance(first := meetings[0].a, Arm) and first.runs):
+        return None, True
     rates: list[list[float]] = []
     told = True
     for side in ([one.a for one in meetings], [one.b for one in meetings]):

@@ -51,7 +51,7 @@ class Arm:
 
     @property
     def run_rates(self) -> dict[str, float]:
-        return run_rates(self.runs, self.completed, self.successes)
+        return run_rates(self.runs, self.completed, self.successes) if self.runs else {}
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -224,7 +224,7 @@ def _conditions(a: Arm, b: Arm) -> Iterable[Fact]:
     """What differs between two policies besides themselves, or inside one of them."""
     if a.policy != b.policy:
         yield from alike((a.policy, b.policy), "policies")
-    rates = {one.policy: one.run_rates for one in (a, b) if len(one.run_rates) > 1}
+    rates = {one.policy: found for one in (a, b) if len(found := one.run_rates) > 1}
     yield from (joined(policy, found) for policy, found in rates.items())
     if len(rates) > 1:
         yield Fact(RunFact.RANDOM)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
 from unicodedata import normalize
 
@@ -109,5 +110,6 @@ def alike(names: Iterable[str], kind: str) -> Iterator[Fact]:
             yield Fact(ContextFact.NAMES_ALIKE, kind=kind, names=list(found))
 
 
+@lru_cache(maxsize=4096)
 def normal(name: str) -> str:
     return " ".join(_SEAMS.sub(" ", normalize("NFKC", name)).split()).casefold()

@@ -200,12 +200,15 @@ def table(kind: type, words: str) -> Shape:
     }
 
     def write(source: Any) -> dict[str, Any]:
-        values = ((key, key.value(source)) for key in keys)
-        return {
-            key.name: None if value is None else key.shape.write(value)
-            for key, value in values
-            if not (key.left_out and (value is None or not (value or key.nullable)))
-        }
+        found: dict[str, Any] = {}
+        for key in keys:  # a large report has a hundred thousand of them
+            value = key.value(source)
+            if value is None:
+                if not key.left_out:
+                    found[key.name] = None
+            elif value or key.nullable or not key.left_out:
+                found[key.name] = key.shape.write(value)
+        return found
 
     return Shape(schema, write)
 

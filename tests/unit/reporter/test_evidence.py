@@ -410,7 +410,7 @@ def test_policies_of_one_run_each_are_said_to_be_so_in_every_format(tmp_path: Pa
     for name in ("report.html", "report.md", "report.tex", "summary.csv", "final_benchmark_report.json"):
         assert "only one run of each policy" in (tmp_path / "out" / name).read_text(), name
     (finding,) = (one for one in found.quality.findings if "one run" in one.what)
-    assert all(name in finding.what for name in (fields if fields else places))
+    assert all(name in finding.what for name in (fields or places))
 
 
 def test_nothing_is_said_of_runs_that_nothing_names(tmp_path: Path) -> None:
