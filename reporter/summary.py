@@ -11,6 +11,7 @@ from comborun.model.attempt import EpisodeRecord, Verdict, having, held
 from comborun.model.work import Combo, Spans, grouped, size
 from comborun.reporter.comparing.absent import with_absent
 from comborun.reporter.comparing.claims import Claims, claims, prevented
+from comborun.reporter.comparing.comparison import limited
 from comborun.reporter.comparing.factors import Factor, factors
 from comborun.reporter.comparing.family import MOST, Comparisons, compare, how_many
 from comborun.reporter.comparing.graded import (
@@ -35,7 +36,7 @@ from comborun.reporter.counting.quality import DataFinding, Quality, differences
 from comborun.reporter.evidence import words as evidence_words
 from comborun.reporter.evidence.context import alike, varying
 from comborun.reporter.evidence.fields import Fields, fields_of
-from comborun.reporter.evidence.runs import joined
+from comborun.reporter.evidence.runs import RunFact, joined
 from comborun.reporter.merge import MergedCombo
 from comborun.reporter.records.collected import Canary, Collected, SessionVideos
 from comborun.reporter.text import combo_name
@@ -253,8 +254,15 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
 
 
 def _with_comparisons(combos: Iterable[ComboSummary], found: Comparisons) -> Iterator[ComboSummary]:
+    by_combo, letters = found.by_combo(), found.letters_by_combo()
     for combo in combos:
-        yield replace(combo, letters=found.letters_of(*combo.key), not_paired=found.unpaired_of(*combo.key))
+        own = by_combo.get(combo.key, [])
+        yield replace(
+            combo,
+            letters=letters.get(combo.key, ""),
+            not_paired="; ".join(dict.fromkeys(one.pairing for one in own if not one.paired)),
+            limits="; ".join(map(evidence_words.say, limited(own))),
+        )
 
 
 def _findings(basis: Basis, combos: Sequence[ComboSummary], comparisons: Comparisons) -> Iterator[DataFinding]:
@@ -262,6 +270,7 @@ def _findings(basis: Basis, combos: Sequence[ComboSummary], comparisons: Compari
     yield from _warnings(combos, basis.results.counts)
     yield from (DataFinding("names", evidence_words.say(fact)) for fact in basis.names_alike)
     yield from evidence(basis.results)
+    yield from _single_runs(comparisons)
     yield from prevented(comparisons)
     yield from (DataFinding(combo_name(*combo), say(fact)) for combo, fact in basis.fewer.items())
     yield from (DataFinding(fact.text("environment"), say(fact)) for fact in unlike_kinds(basis.ends))
@@ -374,6 +383,13 @@ def evidence(results: Results) -> Iterator[DataFinding]:
             yield DataFinding(combo_name(*combo), evidence_words.say(joined(combo[0], arm.run_rates)))
         for fact in (*arm.starts.facts, *varying(arm.context, beside)):
             yield DataFinding(combo_name(*combo), evidence_words.say(fact))
+
+
+def _single_runs(comparisons: Comparisons) -> Iterator[DataFinding]:
+    tested = chain(comparisons.all, comparisons.graded, comparisons.mean_differences)
+    facts = (fact for one in tested for fact in one.facts if fact.code == RunFact.ONE_EACH)
+    if runs := [*dict.fromkeys(run for fact in facts for run in fact.texts("runs"))]:
+        yield DataFinding("runs", evidence_words.say(Fact(RunFact.ONE_EACH, runs=runs)))
 
 
 def _untimed(combos: Sequence[ComboSummary]) -> Iterator[DataFinding]:

@@ -6,7 +6,7 @@ verdict do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from comborun.model.work import Combo, grouped
@@ -22,9 +22,11 @@ def with_absent(results: Results) -> tuple[Results, Mapping[Combo, Fact]]:
     for environment, combos in grouped(results.sides, lambda combo: combo[1]).items():
         most_of = max(combos, key=lambda combo: _recorded(results.sides[combo]))
         most = results.sides[most_of]
+        longest = max(len(run) for combo in combos for run in _runs(results.sides[combo]))
         for combo in combos:
             own = results.sides[combo]
             lacking = _recorded(most) - (len(_known(own)) if isinstance(own, Arm) else own.counts[1])
+            lacking = min(lacking, sum(longest - len(run) for run in _runs(own)))
             if lacking > 0:
                 fields = {"policy": combo[0], "environment": environment, "records": _recorded(own)}
                 facts[combo] = Fact(FEWER, **fields, other=most_of[0], of=_recorded(most))
@@ -34,6 +36,15 @@ def with_absent(results: Results) -> tuple[Results, Mapping[Combo, Fact]]:
 
 def _recorded(side: Side) -> int:
     return len(side.completed | side.errored) if isinstance(side, Arm) else side.counts[1]
+
+
+def _runs(side: Side) -> Sequence[Collection[int]]:
+    """The episodes of each run, where folders or fields name several: fewer runs are not missing episodes."""
+    if not isinstance(side, Arm):
+        return [range(side.counts[1])]
+    known = _known(side)
+    named = [known.intersection(run) for run in side.runs.values()] if side.runs_told else []
+    return named if len(named) > 1 else [known]
 
 
 def _known(arm: Arm) -> frozenset[int]:

@@ -22,7 +22,7 @@ from comborun.reporter.comparing.claims_besides import (
     size,
     undecided_graded,
 )
-from comborun.reporter.comparing.comparison import Comparison, Overall, Tested, first_reasons, not_paired
+from comborun.reporter.comparing.comparison import Comparison, Overall, Tested, first_reasons, limited, not_paired
 from comborun.reporter.comparing.factors import Factor, said
 from comborun.reporter.comparing.family import MOST, Comparisons, EnvironmentComparisons
 from comborun.reporter.comparing.graded import KindComparison
@@ -41,8 +41,6 @@ One = TypeVar("One", bound="Tested")
 AMONG = "Only among episodes with a value: "
 COMPLETED = "Only among completed episodes: "
 NOTHING_DECIDED = "No comparison is decided."
-FACTS_TOLD = 4
-"""facts in a sentence about undecided pairs; final_benchmark_report.json has all"""
 DIFFERS = 0.05
 """p of equal differences, over all overall comparisons, below which a sentence says that they differ"""
 
@@ -117,14 +115,14 @@ def _undecided(comparisons: Comparisons, causes: Causes, alpha: float) -> Iterat
     overall = [one for one in comparisons.overall if not one.decided]
     yield from (f"{COMPLETED}{_overall(one, alpha)}" for one in comparisons.overall if one.only_completed)
     if overall:
-        yield f"Not decided overall: {_pairs(overall)}.{_limits(overall)}"
+        yield f"Not decided overall: {_pairs(overall)}.{limits(limited(overall))}"
     for group in comparisons.environments:
         partly = (one for one in _ordered(group.comparisons) if one.only_completed)
         yield from (f"{COMPLETED}{_claim(one, causes)}" for one in partly)
     for group in comparisons.environments:
         if found := [one for one in group.comparisons if not one.decided]:
             where = f"{group.environment}{' so far' * group.so_far}"
-            yield f"Not decided in {where}: {_pairs(found)}. {_limit(group)}{_limits(found)}"
+            yield f"Not decided in {where}: {_pairs(found)}. {_limit(group)}{limits(limited(found))}"
 
 
 def _ordered(found: Iterable[One]) -> list[One]:
@@ -181,14 +179,6 @@ def _against(found: Tested) -> str:
 def _pairs(found: Sequence[Comparison | Overall]) -> str:
     named = "; ".join(_pair(one, numbers=len(found) <= PAIRS_TOLD) for one in found[:PAIRS_NAMED])
     return named + (f"; and {len(found) - PAIRS_NAMED} more" if len(found) > PAIRS_NAMED else "")
-
-
-def _limits(found: Sequence[Comparison | Overall]) -> str:
-    """What limits the evidence of these pairs; each fact once."""
-    facts: list[Fact] = []
-    for one in found:
-        facts += [fact for fact in one.facts if fact not in facts]
-    return limits(facts[:FACTS_TOLD])
 
 
 def _pair(comparison: Comparison | Overall, *, numbers: bool) -> str:

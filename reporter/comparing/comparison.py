@@ -242,6 +242,8 @@ def p_of_runs(meetings: Sequence[Meeting], shift: float, sign: int) -> float:
 
 def _run_rates(meetings: Sequence[Meeting]) -> tuple[tuple[list[float], list[float]] | None, bool]:
     """The mean rates of the runs of a and of b, and whether files tell that they are runs."""
+    if not (isinstance(first := meetings[0].a, Arm) and first.runs):
+        return None, True
     rates: list[list[float]] = []
     told = True
     for side in ([one.a for one in meetings], [one.b for one in meetings]):
@@ -296,6 +298,18 @@ def not_paired(found: Iterable[Comparison]) -> str:
     """`Not paired: seeds differ; no seeds in the records.`; empty if all are paired."""
     reasons = Counter(one.pairing for one in found if not one.paired and not one.sequential)
     return f"Not paired: {first_reasons([why for why, _ in reasons.most_common()])}." if reasons else ""
+
+
+FACTS_TOLD = 4
+"""facts told of several comparisons together; final_benchmark_report.json has all"""
+
+
+def limited(found: Iterable[Tested]) -> list[Fact]:
+    """What limits these comparisons, each fact once; the first few."""
+    facts: list[Fact] = []
+    for one in found:
+        facts += [fact for fact in one.facts if fact not in facts]
+    return facts[:FACTS_TOLD]
 
 
 def unpaired(meetings: Iterable[Meeting]) -> tuple[str, ...]:

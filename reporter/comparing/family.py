@@ -8,7 +8,7 @@ from itertools import chain, combinations
 from math import ceil, comb
 from operator import attrgetter
 
-from comborun.model.work import grouped
+from comborun.model.work import Combo, grouped
 from comborun.reporter.comparing.comparison import (
     ALPHA,
     Comparison,
@@ -76,15 +76,15 @@ class Comparisons:
         """Two policies in one environment."""
         return tuple(comparison for group in self.environments for comparison in group.comparisons)
 
-    def letters_of(self, policy: str, environment: str) -> str:
-        found = (dict(group.letters) for group in self.environments if group.environment == environment)
-        return "".join(letters.get(policy, "") for letters in found)
+    def by_combo(self) -> dict[Combo, list[Comparison]]:
+        found: dict[Combo, list[Comparison]] = {}
+        for one in self.all:
+            for policy in (one.a, one.b):
+                found.setdefault((policy, one.environment), []).append(one)
+        return found
 
-    def unpaired_of(self, policy: str, environment: str) -> str:
-        """Why the policy is not paired with others in the environment, or empty."""
-        groups = (group.comparisons for group in self.environments if group.environment == environment)
-        own = (one for found in groups for one in found if policy in {one.a, one.b})
-        return "; ".join(dict.fromkeys(one.pairing for one in own if not one.paired))
+    def letters_by_combo(self) -> dict[Combo, str]:
+        return {(policy, group.environment): told for group in self.environments for policy, told in group.letters}
 
     def rank(self, policy: str) -> tuple[int, int] | None:
         """The best and the worst rank that the overall comparisons leave open, for all policies at once.

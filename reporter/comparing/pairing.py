@@ -45,13 +45,13 @@ class Arm:
     context: Context = field(default_factory=lambda: NO_CONTEXT)
     """the conditions that its records tell"""
     runs: Runs = field(default_factory=dict)
-    """several runs of it side by side, or none"""
+    """its runs, as far as folders or fields name them"""
     runs_told: bool = True
     """whether files tell the runs; else equal seeds do, and they may be starts"""
 
     @property
     def run_rates(self) -> dict[str, float]:
-        return run_rates(self.runs, self.completed, self.successes)
+        return run_rates(self.runs, self.completed, self.successes) if self.runs else {}
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -122,13 +122,15 @@ def results_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxy
     found = tallies(collected.aggregates, sessions)
     counts = {combo: one for combo, one in found.items() if not (combo in merged and merged[combo].accepted)}
     runs = collected.runs
-    settled = settle({combo: one.accepted for combo, one in merged.items()}, collected.unpaired, runs)
+    several = {combo for combo, found in runs.items() if len(found) > 1}
+    settled = settle({combo: one.accepted for combo, one in merged.items()}, collected.unpaired, several)
     sides: dict[Combo, Side] = {}
     like: Arm | None = None
     for combo, records in merged.items():
         if combo not in counts:
             like = arm(records, settled[combo], like)
-            like = replace(like, runs=runs[combo], runs_told=True) if combo in runs else like
+            if combo in several or (combo in runs and not like.runs):
+                like = replace(like, runs=runs[combo], runs_told=True)
             sides[combo] = like
     for combo, one in counts.items():
         absent = sum(history.session.count for history in collected.by_combo.get(combo, ())) - one.episodes
@@ -222,15 +224,23 @@ def _conditions(a: Arm, b: Arm) -> Iterable[Fact]:
     """What differs between two policies besides themselves, or inside one of them."""
     if a.policy != b.policy:
         yield from alike((a.policy, b.policy), "policies")
-    rates = {one.policy: one.run_rates for one in (a, b) if len(one.run_rates) > 1}
+    rates = {one.policy: found for one in (a, b) if len(found := one.run_rates) > 1}
     yield from (joined(policy, found) for policy, found in rates.items())
     if len(rates) > 1:
         yield Fact(RunFact.RANDOM)
     if len(rates) == 1 and a.policy != b.policy:
-        yield Fact(RunFact.ONE_EACH, policy=b.policy if a.policy in rates else a.policy)
+        yield Fact(RunFact.ONE_SIDE, policy=b.policy if a.policy in rates else a.policy)
+    if not rates and (single := one_each(a, b)):
+        yield single
     yield from differing(a.context, b.context, one_policy=a.policy == b.policy)
     for one, other in ((a, b), (b, a)):
         yield from (Fact(fact.code, **fact.fields, policy=one.policy) for fact in varying(one.context, [other.context]))
+
+
+def one_each(a: Arm, b: Arm) -> Fact | None:
+    """That two policies are of one run each, if a folder or a field of either says so."""
+    named = [*dict.fromkeys(name for one in (a, b) if len(one.runs) == 1 for name in one.runs)]
+    return Fact(RunFact.ONE_EACH, runs=named) if named and (a.policy != b.policy or len(named) > 1) else None
 
 
 def _each_once(facts: Iterable[Fact]) -> list[Fact]:

@@ -200,6 +200,8 @@ class ComboSummary:
     """policies of an environment that share a letter are not told apart"""
     not_paired: str = ""
     """why it is not paired with other policies; empty if it is, or if nothing is compared"""
+    limits: str = ""
+    """what limits its comparisons with other policies"""
 
     @property
     def key(self) -> Combo:

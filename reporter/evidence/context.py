@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
 from unicodedata import normalize
 
 from comborun.model.attempt import EpisodeRecord, field_column, held
 from comborun.model.work import grouped
 from comborun.reporter.counting.measures import FAILURE_FIELDS
-from comborun.reporter.evidence.starts import HASH_FIELDS, plain
+from comborun.reporter.evidence.starts import HASH_FIELDS, RUN, plain
 from comborun.rules.facts import Fact
 
 Context = Mapping[str, frozenset[object]]
@@ -55,7 +56,7 @@ def context_of(records: Sequence[EpisodeRecord]) -> Context:
     both_ways = any(one.success for one in records) and any(one.success is False for one in records)
     for name in names:
         told = bool(_CONDITION.search(name) or _OF_THE_POLICY.search(name))
-        if name in _LEFT_OUT or (_RESULT.search(name) and not told):
+        if name in _LEFT_OUT or RUN.fullmatch(name) or (_RESULT.search(name) and not told):
             continue
         if name in numbers and not told and not (both_ways and _constant(records, name)):
             continue
@@ -109,5 +110,6 @@ def alike(names: Iterable[str], kind: str) -> Iterator[Fact]:
             yield Fact(ContextFact.NAMES_ALIKE, kind=kind, names=list(found))
 
 
+@lru_cache(maxsize=4096)
 def normal(name: str) -> str:
     return " ".join(_SEAMS.sub(" ", normalize("NFKC", name)).split()).casefold()

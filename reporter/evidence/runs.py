@@ -14,7 +14,8 @@ from comborun.rules.facts import Fact
 class RunFact(StrEnum):
     JOINED = "runs_joined"
     RANDOM = "run_as_random_effect"
-    ONE_EACH = "one_run_of_a_side"
+    ONE_SIDE = "one_run_of_a_side"
+    ONE_EACH = "one_run_each"
 
 
 Runs = Mapping[str, Collection[int]]

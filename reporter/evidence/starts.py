@@ -28,7 +28,7 @@ RUN_LENGTH = 10
 """fewest episodes in a row with one seed, of several, that can be those of a run"""
 RUN_LEAST = 5
 """fewest episodes of each value of a field that names runs"""
-_RUN = re.compile(
+RUN = re.compile(
     r"(?:train|training|policy|model|run)_?seed|(?:run|replica|replicate)(?:_?(?:id|index|number))?", re.IGNORECASE
 )
 ONE_SEED = "one seed for all episodes, which says nothing of their starts"
@@ -195,14 +195,15 @@ def settle(
         of_runs = seeded_by_run.get(combo, Settled()) if not caution else Settled(caution)
         unsaid = frozenset(name for name in HASH_FIELDS if combo in silent[name])
         named = {} if combo in runs else _runs_by_field(judged[combo], names[combo])
-        told = bool(named) or not of_runs.runs
-        found[combo] = Settled(of_runs.caution, unsaid, (*facts, *of_runs.facts), named or of_runs.runs, told)
+        own = of_runs.runs if of_runs.runs and len(named) < 2 else named
+        found[combo] = Settled(of_runs.caution, unsaid, (*facts, *of_runs.facts), own, own is named)
     return found
 
 
 def _runs_by_field(records: Sequence[EpisodeRecord], names: Iterable[str]) -> dict[str, frozenset[int]]:
-    """The episodes of each run, by the first field whose name says that it names a run; empty for a single run."""
-    for name in sorted(filter(_RUN.fullmatch, names)):
+    """The episodes of each run, by the first field that tells several apart, else by the first that names one."""
+    single: dict[str, frozenset[int]] = {}
+    for name in sorted(filter(RUN.fullmatch, names)):
         values = zip(map(attrgetter("episode"), records), map(plain, field_column(records, name)), strict=True)
         known = [(episode, value) for episode, value in values if value is not None]
         found = {
@@ -211,9 +212,11 @@ def _runs_by_field(records: Sequence[EpisodeRecord], names: Iterable[str]) -> di
             )
             for value in dict.fromkeys(value for _, value in known)
         }
-        if len(found) > 1 and min(map(len, found.values())) >= RUN_LEAST:
-            return found
-    return {}
+        if found and min(map(len, found.values())) >= RUN_LEAST:
+            if len(found) > 1:
+                return found
+            single = single or found
+    return single
 
 
 def _silent(combos: Mapping[Combo, Sequence[EpisodeRecord]], name: str) -> set[Combo]:

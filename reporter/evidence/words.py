@@ -61,6 +61,12 @@ def _joined(fact: Fact) -> str:
     return f"{fact.text('policy')} is {several(len(rates), 'run')} ({runs}), whose rates lie between {low} and {high} %"
 
 
+def _one_each(fact: Fact) -> str:
+    runs = fact.texts("runs")
+    named = ", ".join([*map(_short, runs[:RUNS]), *([f"and {len(runs) - RUNS} more"] if len(runs) > RUNS else [])])
+    return f"only one run of each policy is compared ({named}), so the spread between runs is in no interval"
+
+
 def _names_alike(fact: Fact) -> str:
     names = ", ".join(repr(name) for name in fact.texts("names"))
     return f"{fact.text('kind')} that differ only by case, blanks or hyphens, and are taken as different: {names}"
@@ -97,7 +103,8 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
     FieldFact.NO_VALUE: _no_value,
     RunFact.JOINED: _joined,
     RunFact.RANDOM: lambda _: "p and the interval take the run as a random effect",
-    RunFact.ONE_EACH: lambda fact: f"{fact.text('policy')} has one run, so how much runs differ is not known of it",
+    RunFact.ONE_SIDE: lambda fact: f"{fact.text('policy')} has one run, so how much runs differ is not known of it",
+    RunFact.ONE_EACH: _one_each,
     ContextFact.VARIES: _varies,
     ContextFact.DIFFERS: lambda fact: (
         f"{fact.text('field')} is not the same: {_short(fact.text('a'))} and {_short(fact.text('b'))}"

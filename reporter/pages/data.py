@@ -24,7 +24,7 @@ _PAIRS = {
 _SUMMARY = (
     *("policy", "environment", "unit", "planned", "completed", "successes", "errored", "missing", "retried"),
     *("success_rate", "interval", "success_rate_of_planned", "interval_of_planned", "bounds", "letters"),
-    *("outcome", "attempts", "seconds", "peak_memory_kib", "leans", "at_least", "not_paired"),
+    *("outcome", "attempts", "seconds", "peak_memory_kib", "leans", "at_least", "not_paired", "limits"),
 )
 """keys of a combo in final_benchmark_report.json; an interval has two columns"""
 SUMMARY_COLUMNS = tuple(column for key in _SUMMARY for column in _PAIRS.get(key, (key,)))

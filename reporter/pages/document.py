@@ -50,7 +50,7 @@ KEYS: Mapping[type, str] = {
         errored=counts.errored missing=counts.missing measured?=counts.measured missing_episodes=counts.which_missing
         success_rate=rate.rate interval=rate.interval at_least=rate.at_least
         success_rate_of_planned=rate_of_planned.rate interval_of_planned=rate_of_planned.interval
-        bounds balanced letters not_paired? leans retried outcome=ending.outcome cause=ending.cause
+        bounds balanced letters not_paired? limits? leans retried outcome=ending.outcome cause=ending.cause
         warnings=ending.warnings attempts=ending.attempts seconds=ending.seconds peak_memory_kib=ending.peak_memory
         metrics=metrics_by_name failures time_to_success consistency? not_needed?""",
     Totals: "combos planned completed successes errored missing measured? attempts",
@@ -200,12 +200,15 @@ def table(kind: type, words: str) -> Shape:
     }
 
     def write(source: Any) -> dict[str, Any]:
-        values = ((key, key.value(source)) for key in keys)
-        return {
-            key.name: None if value is None else key.shape.write(value)
-            for key, value in values
-            if not (key.left_out and (value is None or not (value or key.nullable)))
-        }
+        found: dict[str, Any] = {}
+        for key in keys:  # a large report has a hundred thousand of them
+            value = key.value(source)
+            if value is None:
+                if not key.left_out:
+                    found[key.name] = None
+            elif value or key.nullable or not key.left_out:
+                found[key.name] = key.shape.write(value)
+        return found
 
     return Shape(schema, write)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from comborun.reporter.comparing.comparison import ALPHA, Sequential, Tested, not_paired
+from comborun.reporter.comparing.comparison import ALPHA, Sequential, Tested, limited, not_paired
 from comborun.reporter.comparing.orders import Trend
 from comborun.reporter.counting.quality import NAMED
+from comborun.reporter.evidence.words import say
 from comborun.reporter.pages.answer import answer
 from comborun.reporter.summary import Summary
 from comborun.reporter.text import duration, fraction, p_value, points
@@ -204,6 +205,8 @@ def _comparisons(summary: Summary) -> Iterator[str]:
             " family, in both directions: by the limits of Clopper-Pearson in one environment (Zou-Donner), by a t test"
             " over several; equivalent means both directions."
         )
+    if facts := limited(found):
+        yield f"Limits of the comparisons: {'; '.join(map(say, facts))}."
     if any(combo.rate and combo.rate.starts for combo in summary.combos):
         yield "Where episodes started from the same seed or state, each start counts once, at its mean."
     yield (

@@ -110,6 +110,9 @@ def settle(files: Sequence[Reading]) -> None:
                 file.rename(renamed)
     own: dict[int, dict[Combo, str]] = {}
     for combo, shares in _shares(files).items():
+        if not _clash(shares):
+            _name_run(combo, shares)
+            continue
         for share, policy in _policies_of_runs(combo, shares):
             own.setdefault(id(share.file), {})[combo] = policy
     for file in files:
@@ -129,9 +132,14 @@ class _Share:
         return self.file.format in NAME_COMBO
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The parts of its path, without the file's ending."""
+        return (*self.path.parts[:-1], stem_of(self.path))
+
+    @property
     def process(self) -> tuple[str, ...]:
         """The parts of its path that say which process wrote it."""
-        return tuple(part for part in (*self.path.parts[:-1], stem_of(self.path)) if _SHARD.fullmatch(part))
+        return tuple(part for part in self.names if _SHARD.fullmatch(part))
 
     def of_one_run(self, other: _Share, key: EntryKey) -> bool:
         """Whether both may describe an episode of the same run."""
@@ -181,9 +189,7 @@ def _clash(shares: Iterable[_Share]) -> bool:
 
 
 def _policies_of_runs(combo: Combo, shares: Sequence[_Share]) -> Iterator[tuple[_Share, str]]:
-    """Name the policy of each run after the outermost folders that distinguish the runs, if there are several."""
-    if not _clash(shares):
-        return
+    """Name the policy of each run after the outermost folders that distinguish the runs."""
     groups: dict[tuple[str, ...], list[_Share]] = {}
     for depth in range(1, max(len(share.path.parts) for share in shares) + 1):
         groups = {}
@@ -205,6 +211,16 @@ def _policies_of_runs(combo: Combo, shares: Sequence[_Share]) -> Iterator[tuple[
         other = next(file for file in firsts if file is not own).path
         reason = f"of one combo with {other}, {combo_name(*combo)}, and not of one run: its policy is called"
         own.defect(0, f"{reason} {policy!r}")
+
+
+def _name_run(combo: Combo, shares: Sequence[_Share]) -> None:
+    """If all files of a combo lie in one folder that is called like a run, or are, note that it is of that run."""
+    names = {next((part for part in reversed(share.names) if _REPLICA.fullmatch(part)), "") for share in shares}
+    name, *others = names
+    if name and not others:
+        episodes = range(1 + max(key[1] or 0 for key in _keys(shares)))
+        for share in shares:
+            share.file.runs[combo] = name, episodes
 
 
 def _keys(shares: Iterable[_Share]) -> set[EntryKey]:

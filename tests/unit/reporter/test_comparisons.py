@@ -119,7 +119,7 @@ def test_every_pair_of_every_environment_is_corrected_for_all_of_them() -> None:
     expected = multipletests([one.p for one in alone], method="holm")[1]
     assert [one.p_holm for one in alone] == pytest.approx(expected, abs=1e-12)
     assert found.environments[0].letters == (("best", "a"), ("good", "a"), ("bad", "b"))
-    assert found.letters_of("bad", "stairs") == "b"
+    assert found.letters_by_combo()["bad", "stairs"] == "b"
 
 
 def test_a_policy_without_completed_episodes_is_left_out_and_named() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import sqrt
 from pathlib import Path
 from statistics import fmean, variance
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -346,7 +347,12 @@ def test_runs_are_compared_with_a_word_about_their_checkpoints(tmp_path: Path) -
 # -- runs side by side ------------------------------------------------------------------------------------------------
 
 
-def in_folders(folder: Path, rates: Mapping[str, Mapping[str, float]], seeded: bool) -> Summary:
+def in_folders(
+    folder: Path,
+    rates: Mapping[str, Mapping[str, float]],
+    seeded: bool,
+    counts: Mapping[tuple[str, str], int] = MappingProxyType({}),
+) -> Summary:
     for policy, runs in rates.items():
         for place, (run, rate) in enumerate(runs.items()):
             path = folder / policy / run / "stairs.jsonl"
@@ -354,7 +360,7 @@ def in_folders(folder: Path, rates: Mapping[str, Mapping[str, float]], seeded: b
             own = [
                 {"episode": at, "success": at % 100 < 100 * rate, "policy": policy, "environment": "stairs"}
                 | ({"seed": place} if seeded else {})
-                for at in range(100)
+                for at in range(counts.get((policy, run), 100))
             ]
             path.write_text("".join(json.dumps(row) + "\n" for row in own))
     return summarize(collect_folder(folder)).summary
@@ -383,6 +389,33 @@ def test_runs_of_a_policy_are_joined_and_compared_with_the_run_as_the_unit(
 def test_a_policy_of_one_run_is_said_to_be_so(tmp_path: Path) -> None:
     found = in_folders(tmp_path, {"A": {"seed0": 0.9, "seed1": 0.7}, "B": {"seed0": 0.5}}, seeded=False)
     assert "one_run_of_a_side" in [fact.code for fact in found.comparisons.all[0].facts]
+
+
+def test_policies_of_fewer_runs_do_not_lack_episodes(tmp_path: Path) -> None:
+    rates = {"A": {"seed0": 0.9, "seed1": 0.8}, "B": {"seed0": 0.2}}
+    assert in_folders(tmp_path / "one", rates, seeded=False).comparisons.all[0].unknown == (0, 0)
+    found = in_folders(tmp_path / "short", rates, seeded=False, counts={("A", "seed1"): 60, ("B", "seed0"): 50})
+    assert found.comparisons.all[0].unknown == (0, 50)
+
+
+@pytest.mark.parametrize("fields", [{}, {"train_seed": 3}, {"run": "x"}], ids=str)
+def test_policies_of_one_run_each_are_said_to_be_so_in_every_format(tmp_path: Path, fields: dict[str, Any]) -> None:
+    places = ("a", "b") if fields else ("seed3", "seed5")
+    for policy, place, rate in zip("AB", places, (0.9, 0.4), strict=True):
+        path = tmp_path / "in" / policy / place / "rows.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows(lambda *_: fields, rates={policy: rate})))
+    found = report_folder(tmp_path / "in", tmp_path / "out")
+    assert [fact.code for one in found.comparisons.all for fact in one.facts] == ["one_run_each"]
+    for name in ("report.html", "report.md", "report.tex", "summary.csv", "final_benchmark_report.json"):
+        assert "only one run of each policy" in (tmp_path / "out" / name).read_text(), name
+    (finding,) = (one for one in found.quality.findings if "one run" in one.what)
+    assert all(name in finding.what for name in (fields or places))
+
+
+def test_nothing_is_said_of_runs_that_nothing_names(tmp_path: Path) -> None:
+    found = summary_of(tmp_path, rows(lambda *_: {}))
+    assert found.comparisons.all[0].facts == ()
 
 
 def test_a_number_that_never_varies_in_a_policy_and_differs_between_two_is_told_in_the_claim(tmp_path: Path) -> None:

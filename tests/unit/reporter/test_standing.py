@@ -98,6 +98,15 @@ def test_policies_that_never_meet_are_not_compared(tmp_path: Path) -> None:
     assert "not compared" in answer(summary_of(tmp_path))
 
 
+def test_policies_that_meet_in_one_environment_of_several_are_told_apart_in_it_alone(tmp_path: Path) -> None:
+    rows = [row(i, i < 35, policy="a", environment=name) for name in ("grass", "stairs") for i in range(40)]
+    rows += [row(i, i < 5, policy="b", environment="grass") for i in range(40)]
+    (tmp_path / "rows.jsonl").write_text("".join(rows))
+    told = answer(summary_of(tmp_path))
+    assert told.startswith("a beats b in grass")
+    assert "1 of 1" not in told
+
+
 def test_if_one_lacks_an_environment_all_means_are_over_those_that_every_policy_has(tmp_path: Path) -> None:
     write(tmp_path, {"a": 10, "b": 38})
     rows = [row(i, policy="c", environment=name, seed=90_000 + i) for name in ENVIRONMENTS[:2] for i in range(40)]
