@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
@@ -32,10 +31,8 @@ from comborun.rules.names import RunLayout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any
-
-_LOCK_S = 20.0
 
 
 def main(arguments: list[str]) -> int:
@@ -55,7 +52,7 @@ def main(arguments: list[str]) -> int:
         if action not in acts or given < {"stop": 1, "fence": 2}.get(action, 0):
             raise Refusal(USAGE, Denial.USAGE, usage="RUN root|look|take|stop N|fence ERA MAKER|lose", given=action)
         box = Box(run_directory(arguments))
-        with box.locked():
+        with deals.locked(box.layout):
             return acts[action](box)
 
     return answered("boxes", act)
@@ -90,19 +87,6 @@ class Box:
         self.layout = RunLayout(run)
         if not deals.deal_of(self.layout):
             raise Refusal(NO_RUN, Denial.NO_GRID_RUN, path=run)
-
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        try:
-            lock = files.lock(self.layout.boxes_lock, _LOCK_S)
-        except OSError as error:
-            raise unwritable(self.layout.boxes_lock, error) from None
-        if lock < 0:
-            raise Refusal(BUSY, Denial.LOCK_HELD, lock=self.layout.boxes_lock)
-        try:
-            yield
-        finally:
-            os.close(lock)
 
     def look(self) -> dict[str, Any]:
         layout = self.layout
