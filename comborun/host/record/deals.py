@@ -11,9 +11,9 @@ import os
 from comborun.host.system import files
 from comborun.host.verb_errors import BUSY, Refusal, unwritable
 from comborun.rules import records
-from comborun.rules.deal import Deal, Stops, parse
+from comborun.rules.deal import Deal, Move, Stops, parse, parse_move
 from comborun.rules.host import Denial
-from comborun.rules.names import RunLayout
+from comborun.rules.names import MOVE, RunLayout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +24,16 @@ _LOCK_S = 20.0
 
 
 def deal_of(run: RunLayout) -> Deal | None:
-    """The deal in force; None for a run on one box."""
-    return parse(files.read_text(run.deal, _MOST))
+    """The deal in force, with the moves that are on record here; None for a run on one box."""
+    deal = parse(files.read_text(run.deal, _MOST))
+    return deal and deal.moved(moves_of(run))
+
+
+def moves_of(run: RunLayout) -> Iterator[Move]:
+    """The moves that are on record, in no order, under whatever deal."""
+    for name in files.entries(run.moves):
+        if MOVE.fullmatch(name) and (move := parse_move(files.read_text(f"{run.moves}/{name}"))):
+            yield move
 
 
 def runs_here(run: RunLayout, process: str) -> bool:
