@@ -59,7 +59,8 @@ def test_between_the_check_of_a_claim_and_the_claim_nobody_gives_the_session_awa
     layout: RunLayout, monkeypatch: pytest.MonkeyPatch, claim: Callable[[RunLayout], None]
 ) -> None:
     """Whoever gives it away looks for a claim, under the same lock, and finds it."""
-    create, at, found = files.create, layout.attempt("s0", 1), list[bool]()
+    create, at = files.create, layout.attempt("s0", 1)
+    found: list[bool] = []
 
     def give_away() -> None:
         with deals.locked(layout):
@@ -169,7 +170,8 @@ def test_a_record_that_could_not_be_synced_is_synced_before_it_is_answered_again
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else a power cut of the giver could undo what the taker has."""
-    synced, broken = list[str](), [True]
+    synced: list[str] = []
+    broken = [True]
 
     def sync(path: str) -> None:
         if broken[0]:
