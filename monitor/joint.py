@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.monitor.snapshot import HostUse
 from comborun.monitor.status import ELSEWHERE, UP, Expected, HostStatus, RunStatus
+from comborun.rules.vocabulary import Life
 
 if TYPE_CHECKING:
     from comborun.monitor.snapshot import Attempt
@@ -59,7 +60,7 @@ def joined(parts: Sequence[PartStatus], deal: Deal, order: Mapping[str, int]) ->
 def _sessions(part: PartStatus) -> Iterator[SessionStatus]:
     ahead = part.status.ahead
     for one in part.status.sessions:
-        if one.part == ELSEWHERE and not one.alive:
+        if one.part == ELSEWHERE and (not one.alive or one.life is Life.STARTING):
             continue
         yield one._replace(
             host=part.host,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from comborun.errors import UserError
 from comborun.remote import program
-from comborun.rules.deal import Deal, Era, Stops
+from comborun.rules.deal import Deal, Era, Move, Stops
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,6 +34,8 @@ class BoxState(NamedTuple):
     """sessions that the deal has just given to it"""
     made: bool = True
     """False: another deal was made first, and that one is in force"""
+    moving: bool = False
+    """whether it has written down, as the arbiter, that sessions may move under its deal"""
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> BoxState:
@@ -41,7 +43,8 @@ class BoxState(NamedTuple):
         era = Era(int(answer["era"]), str(answer["promised"]))
         lives, stopped, done = (bool(answer[key]) for key in ("lives", "stopped", "done"))
         gained, made = tuple(answer.get("gained", ())), bool(answer.get("made", True))
-        return cls(Deal(answer), stops, str(answer["run"]), era, lives, stopped, done, gained, made)
+        moving = bool(answer.get("moving", False))  # the former version says nothing
+        return cls(Deal(answer), stops, str(answer["run"]), era, lives, stopped, done, gained, made, moving)
 
 
 class Root(NamedTuple):
@@ -78,6 +81,21 @@ def fence(transport: Transport, directory: str, era: Era) -> BoxState:
 def lose(transport: Transport, directory: str, deal: Deal) -> BoxState:
     """Let the arbiter write down the next deal."""
     return BoxState.of(program.ask(transport, directory, "boxes", "lose", stdin=_order(deal, Stops())))
+
+
+def let_move(transport: Transport, directory: str, deal: Deal) -> BoxState:
+    """Let the arbiter write down that sessions may move under this deal. Raises UserError if another is in force."""
+    return BoxState.of(program.ask(transport, directory, "boxes", "moving", stdin=_order(deal, Stops())))
+
+
+def release(transport: Transport, directory: str, move: Move) -> Move:
+    """Let a box give a session away. Raises UserError if it has begun there, or the order is too old."""
+    return Move(program.ask(transport, directory, "boxes", "release", stdin=move.text.encode())["move"])
+
+
+def receive(transport: Transport, directory: str, move: Move) -> BoxState:
+    """Let a box take a session that was released to it."""
+    return BoxState.of(program.ask(transport, directory, "boxes", "receive", stdin=move.text.encode()))
 
 
 def _order(deal: Deal, stops: Stops) -> bytes:

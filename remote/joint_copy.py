@@ -19,14 +19,14 @@ from comborun.model.work import process_of
 from comborun.remote.fetch import mirror_directory
 from comborun.remote.mirror import Skipped
 from comborun.remote.runs import plan_of
-from comborun.rules.deal import Deal, counting, parse
+from comborun.rules.deal import counting, newest_known, parse, parse_move
 from comborun.rules.names import KEPT_EPISODES, RUN, RunLayout
 from comborun.rules.run_files import attempts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from comborun.rules.deal import OnRecord
+    from comborun.rules.deal import Deal, OnRecord
 
 _SEVERAL = "several-hosts"
 
@@ -39,9 +39,15 @@ class Part(NamedTuple):
 
 
 def newest_deal(parts: Sequence[Part]) -> Deal | None:
-    """The deal with the highest number among those of the parts, as their copies have them."""
-    found = [deal for part in parts if part.copy and (deal := parse(_text(part.copy[0] / RUN.deal)))]
-    return max(found, key=lambda deal: deal.rank, default=None)
+    """The deal with the highest number among those of the parts, and its moves, as their copies have them."""
+    found = [deal for part in parts if part.copy and (deal := _known_deal(part.copy[0]))]
+    return newest_known(found) if found else None
+
+
+def _known_deal(copy: Path) -> Deal | None:
+    deal = parse(_text(copy / RUN.deal))
+    moves = (parse_move(_text(path)) for path in (copy / RUN.moves).glob("*"))
+    return deal and deal.moved(move for move in moves if move)
 
 
 def joint_folder(run: str) -> Path:

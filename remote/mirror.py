@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from comborun.errors import HostError, UserError
-from comborun.rules.names import FETCHED, FETCHED_RECORDS, FETCHED_STATE, NAME, NUMBER, RUN
+from comborun.rules.names import FETCHED, FETCHED_RECORDS, FETCHED_STATE, MOVE, NAME, NUMBER, RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ _COMPONENT = r"[^/\0.][^/\0]*"
 _NAMES = "|".join(map(re.escape, (*FETCHED, *FETCHED_STATE, RUN.done)))
 _PLAN = re.escape(RUN.plan("N")).replace("N", NUMBER)
 _ALLOWED = re.compile(
-    rf"{_NAMES}|{_PLAN}|{RUN.attempt(NAME, NUMBER).directory}/"
+    rf"{_NAMES}|{_PLAN}|{RUN.moves}/{MOVE.pattern}|{RUN.attempt(NAME, NUMBER).directory}/"
     rf"(?:{'|'.join(FETCHED_RECORDS)}|end|log|out/{_COMPONENT}(?:/{_COMPONENT})*)"
 )
 _LARGEST = 1 << 60

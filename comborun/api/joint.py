@@ -21,7 +21,7 @@ from comborun.remote import boxes, program
 from comborun.remote.boxes import BoxState, at_once
 from comborun.remote.joint_copy import Part, joint_folder, newest_deal
 from comborun.remote.runs import copy_of
-from comborun.rules.deal import Deal, Stops
+from comborun.rules.deal import Deal, Stops, newest_known
 from comborun.text import several
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ T = TypeVar("T")
 
 
 def newest_of(states: Mapping[str, BoxState]) -> tuple[Deal, Stops]:
-    """The deal with the highest number, and all stops that are known."""
+    """The deal with the highest number, with the moves that any of them knows, and all stops that are known."""
     stops = Stops()
     for state in states.values():
         stops = stops.joined(state.stops)
-    return max((state.deal for state in states.values()), key=lambda one: one.rank), stops
+    return newest_known([state.deal for state in states.values()]), stops
 
 
 def all_done(found: Mapping[str, T | UserError]) -> dict[str, T]:
@@ -289,7 +289,7 @@ def merged_plan(plans: Mapping[str, Plan], deal: Deal) -> tuple[Plan, dict[str, 
             whole, sessions=(*whole.sessions, *(one for one in plan.whole.sessions if one.name not in known))
         )
         for one in plan.sessions:
-            owners.setdefault(one.name, deal.of.get(process_of(one), host))
+            owners.setdefault(one.name, deal.at(host).box_of(process_of(one)))
     return whole, owners
 
 

@@ -75,7 +75,8 @@ def planned_loss(target: Target, lost: Sequence[str], *, stop: bool, ask: Callab
     if ask:
         settle(target, there)
     era, left = Era(newest.number[0], newest.maker), [host for host in newest.left if host not in lost]
-    if ask and begins_era(newest, lost, [one.era for one in there.values()]):
+    moving = any(one.moving for one in there.values())
+    if ask and begins_era(newest, lost, [one.era for one in there.values()], moving=moving):
         newest, era = _new_era(target, newest, lost, there, ask)
     elif newest.arbiter not in there and newest.arbiter not in lost:
         raise UserError(
@@ -92,7 +93,7 @@ def planned_loss(target: Target, lost: Sequence[str], *, stop: bool, ask: Callab
     rooms = {
         host: _room(classify(one.view, one.fold(History())), plan) for host, one in sources.items() if host in left
     }
-    names = [name for name, host in newest.of.items() if host in lost and name not in complete]
+    names = [name for name, host in newest.owners.items() if host in lost and name not in complete]
     moved = redealt(newest, lost, complete, deal(names, rooms) if rooms else {})
     taken = {one.name for one in plan.sessions if process_of(one) in moved}
     kept = {
@@ -125,8 +126,8 @@ def _new_era(
     silent = [host for host in newest.left if host not in lost and host not in there]
     if silent:
         raise UserError(
-            f"{newest.arbiter} is the first host of this run, and {', '.join(silent)} may have followed it: all others"
-            " must answer when it is given up",
+            f"{', '.join(silent)} may have followed {newest.arbiter}, the first host, or have taken sessions of others:"
+            " all hosts that are left must answer",
             f"give the command again later, or give up these, too: combo hosts lost {' '.join((*lost, *silent))}",
             code="arbiter_away",
         )

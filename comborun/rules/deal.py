@@ -3,12 +3,17 @@
 A grid run is an ordinary run of the whole plan on each of its boxes. Each box keeps the deal with the highest number,
 and starts only what this gives to it. A deal changes only when a person gives up a box: what that box had not completed
 goes to the others, and of what it had begun, the episodes that were on record by then count.
+
+Under a deal a session that has not begun may move: the box that gives it writes down to which other box, and only that
+one may take it. Its moves are numbered by epochs. A deal of a higher number begins without moves.
 """
 
 from __future__ import annotations
 
 import json
+import re
 
+from comborun.rules.names import NAME
 from comborun.rules.vocabulary import Word
 
 TYPE_CHECKING = False
@@ -29,6 +34,39 @@ class Stale(Word):
     FENCED = "deal_of_a_past_era"  # era: that was promised
     OTHER_DEAL = "another_deal_of_that_number"  # number
     TAKES_AWAY = "deal_takes_what_runs_here"  # session
+    OTHER_TIME = "move_under_another_deal"  # has, given: numbers of deals
+    EPOCH = "move_out_of_order"  # session, has: its last epoch, given
+    OTHER_MOVE = "session_went_elsewhere"  # session, box
+    NO_PLACE = "move_to_no_box"  # box: that can't take it
+    HAS_BEGUN = "moved_session_has_begun"  # session
+
+
+class Move:
+    """A session that goes from one box to another under a deal: an order, and the record of both boxes."""
+
+    __slots__ = ("epoch", "giver", "grid_run", "maker", "number", "session", "taker")
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        """Raises KeyError, TypeError or ValueError for what is no move."""
+        self.grid_run, self.session = str(data["grid_run"]), str(data["session"])
+        self.giver, self.taker = str(data["from"]), str(data["to"])
+        self.epoch = int(data["epoch"])
+        """the first move of a session is 1"""
+        self.number: Number = (int(data["number"][0]), int(data["number"][1]))
+        self.maker = str(data["maker"])
+        """number and maker of the deal under which it moves"""
+        if self.epoch < 1 or not re.fullmatch(NAME, self.session):
+            raise ValueError
+
+    @property
+    def data(self) -> dict[str, Any]:
+        places = {"from": self.giver, "to": self.taker}
+        deal = {"number": list(self.number), "maker": self.maker}
+        return {"grid_run": self.grid_run, "session": self.session, **places, "epoch": self.epoch, **deal}
+
+    @property
+    def text(self) -> str:
+        return json.dumps(self.data) + "\n"
 
 
 class Deal:
@@ -46,11 +84,25 @@ class Deal:
         """whoever began the era: a random word; empty in the first one"""
         self.lost: dict[str, OnRecord] = {str(box): dict(found) for box, found in data.get("lost", {}).items()}
         """lost box -> what it had on record of the sessions that were taken from it, in the order of the losses"""
+        self.moves: dict[str, Move] = {}
+        """process -> its last move under this deal, as far as it is known; no part of the deal"""
+        self._move(map(Move, data.get("moves", ())))
+
+    def _move(self, moves: Iterable[Move]) -> None:
+        for one in moves:
+            mine = one.grid_run == self.grid_run and (*one.number, one.maker) == self.rank
+            if mine and (one.session not in self.moves or one.epoch > self.moves[one.session].epoch):
+                self.moves[one.session] = one
 
     @property
     def data(self) -> dict[str, Any]:
         keys = ("grid_run", "box", "number", "maker", "boxes", "of", "lost")
         return {**{key: getattr(self, key) for key in keys}, "number": list(self.number)}
+
+    @property
+    def seen(self) -> dict[str, Any]:
+        """The deal with the moves that are known."""
+        return {**self.data, "moves": [one.data for one in self.moves.values()]}
 
     @property
     def text(self) -> str:
@@ -72,20 +124,39 @@ class Deal:
         return self.left[0] if self.left else self.boxes[0]
 
     def box_of(self, process: str) -> str:
-        return self.of.get(process, self.box)
+        """Where it runs: where its last move went, else where the deal has it."""
+        move = self.moves.get(process)
+        return move.taker if move else self.of.get(process, self.box)
+
+    @property
+    def owners(self) -> dict[str, str]:
+        """The same for each process that the deal names."""
+        return {name: self.box_of(name) for name in self.of}
 
     def runs_here(self, process: str) -> bool:
         return self.box_of(process) == self.box
 
     def at(self, box: str) -> Deal:
         """The same deal for another box."""
-        return Deal({**self.data, "box": box})
+        return Deal({**self.seen, "box": box})
+
+    def moved(self, moves: Iterable[Move]) -> Deal:
+        """The same deal with more moves. Those under another deal say nothing."""
+        found = Deal(self.seen)
+        found._move(moves)
+        return found
+
+    def move(self, process: str, to: str) -> Move:
+        """The next move of a process under this deal."""
+        last = self.moves.get(process)
+        places = {"session": process, "from": self.box_of(process), "to": to, "epoch": last.epoch + 1 if last else 1}
+        return Move({"grid_run": self.grid_run, **places, "number": self.number, "maker": self.maker})
 
     def renewed(self, of: Mapping[str, str], lost: Mapping[str, OnRecord], era: Era) -> Deal:
-        """The next deal, of this era or of a later one."""
+        """The next deal, of this era or of a later one. Moved sessions stay where they are."""
         first, second = self.number
         number, maker = ([era.number, 0], era.maker) if era.number > first else ([first, second + 1], self.maker)
-        changes = {"number": number, "maker": maker, "of": {**self.of, **of}, "lost": {**self.lost, **lost}}
+        changes = {"number": number, "maker": maker, "of": {**self.owners, **of}, "lost": {**self.lost, **lost}}
         return Deal({**self.data, **changes})
 
     def same_as(self, other: Deal) -> bool:
@@ -97,6 +168,19 @@ def parse(text: str) -> Deal | None:
     try:
         return Deal(json.loads(text)) if text.strip() else None
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError):
+        return None
+
+
+def newest_known(deals: Sequence[Deal]) -> Deal:
+    """The deal with the highest number, with the moves that any of them knows."""
+    return max(deals, key=lambda one: one.rank).moved(move for one in deals for move in one.moves.values())
+
+
+def parse_move(text: str) -> Move | None:
+    """The move of a record; None for what is none."""
+    try:
+        return Move(json.loads(text))
+    except (KeyError, TypeError, ValueError, IndexError, RecursionError):
         return None
 
 
@@ -114,9 +198,11 @@ class Era:
         return self.number > promised.number or (self.number, self.maker) == (promised.number, promised.maker)
 
 
-def begins_era(newest: Deal, lost: Collection[str], promised: Iterable[Era]) -> bool:
-    """Whether these losses need a new era: the arbiter is lost, or somebody has begun an era and made no deal in it."""
-    return newest.arbiter in lost or any(era.number > newest.number[0] for era in promised)
+def begins_era(newest: Deal, lost: Collection[str], promised: Iterable[Era], *, moving: bool) -> bool:
+    """Whether these losses need a new era: the arbiter is lost, or somebody has begun an era and made no deal in it, or
+    sessions may move under this deal: then all boxes that are left say what they have, and promise to take no more.
+    """
+    return newest.arbiter in lost or moving or any(era.number > newest.number[0] for era in promised)
 
 
 def why_stale(has: Deal, given: Deal, era: Era) -> tuple[str, dict[str, Any]] | None:
@@ -132,8 +218,45 @@ def why_stale(has: Deal, given: Deal, era: Era) -> tuple[str, dict[str, Any]] | 
         return None if given.same_as(has) else (Stale.OTHER_DEAL, {"number": list(given.number)})
     if has.box not in given.lost:
         for name, box in given.of.items():
-            if box != has.box and has.of.get(name) == has.box:
+            if box != has.box and name in has.of and has.runs_here(name):
                 return Stale.TAKES_AWAY, {"session": name}
+    return None
+
+
+def why_not_given(has: Deal, move: Move, era: Era) -> tuple[str, dict[str, Any]] | None:
+    """Why the box that has this deal does not give a session away. The caller knows whether it has begun."""
+    if why := _wrong_time(has, move, era):
+        return why
+    if move.giver != has.box or move.session not in has.of or not has.runs_here(move.session):
+        return Stale.OTHER_MOVE, {"session": move.session, "box": has.box_of(move.session)}
+    if move.taker == has.box or not {move.taker, has.box} <= {*has.left}:
+        return Stale.NO_PLACE, {"box": move.taker}
+    last = has.moves.get(move.session)
+    epoch = last.epoch if last else 0
+    return (
+        None if move.epoch == epoch + 1 else (Stale.EPOCH, {"session": move.session, "has": epoch, "given": move.epoch})
+    )
+
+
+def why_not_taken(has: Deal, move: Move, era: Era) -> tuple[str, dict[str, Any]] | None:
+    """Why the box that has this deal does not take a session."""
+    if why := _wrong_time(has, move, era):
+        return why
+    if move.taker != has.box or has.box not in has.left:
+        return Stale.NO_PLACE, {"box": move.taker}
+    last = has.moves.get(move.session)
+    if last and last.epoch >= move.epoch:
+        return Stale.EPOCH, {"session": move.session, "has": last.epoch, "given": move.epoch}
+    return None
+
+
+def _wrong_time(has: Deal, move: Move, era: Era) -> tuple[str, dict[str, Any]] | None:
+    if move.grid_run != has.grid_run:
+        return Stale.OTHER_RUN, {}
+    if (*move.number, move.maker) != has.rank:
+        return Stale.OTHER_TIME, {"has": list(has.number), "given": list(move.number)}
+    if (has.number[0], has.maker) != (era.number, era.maker) and has.number[0] <= era.number:
+        return Stale.FENCED, {"era": era.number}
     return None
 
 
@@ -161,7 +284,7 @@ class Stops:
 def redealt(deal: Deal, lost: Sequence[str], complete: Collection[str], shares: Mapping[str, str]) -> dict[str, str]:
     """Who gets what the lost boxes have not completed: `shares` says it; without one, it goes around."""
     left = [box for box in deal.left if box not in lost]
-    moved = [name for name, box in deal.of.items() if box in lost and name not in complete]
+    moved = [name for name, box in deal.owners.items() if box in lost and name not in complete]
     return {
         name: shares[name] if shares.get(name) in left else left[place % len(left)] for place, name in enumerate(moved)
     }

@@ -84,6 +84,10 @@ class Kind(Word):
     """a launch has changed the grid: `plan` (its number), `added`, `dropped`"""
     DEALT = "dealt"
     """another deal of a grid run is in force: `number`, `gained` (sessions), `lost` (boxes)"""
+    GIVEN = "given"
+    """a session that has not begun goes to another box: `box`, `epoch`"""
+    TAKEN = "taken"
+    """a session has come from another box: `box`, `epoch`"""
     # This file
     SUMMARY = "summary"
     """older events, from `at` to `until`: `counts` (kind: how many)"""

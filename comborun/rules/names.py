@@ -37,6 +37,10 @@ NUMBER = "[1-9][0-9]{0,8}"
 """regular expression: the number of an attempt, a plan or a batch"""
 
 
+MOVE = re.compile(rf"{NAME}(?:\.[0-9]+){{3}}\.(?:out|in)")
+"""the name of a record of a move: session, number of the deal, epoch"""
+
+
 def _number(before: str, name: str, after: str = "") -> int:
     found = re.fullmatch(f"{before}({NUMBER}){after}", name)
     return int(found[1]) if found else 0
@@ -184,6 +188,8 @@ class RunLayout:
     stops = _File("boxes/stops.json")
     fence = _File("boxes/fence.json")
     boxes_lock = _File("boxes/lock")
+    moving = _File("boxes/moving.json")  # at the arbiter: the deal under which sessions may move
+    moves = _File("moves")
     lost = _File("lost")
     slurm = _File("slurm")
     settle = _File("slurm/settle.sh")
@@ -251,6 +257,10 @@ class RunLayout:
         """The record of a loss: the deal that followed from it."""
         era, count = number
         return f"{self.lost}/{re.sub('[^A-Za-z0-9_.+-]', '-', boxes)[:100]}.{f'{era}.' * (era > 0)}{count}"
+
+    def move(self, name: str, number: tuple[int, int], epoch: int, kind: str) -> str:
+        """The record of a move under a deal: `out` at the box that gives, `in` at the one that takes."""
+        return f"{self.moves}/{name}.{number[0]}.{number[1]}.{epoch}.{kind}"
 
     def batch(self, number: int) -> str:
         return f"{self.slurm}/batch-{number}.tsv"

@@ -42,6 +42,8 @@ WORDS: Words = {
     "event_ordered": "ordered: {order}[ {sessions}][ {values}][ because {why}]",
     "event_amended": "the grid was changed: plan {plan}",
     "event_dealt": "hosts given up: {lost}[; {gained:session} came here]",
+    "event_given": "goes to {box}, where it begins earlier",
+    "event_taken": "has come from {box}",
     "event_summary": "older events: {counts}",
 }
 

@@ -9,6 +9,7 @@ import subprocess
 import time
 import urllib.request
 from collections import Counter
+from typing import Any
 
 import pytest
 from box import until
@@ -149,6 +150,39 @@ def test_what_a_lost_host_had_not_completed_runs_on_the_others_and_counts_once(b
     print(said.stdout, said.stderr)
     report = json.loads((desk.home / desk.json("report")["report"] / "final_benchmark_report.json").read_text())
     assert report["totals"]["completed"] == report["totals"]["planned"] == 48
+
+
+def ordered(boxes: Boxes, host: str, *words: str, given: object = None) -> dict[str, Any]:
+    """The answer of the host program to an order for the run on a host."""
+    (run,), user = boxes.runs(host), boxes.servers[host].user
+    command = ["/usr/bin/python3", "-I", "-S", str(run / "lib/comborun_host"), "boxes", str(run), *words]
+    said = subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, user=user.uid, check=False)
+    assert not said.returncode, said.stderr
+    return dict(json.loads(said.stdout))
+
+
+def test_a_session_that_one_host_gives_to_another_runs_there_and_counts_once(boxes: Boxes) -> None:
+    desk = boxes.desk
+    desk.combo("launch", boxes.grid(pace=0.1), code=0)
+    until(lambda: len(boxes.hosts_of) == 3, "each host runs one")
+    (waits,) = (one for one in boxes.status()["sessions"] if one["state"] == "queued")
+    giver, name = waits["host"], waits["name"]
+    taker = next(host for host in NAMES if host != giver)
+    deal = ordered(boxes, "alpha", "look")
+    ordered(boxes, "alpha", "moving", given=deal)
+    move = {key: deal[key] for key in ("grid_run", "number", "maker")}
+    move |= {"session": name, "from": giver, "to": taker, "epoch": 1}
+    move = ordered(boxes, giver, "release", given=move)["move"]
+    assert desk.combo("retry", name, "--host", giver).returncode, "it can't begin there any more"
+    ordered(boxes, taker, "receive", given=move)
+    assert {one["name"]: one["host"] for one in boxes.status()["sessions"]}[name] == taker
+    boxes.gate.touch()
+    status = finished(boxes)
+    assert boxes.hosts_of[name] == [taker]
+    assert len(status["sessions"]) == 4
+    desk.combo("report", code=0)
+    report = json.loads((desk.home / desk.json("report")["report"] / "final_benchmark_report.json").read_text())
+    assert report["totals"]["completed"] == report["totals"]["planned"] == 16
 
 
 def test_hosts_that_can_not_be_used_are_named_or_left_out_and_the_same_launch_is_the_same_run(boxes: Boxes) -> None:

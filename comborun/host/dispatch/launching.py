@@ -13,9 +13,10 @@ import os
 import time
 
 from comborun.host.admission.admission import WAITS_MOST
-from comborun.host.dispatch.sessions import Granted, Queued, Server, Starting
+from comborun.host.dispatch.sessions import Dropped, Granted, Queued, Server, Starting
 from comborun.host.engines.protocol import launch_s
 from comborun.host.record import attempt_lineage
+from comborun.host.record.deals import runs_here
 from comborun.host.system import files, machine
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
@@ -247,7 +248,8 @@ class Launcher:
             self.refused(session, why, error)
 
     def refused(self, session: Session, why: Fact, error: int = 0) -> None:
-        """Try it again after a wait that grows; on a machine that starts nothing more, when it does again.
+        """Try it again after a wait that grows; on a machine that starts nothing more, when it does again. One that
+        was given to another box just then does not start here.
 
         `error`: the number of the system's error, or 0.
         """
@@ -256,6 +258,8 @@ class Launcher:
             self._note_lack(lack)
             if isinstance(state, Starting):
                 self._take_back(session)
+        elif isinstance(state, Starting) and not runs_here(self._run.layout, session.name):
+            self._take_back(session)
         elif isinstance(state, Starting) and state.again_at is None and self._spend(session, state, _REFUSED, why):
             self.later(session, _FIRST_WAIT_S * (1 << max(0, BUDGET - state.budget - 1)))
 
@@ -267,7 +271,7 @@ class Launcher:
         files.remove(at.grant)
         self._windows.forget(session.name)
         session.attempt -= 1
-        self._ends.release(session, Queued())
+        self._ends.release(session, Queued() if runs_here(self._run.layout, session.name) else Dropped())
 
     def later(self, session: Session, wait_s: float = _FIRST_WAIT_S) -> None:
         """Start it again when its former window is surely gone."""

@@ -5,21 +5,35 @@ A run without the file `boxes/deal.json` is a run on one box: all of its plan is
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from comborun.host.system import files
 from comborun.host.verb_errors import BUSY, Refusal, unwritable
 from comborun.rules import records
-from comborun.rules.deal import Deal, Stops, parse
+from comborun.rules.deal import Deal, Move, Stops, parse, parse_move
 from comborun.rules.host import Denial
-from comborun.rules.names import RunLayout
+from comborun.rules.names import MOVE, RunLayout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _MOST = 1 << 26
+_LOCK_S = 20.0
 
 
 def deal_of(run: RunLayout) -> Deal | None:
-    """The deal in force; None for a run on one box."""
-    return parse(files.read_text(run.deal, _MOST))
+    """The deal in force, with the moves that are on record here; None for a run on one box."""
+    deal = parse(files.read_text(run.deal, _MOST))
+    return deal and deal.moved(moves_of(run))
+
+
+def moves_of(run: RunLayout) -> Iterator[Move]:
+    """The moves that are on record, in no order, under whatever deal."""
+    for name in files.entries(run.moves):
+        if MOVE.fullmatch(name) and (move := parse_move(files.read_text(f"{run.moves}/{name}"))):
+            yield move
 
 
 def runs_here(run: RunLayout, process: str) -> bool:
@@ -37,6 +51,32 @@ def refuse_ceded(run: RunLayout, process: str) -> None:
     deal = deal_of(run)
     if deal and not deal.runs_here(process):
         raise Refusal(BUSY, Denial.DEALT_ELSEWHERE, session=process, box=deal.box_of(process))
+
+
+@contextlib.contextmanager
+def locked(run: RunLayout) -> Iterator[None]:
+    """Hold the lock under which orders of the grid run are taken, and attempts are claimed. Raises Refusal."""
+    try:
+        lock = files.lock(run.boxes_lock, _LOCK_S)
+    except OSError as error:
+        raise unwritable(run.boxes_lock, error) from None
+    if lock < 0:
+        raise Refusal(BUSY, Denial.LOCK_HELD, lock=run.boxes_lock)
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextlib.contextmanager
+def claiming(run: RunLayout, process: str) -> Iterator[None]:
+    """While an attempt is claimed the session can't be given to another box. Raises Refusal if it runs on another."""
+    if not os.path.exists(run.deal):
+        yield
+        return
+    with locked(run):
+        refuse_ceded(run, process)
+        yield
 
 
 def refuse_stopped(run: RunLayout) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import time
 
+from comborun.host.record.deals import deal_of
 from comborun.host.system import files
 from comborun.rules import records
-from comborun.rules.deal import parse
 from comborun.rules.facts import Fact
 from comborun.rules.holds import KINDS
 from comborun.rules.names import RunLayout
@@ -27,7 +27,7 @@ def over(run: RunLayout) -> bool:
     """Whether the run has ended, and all ends of its sessions are still there: what lacks one runs again."""
     if not os.path.exists(run.done):
         return False
-    deal = parse(files.read_text(run.deal, files.TABLE_MOST))
+    deal = deal_of(run)
     names = [str(row.get("name")) for row in files.read_rows(run.queue) if row.get("flag") != "dropped"]
     names = [name for name in names if deal is None or deal.runs_here(name)]
     attempts = ([run.attempt(name, number) for number in attempts_of(run, name)] for name in names)

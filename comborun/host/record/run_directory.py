@@ -8,6 +8,7 @@ import re
 import time
 
 from comborun.host.record.backend import Backend, ThisMachine
+from comborun.host.record.deals import claiming
 from comborun.host.system import descendants, files, ownership, process
 from comborun.host.system.process import setting
 from comborun.host.verb_errors import USAGE, Refusal
@@ -167,7 +168,9 @@ class RunDirectory:
         return end
 
     def cancel_unstarted(self, name: str, number: int, cause: str, reason: Fact | str) -> bool:
-        """End an attempt before it begins; False if it has been claimed, or nothing can be written."""
+        """End an attempt before it begins; False if it has been claimed, runs on another box, or nothing can be
+        written.
+        """
         from comborun.host.record import judging
 
         at = self.at(name, number)
@@ -176,9 +179,10 @@ class RunDirectory:
                 self.cancel_unstarted(one.name, number, cause, reason)
         try:
             os.makedirs(at.directory, exist_ok=True)
-            if not files.create(at.claim):  # a late session finds the claim and leaves
-                return False
-        except OSError:
+            with claiming(self.layout, self.process_of(name)):
+                if not files.create(at.claim):  # a late session finds the claim and leaves
+                    return False
+        except (OSError, Refusal):
             return False
         nothing = judging.Judged(Counts(), Completeness.NONE)
         # In its own draft: its supervisor may be reserving room just now.

@@ -20,7 +20,7 @@ import resource
 import time
 
 from comborun.host.record import launch_environment
-from comborun.host.record.deals import refuse_ceded
+from comborun.host.record.deals import claiming
 from comborun.host.supervise.attempt import Attempt, Place
 from comborun.host.supervise.environment import CommandEnvironment, bind, inherited
 from comborun.host.supervise.running import RunningCommand
@@ -171,11 +171,11 @@ class Supervisor:
 
     def claim(self) -> None:
         """Claim the attempt. Raises Refusal if it was claimed before, or if the session runs on another box."""
-        refuse_ceded(self.attempt.run_layout, self.attempt.name)
-        try:
-            self._claimed = self.place.claim(self._claim())
-        except OSError:
-            raise unwritable(self.attempt.at.directory) from None
+        with claiming(self.attempt.run_layout, self.attempt.name):
+            try:
+                self._claimed = self.place.claim(self._claim())
+            except OSError:
+                raise unwritable(self.attempt.at.directory) from None
         if not self._claimed:
             raise Refusal(MADE, Denial.ATTEMPT_MADE, attempt=self.attempt.number)
 

@@ -6,13 +6,15 @@
   stop N          stop number N of the grid run; nothing starts until somebody resumes it
   fence ERA MAKER   promise to take no deal of an earlier era, nor of another maker of this one; then as look
   lose            standard input: the next deal, without boxes that are lost. The arbiter writes it down, once
+  moving          standard input: a deal. The arbiter writes down that sessions may move under it
+  release         standard input: a move. The box that gives the session writes it down; again: the same answer
+  receive         standard input: a move that was released. The box that takes the session writes it down
 
 64: usage. 66: no run directory, or one that is no part of a grid run. 73: can't write. 75: refused.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
@@ -22,20 +24,31 @@ import time
 from comborun.host.record import deals
 from comborun.host.record.events import Events
 from comborun.host.record.holds import over
+from comborun.host.record.run_directory import processes
 from comborun.host.system import files, process
 from comborun.host.verb_errors import BUSY, CANT_WRITE, NO_RUN, USAGE, Refusal, answered, run_directory, unwritable
 from comborun.rules import records
-from comborun.rules.deal import Deal, Era, Stale, Stops, parse, why_stale
+from comborun.rules.deal import (
+    Deal,
+    Era,
+    Move,
+    Stale,
+    Stops,
+    parse,
+    parse_move,
+    why_not_given,
+    why_not_taken,
+    why_stale,
+)
 from comborun.rules.events import Kind
 from comborun.rules.host import Denial, FolderFlaw
 from comborun.rules.names import RunLayout
+from comborun.rules.run_files import attempts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any
-
-_LOCK_S = 20.0
 
 
 def main(arguments: list[str]) -> int:
@@ -48,14 +61,18 @@ def main(arguments: list[str]) -> int:
         "stop": lambda box: box.stop(int(words[0])),
         "fence": lambda box: box.fence(Era(int(words[0]), words[1])),
         "lose": lambda box: box.lose(_received()[0]),
+        "moving": lambda box: box.let_move(_received()[0]),
+        "release": lambda box: box.release(_received_move()),
+        "receive": lambda box: box.receive(_received_move()),
     }
 
     def act() -> Any:
         given = len([word for word in words[:1] if word.isdecimal()]) + len(words[1:2])
         if action not in acts or given < {"stop": 1, "fence": 2}.get(action, 0):
-            raise Refusal(USAGE, Denial.USAGE, usage="RUN root|look|take|stop N|fence ERA MAKER|lose", given=action)
+            usage = "RUN root|look|take|stop N|fence ERA MAKER|lose|moving|release|receive"
+            raise Refusal(USAGE, Denial.USAGE, usage=usage, given=action)
         box = Box(run_directory(arguments))
-        with box.locked():
+        with deals.locked(box.layout):
             return acts[action](box)
 
     return answered("boxes", act)
@@ -83,6 +100,13 @@ def _received() -> tuple[Deal, Stops]:
     return deal, Stops(int(told.get("stop") or 0), int(told.get("resumed") or 0))
 
 
+def _received_move() -> Move:
+    move = parse_move(sys.stdin.read())
+    if not move:
+        raise Refusal(USAGE, Denial.DATA_CUT)
+    return move
+
+
 class Box:
     """This box's part in a grid run. Everything is done under a lock, so orders that come at once follow each other."""
 
@@ -91,27 +115,15 @@ class Box:
         if not deals.deal_of(self.layout):
             raise Refusal(NO_RUN, Denial.NO_GRID_RUN, path=run)
 
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        try:
-            lock = files.lock(self.layout.boxes_lock, _LOCK_S)
-        except OSError as error:
-            raise unwritable(self.layout.boxes_lock, error) from None
-        if lock < 0:
-            raise Refusal(BUSY, Denial.LOCK_HELD, lock=self.layout.boxes_lock)
-        try:
-            yield
-        finally:
-            os.close(lock)
-
     def look(self) -> dict[str, Any]:
         layout = self.layout
         return {
-            **self._deal().data,
+            **(has := self._deal()).seen,
             **deals.stops_of(layout).data,
             "run": os.path.basename(layout.directory),
             "era": self._era().number,
             "promised": self._era().maker,
+            "moving": self._may_move(has),
             "lives": process.named(files.read(layout.dispatcher)) and not os.path.exists(layout.leaving),
             "stopped": os.path.exists(layout.stopped),
             "done": over(layout),
@@ -141,7 +153,7 @@ class Box:
         has = self._deal()
         given = given.at(has.box)
         first, second = has.number
-        follows = has.arbiter == has.box and given.number == (first, second + 1)
+        follows = has.arbiter == has.box and given.number == (first, second + 1) and not self._may_move(has)
         begins = given.number == (self._era().number, 0) and given.number[0] > first and given.arbiter == has.box
         if not (follows or begins) or why_stale(has, given, self._era()):
             return {"made": False, **self.look()}
@@ -156,6 +168,65 @@ class Box:
             raise unwritable(self.layout.lost, error) from None
         return {"made": True, **self._put(has, given), **self.look()}
 
+    # Sessions that move under a deal
+
+    def let_move(self, given: Deal) -> dict[str, Any]:
+        """From now on a loss needs the answers of all boxes that are left: they know the moves."""
+        has = self._deal()
+        if has.box != has.arbiter or not given.same_as(has) or has.number[0] < self._era().number:
+            raise Refusal(BUSY, Stale.OTHER_TIME, has=list(has.number), given=list(given.number))
+        deals.keep(self.layout.moving, json.dumps({"deal": _words(has)}) + "\n")
+        return self.look()
+
+    def _may_move(self, has: Deal) -> bool:
+        return files.read(self.layout.moving).get("deal") == _words(has)
+
+    def release(self, move: Move) -> dict[str, Any]:
+        """Give a session away that has not begun here. The answer comes when the record is on the disk."""
+        has = self._deal()
+        path = self.layout.move(move.session, move.number, move.epoch, "out")
+        if not self._is_on_record(path, move):
+            if why := why_not_given(has, move, self._era()):
+                raise Refusal(BUSY, why[0], **why[1])
+            deals.refuse_stopped(self.layout)
+            together = processes(self.layout).get(move.session, ())
+            if any(attempts_of(self.layout, name) for name in (move.session, *together)):
+                raise Refusal(BUSY, Stale.HAS_BEGUN, session=move.session)
+            self._record(path, move, Kind.GIVEN, move.taker)
+        return {"move": move.data, **self.look()}
+
+    def receive(self, move: Move) -> dict[str, Any]:
+        """Take a session that another box has released to this one."""
+        has = self._deal()
+        path = self.layout.move(move.session, move.number, move.epoch, "in")
+        if not self._is_on_record(path, move):
+            if why := why_not_taken(has, move, self._era()):
+                raise Refusal(BUSY, why[0], **why[1])
+            deals.refuse_stopped(self.layout)
+            files.remove(self.layout.done)
+            self._record(path, move, Kind.TAKEN, move.giver)
+        return {"gained": [move.session], **self.look()}
+
+    def _is_on_record(self, path: str, move: Move) -> bool:
+        """Whether that very move is on the disk. Raises Refusal for another one of that number."""
+        known = parse_move(files.read_text(path))
+        if known and known.data != move.data:
+            raise Refusal(BUSY, Stale.OTHER_MOVE, session=move.session, box=known.taker)
+        if known:
+            deals.to_disk(path)  # whoever wrote it may have died before
+        return known is not None
+
+    def _record(self, path: str, move: Move, kind: Kind, other: str) -> None:
+        try:
+            os.makedirs(self.layout.moves, exist_ok=True)
+            if not files.create_whole(path, move.text):
+                raise unwritable(path)
+        except OSError as error:
+            raise unwritable(path, error) from None
+        deals.to_disk(path)
+        Events(self.layout).write(kind, move.session, box=other, epoch=move.epoch)
+        files.tell(self.layout.fifo, "reread run 0")
+
     def _deal(self) -> Deal:
         """The deal in force: that of the newest record of a loss, if its writer was killed behind it."""
         has = deals.deal_of(self.layout)
@@ -166,7 +237,7 @@ class Box:
         newest = max(found, key=_rank, default=has)
         if newest.rank > has.rank:
             self._put(has, newest.at(has.box))
-            return newest.at(has.box)
+            return newest.at(has.box).moved(deals.moves_of(self.layout))
         return has
 
     def _put(self, has: Deal, given: Deal) -> dict[str, Any]:
@@ -189,6 +260,10 @@ class Box:
         after = before.joined(stops)
         if after.data != before.data:
             deals.keep(self.layout.stops, json.dumps(after.data) + "\n")
+
+
+def _words(deal: Deal) -> str:
+    return ".".join(map(str, deal.rank))
 
 
 def _rank(deal: Deal) -> tuple[int, int, str]:

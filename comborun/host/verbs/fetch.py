@@ -27,6 +27,7 @@ from comborun.rules.names import (
     FETCHED,
     FETCHED_RECORDS,
     FETCHED_STATE,
+    MOVE,
     NAME,
     NUMBER,
     RUN,
@@ -83,7 +84,8 @@ class Answer:
     def give(self) -> tuple[dict[str, Any], list[bytes]]:
         """The line that announces everything, and the bytes."""
         done = [RUN.done] if os.path.exists(RUN.done) else []
-        self._add(*FETCHED, *sorted(filter(plan_number, os.listdir("."))))
+        moves = sorted(filter(MOVE.fullmatch, files.entries(RUN.moves)))
+        self._add(*FETCHED, *sorted(filter(plan_number, os.listdir("."))), *(f"{RUN.moves}/{name}" for name in moves))
         for name in (*processes(RUN), *session_names(RUN)):
             for number in attempts_of(RUN, name):
                 self._attempt(RUN.attempt(name, number))

@@ -1,7 +1,8 @@
-"""A model of boxes that share a grid: deals, claims, losses, stops and returns in any order, with the host's code.
+"""A model of boxes that share a grid: claims, moves, losses, stops and returns in any order, with the code of hosts.
 
 Laptops act on what they saw last, which may be old. Each of their orders is a step of its own, so those of two laptops
-come in every order, with kills between them. A box that can't be reached goes on.
+come in every order, with kills between them. A box that can't be reached goes on. A record that was not synced may be
+gone after a power cut.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from comborun.host.record import deals
 from comborun.host.verb_errors import Refusal
 from comborun.host.verbs.boxes import Box
-from comborun.rules.deal import Deal, Era, Stops, begins_era, counting, redealt
+from comborun.rules.deal import Deal, Era, Move, Stops, begins_era, counting, redealt
 from comborun.rules.names import RunLayout
 
 BOXES = ("a", "b", "c", "d")
@@ -44,10 +45,16 @@ class Laptop:
     def __init__(self) -> None:
         self.seen: dict[str, tuple[Deal, Stops, Era]] = {}
         self.loss: dict[str, Any] = {}
+        self.moving: set[tuple[int, int, str]] = set()
+        """the deals under which the arbiter has said that sessions may move"""
+        self.released: list[Move] = []
+        """moves that it may complete, old ones too"""
 
     @property
     def newest(self) -> Deal:
-        return max((deal for deal, _, _ in self.seen.values()), key=lambda one: one.rank)
+        found = [deal for deal, _, _ in self.seen.values()]
+        moves = (move for deal in found for move in deal.moves.values())
+        return max(found, key=lambda one: one.rank).moved(moves)
 
     @property
     def stops(self) -> Stops:
@@ -74,12 +81,17 @@ class SeveralBoxes(RuleBasedStateMachine):
         self.away: set[str] = set()
         self.laptops = {"one": Laptop(), "two": Laptop()}
         self.claimed: set[tuple[str, str]] = set()
+        self.checked: dict[str, tuple[str, ExitStack]] = {}
+        """box -> a session whose claim it has checked, and the lock that it holds"""
+        self.unsynced: set[str] = set()
         self.recorded: dict[tuple[str, str], set[int]] = {}
         self.counted: dict[tuple[str, str], set[int]] = {}
         """lost box, session -> its episodes that count"""
         self.stop_number = 0
 
     def teardown(self) -> None:
+        for _, held in self.checked.values():
+            held.close()
         shutil.rmtree(self.place)
 
     def layout(self, box: str) -> RunLayout:
@@ -90,7 +102,8 @@ class SeveralBoxes(RuleBasedStateMachine):
         if box in self.away:
             return None
         try:
-            return getattr(Box(str(self.place / box)), action)(*words)
+            with deals.locked(self.layout(box)):
+                return getattr(Box(str(self.place / box)), action)(*words)
         except Refusal:
             return None
 
@@ -101,14 +114,51 @@ class SeveralBoxes(RuleBasedStateMachine):
         self.away ^= {box}
 
     @rule(box=box_names, session=session_names)
-    def claim(self, box: str, session: str) -> None:
-        """A dispatcher starts a session, or a person retries it on the host itself."""
+    def grant(self, box: str, session: str) -> None:
+        """A dispatcher gives a session a slot; that holds no lock."""
+        if deals.runs_here(self.layout(box), session):
+            at = self.layout(box).attempt(session, 1)
+            Path(at.directory).mkdir(parents=True, exist_ok=True)
+            Path(at.grant).write_text("{}\n")
+
+    @rule(box=box_names, session=session_names)
+    def check(self, box: str, session: str) -> None:
+        """A supervisor begins, or a person starts the session on the host itself."""
+        if box in self.checked:
+            return
+        held = ExitStack()
         try:
-            deals.refuse_ceded(self.layout(box), session)
+            held.enter_context(deals.claiming(self.layout(box), session))
             deals.refuse_stopped(self.layout(box))
         except Refusal:
+            held.close()
+            with suppress(FileNotFoundError):  # the dispatcher takes it back
+                Path(self.layout(box).attempt(session, 1).grant).unlink()
             return
-        self.claimed.add((session, box))
+        self.checked[box] = session, held
+
+    @rule(box=box_names, killed=st.booleans())
+    def create(self, box: str, killed: bool) -> None:
+        """It claims the attempt, unless it is killed before."""
+        if box not in self.checked:
+            return
+        session, held = self.checked.pop(box)
+        if not killed:
+            at = self.layout(box).attempt(session, 1)
+            Path(at.directory).mkdir(parents=True, exist_ok=True)
+            Path(at.claim).touch()
+            self.claimed.add((session, box))
+        held.close()
+
+    def claim(self, box: str, session: str) -> None:
+        self.check(box, session)
+        self.create(box, killed=False)
+
+    @rule(box=box_names)
+    def power_cut(self, box: str) -> None:
+        for path in [path for path in self.unsynced if path.startswith(f"{self.place / box}/")]:
+            Path(path).unlink()
+            self.unsynced.remove(path)
 
     @rule(box=box_names, session=session_names)
     def record(self, box: str, session: str) -> None:
@@ -127,6 +177,8 @@ class SeveralBoxes(RuleBasedStateMachine):
         if answer:
             stops = Stops(answer["stop"], answer["resumed"])
             self.laptops[laptop].seen[box] = Deal(answer), stops, Era(answer["era"], answer["promised"])
+            if answer["moving"]:
+                self.laptops[laptop].moving.add(Deal(answer).rank)
 
     @rule(laptop=laptops, box=box_names)
     def settle(self, laptop: str, box: str) -> None:
@@ -150,6 +202,48 @@ class SeveralBoxes(RuleBasedStateMachine):
             if before.in_force and before.stop > lifted.stop:
                 assert deals.stops_of(self.layout(box)).in_force, "an older order lifted a newer stop"
 
+    @rule(laptop=laptops)
+    def let_move(self, laptop: str) -> None:
+        own = self.laptops[laptop]
+        if own.seen:
+            self.saw(laptop, own.newest.arbiter, self.call(own.newest.arbiter, "let_move", own.newest))
+
+    @rule(laptop=laptops, session=session_names, to=box_names, again=st.booleans(), killed=st.booleans())
+    def release(self, laptop: str, session: str, to: str, again: bool, killed: bool) -> None:
+        """Let the box that has it give it to another one, or ask for the answer of its last move once more."""
+        own = self.laptops[laptop]
+        if not own.seen or own.newest.rank not in own.moving:
+            return
+        last = own.newest.moves.get(session)
+        move = last if again and last else own.newest.move(session, to)
+        if answer := self.ordered(move.giver, "release", move, killed=killed):
+            own.released.append(Move(answer["move"]))
+            self.saw(laptop, move.giver, answer)
+
+    @rule(laptop=laptops, place=st.integers(0, 9), killed=st.booleans())
+    def receive(self, laptop: str, place: int, killed: bool) -> None:
+        """Let the box that takes it know, perhaps much later."""
+        moves = self.laptops[laptop].released
+        if place < len(moves):
+            taker = moves[place].taker
+            self.saw(laptop, taker, self.ordered(taker, "receive", moves[place], killed=killed))
+
+    def ordered(self, box: str, action: str, move: Move, *, killed: bool) -> dict[str, Any] | None:
+        """The answer; without one if it is killed before its record is surely on the disk."""
+
+        def die(path: str) -> None:
+            self.unsynced.add(path)
+            raise Killed
+
+        to_disk = deals.to_disk
+        deals.to_disk = die if killed else self.unsynced.discard  # type: ignore[assignment]
+        try:
+            return self.call(box, action, move)
+        except Killed:
+            return None
+        finally:
+            deals.to_disk = to_disk
+
     @precondition(lambda self: any(one.seen and not one.loss for one in self.laptops.values()))
     @rule(laptop=laptops, lost=st.sets(box_names, min_size=1, max_size=2), word=st.uuids())
     def lose(self, laptop: str, lost: set[str], word: object) -> None:
@@ -159,7 +253,7 @@ class SeveralBoxes(RuleBasedStateMachine):
         if newest is None or own.loss or not [box for box in newest.left if box not in lost]:
             return
         eras = [era for box, (_, _, era) in own.seen.items() if box not in lost]
-        if begins_era(newest, lost, eras):
+        if begins_era(newest, lost, eras, moving=newest.rank in own.moving):
             era = Era(max([newest.number[0], *(one.number for one in eras)]) + 1, str(word))
             left = [box for box in newest.left if box not in lost]
             own.loss = {"lost": lost, "era": era, "asks": left, "promised": []}
@@ -182,14 +276,15 @@ class SeveralBoxes(RuleBasedStateMachine):
             loss["promised"].append(Deal(answer))
             return
         own.loss = {}
-        newest = max(loss["promised"], key=lambda one: one.rank)
+        moves = [move for one in loss["promised"] for move in one.moves.values()]
+        newest = max(loss["promised"], key=lambda one: one.rank).moved(moves)
         left = [box for box in newest.left if box not in loss["lost"]]
         gone = [box for box in loss["lost"] if box not in newest.lost]
         if not left or not gone:
             return
-        complete = {name for name, box in newest.of.items() if len(self.recorded.get((box, name), ())) == EPISODES}
+        complete = {name for name, box in newest.owners.items() if len(self.recorded.get((box, name), ())) == EPISODES}
         moved = redealt(newest, gone, complete, {})
-        records = {box: {name: self.spans(box, name) for name in moved if newest.of[name] == box} for box in gone}
+        records = {box: {name: self.spans(box, name) for name in moved if newest.box_of(name) == box} for box in gone}
         deal = newest.renewed(moved, records, loss["era"])
         self.write(left[0], deal, killed=killed)
 
@@ -200,7 +295,7 @@ class SeveralBoxes(RuleBasedStateMachine):
         box = Box(str(self.place / arbiter))
         box._put = self.die  # type: ignore[method-assign]
         if arbiter not in self.away:
-            with suppress(Killed, Refusal):
+            with suppress(Killed, Refusal), deals.locked(box.layout):
                 box.lose(deal)
 
     @staticmethod
@@ -226,6 +321,8 @@ class SeveralBoxes(RuleBasedStateMachine):
         for session in SESSIONS:
             places = {box for name, box in self.claimed if name == session and box not in deal.lost}
             assert len(places) <= 1, f"{session} runs on {sorted(places)}"
+            owners = [box for box in deal.left if deals.runs_here(self.layout(box), session)]
+            assert len(owners) <= 1, f"{owners} would start {session}"
             chain = counting(deal, session, session)
             assert len({box for box, _ in chain}) == len(chain), "a box stands twice"
             for box, ranges in chain[:-1]:
@@ -244,6 +341,7 @@ TestSeveralBoxes = SeveralBoxes.TestCase
 @pytest.fixture(autouse=True)
 def without_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deals, "to_disk", lambda _: None)
+    monkeypatch.setattr(deals, "_LOCK_S", 0.0)
 
 
 @pytest.fixture

@@ -1,0 +1,208 @@
+"""Sessions of a grid run that go to another box: who may start them, and who may give and take them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from comborun.host.record import deals
+from comborun.host.record.run_directory import RunDirectory
+from comborun.host.supervise import supervisor
+from comborun.host.supervise.attempt import Attempt, Place
+from comborun.host.system import files
+from comborun.host.verb_errors import Refusal
+from comborun.host.verbs.boxes import Box
+from comborun.rules.deal import Deal, Era, Move, Stale, Stops
+from comborun.rules.host import Denial
+from comborun.rules.names import RunLayout
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> RunLayout:
+    """Box `a` of two, whose session is s0."""
+    return box(tmp_path, "a")
+
+
+def box(place: Path, name: str) -> RunLayout:
+    found = RunLayout(str(place / name))
+    for folder in (found.dispatch, f"{found.directory}/boxes", found.session("s0")):
+        Path(folder).mkdir(parents=True)
+    Path(found.id).write_text("run-1\n")
+    Path(found.queue).write_text('{"name": "s0"}\n')
+    Path(found.session_json("s0")).write_text(json.dumps({"first": 0, "count": 1}))
+    Path(found.deal).write_text(deal({"s0": "a"}).at(name).text)
+    return found
+
+
+def deal(of: dict[str, str]) -> Deal:
+    return Deal({"grid_run": "g", "box": "a", "number": [0, 0], "boxes": ["a", "b"], "of": of, "lost": {}})
+
+
+def claimed_by_supervisor(layout: RunLayout) -> None:
+    one = object.__new__(supervisor.Supervisor)  # the usual way makes this process the reaper of others
+    one.attempt = Attempt(layout.directory, "s0", "1")
+    one.place, one._identity = Place(one.attempt, "none"), {"pid": "1", "start": "1"}
+    one.place.make_files()
+    one.claim()
+
+
+def claimed_for_an_end(layout: RunLayout) -> None:
+    assert RunDirectory(layout.directory).cancel_unstarted("s0", 1, "stopped", "because")
+
+
+@pytest.mark.parametrize("claim", [claimed_by_supervisor, claimed_for_an_end])
+def test_between_the_check_of_a_claim_and_the_claim_nobody_gives_the_session_away(
+    layout: RunLayout, monkeypatch: pytest.MonkeyPatch, claim: Callable[[RunLayout], None]
+) -> None:
+    """Whoever gives it away looks for a claim, under the same lock, and finds it."""
+    create, at = files.create, layout.attempt("s0", 1)
+    found: list[bool] = []
+
+    def give_away() -> None:
+        with deals.locked(layout):
+            found.append(Path(at.claim).exists())
+
+    giver = threading.Thread(target=give_away)
+
+    def slow(path: str, text: str = "") -> bool:
+        if path == at.claim:
+            giver.start()
+            giver.join(0.3)
+        return create(path, text)
+
+    monkeypatch.setattr(files, "create", slow)
+    claim(layout)
+    giver.join()
+    assert found == [True]
+
+
+@pytest.mark.parametrize("claim", [claimed_by_supervisor, claimed_for_an_end])
+def test_a_session_of_another_box_is_never_claimed(layout: RunLayout, claim: Callable[[RunLayout], None]) -> None:
+    Path(layout.deal).write_text(deal({"s0": "b"}).text)
+    with pytest.raises((Refusal, AssertionError)):
+        claim(layout)
+    assert not Path(layout.attempt("s0", 1).claim).exists()
+
+
+def refusal(act: Callable[[], object]) -> str:
+    with pytest.raises(Refusal) as found:
+        act()
+    return str(found.value.fact.code)
+
+
+class Two:
+    """Boxes a and b; s0 is dealt to a."""
+
+    def __init__(self, place: Path) -> None:
+        self.a, self.b = (Box(box(place, name).directory) for name in ("a", "b"))
+        self.deal = deals.deal_of(self.a.layout)
+        assert self.deal
+
+    @property
+    def first(self) -> Move:
+        assert self.deal
+        return self.deal.move("s0", "b")
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Two:
+    return Two(tmp_path)
+
+
+def test_a_released_session_is_refused_at_the_giver_and_starts_at_the_taker_only_with_its_record(two: Two) -> None:
+    Path(two.b.layout.done).touch()
+    answer = two.a.release(two.first)
+    assert not deals.runs_here(two.a.layout, "s0")
+    assert not deals.runs_here(two.b.layout, "s0"), "it has no record yet"
+    two.b.receive(Move(answer["move"]))
+    assert deals.runs_here(two.b.layout, "s0")
+    assert not Path(two.b.layout.done).exists(), "the run goes on there"
+    for claim in (claimed_by_supervisor, claimed_for_an_end):
+        with pytest.raises((Refusal, AssertionError)):
+            claim(two.a.layout)
+    claimed_by_supervisor(two.b.layout)
+
+
+def test_the_same_order_again_is_answered_and_another_one_is_refused(two: Two) -> None:
+    first = two.first
+    again = [two.a.release(first)["move"] for _ in range(2)]
+    assert again == [first.data] * 2
+    assert [two.b.receive(first)["gained"] for _ in range(2)] == [["s0"]] * 2
+    other = Move({**first.data, "to": "c"})
+    assert refusal(lambda: two.a.release(other)) == Stale.OTHER_MOVE
+    known = deals.deal_of(two.b.layout)
+    assert known
+    back = known.move("s0", "a")
+    assert back.epoch == 2
+    two.b.release(back)
+    two.a.receive(back)
+    assert deals.runs_here(two.a.layout, "s0")
+    assert refusal(lambda: two.b.receive(Move({**first.data, "epoch": 3, "number": [1, 0]}))) == Stale.OTHER_TIME
+    for order, act in ((first, two.a.release), (first, two.b.receive)):
+        act(order)  # done long ago
+    assert deals.runs_here(two.a.layout, "s0"), "an old order changes nothing"
+
+
+def test_what_may_not_move_stays(two: Two) -> None:
+    first, release = two.first, two.a.release
+    assert refusal(lambda: release(Move({**first.data, "epoch": 2}))) == Stale.EPOCH
+    assert refusal(lambda: release(Move({**first.data, "grid_run": "h"}))) == Stale.OTHER_RUN
+    assert refusal(lambda: release(Move({**first.data, "to": "c"}))) == Stale.NO_PLACE
+    assert refusal(lambda: release(Move({**first.data, "to": "a"}))) == Stale.NO_PLACE
+    assert refusal(lambda: two.b.release(first)) == Stale.OTHER_MOVE
+    two.a.stop(1)
+    assert refusal(lambda: release(first)) == Denial.GRID_RUN_STOPPED
+    two.a._know(Stops(1, 1))
+    at = two.a.layout.attempt("s0", 1)
+    Path(at.output).mkdir(parents=True)
+    Path(at.grant).write_text("{}\n")
+    assert refusal(lambda: release(first)) == Stale.HAS_BEGUN
+    Path(at.grant).unlink()
+    two.a.fence(Era(1, "x"))
+    assert refusal(lambda: release(first)) == Stale.FENCED
+
+
+def test_a_record_that_could_not_be_synced_is_synced_before_it_is_answered_again(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a power cut of the giver could undo what the taker has."""
+    synced: list[str] = []
+    broken = [True]
+
+    def sync(path: str) -> None:
+        if broken[0]:
+            raise OSError(5, "Input/output error")
+        synced.append(path)
+
+    monkeypatch.setattr(files, "sync", sync)
+    assert refusal(lambda: two.a.release(two.first)) == Denial.UNWRITABLE
+    broken[0] = False
+    two.a.release(two.first)
+    record = two.a.layout.move("s0", (0, 0), 1, "out")
+    assert synced == [record, two.a.layout.moves, two.a.layout.directory]
+
+
+def test_once_sessions_may_move_a_loss_needs_the_promises_of_all_that_are_left(two: Two) -> None:
+    assert two.deal
+    made = two.deal.renewed({}, {"b": {}}, Era())
+    two.a.let_move(two.deal)
+    assert not two.a.lose(made)["made"], "whoever made it does not know the moves"
+    two.a.fence(Era(1, "x"))
+    assert two.a.lose(two.deal.renewed({}, {"b": {}}, Era(1, "x")))["made"]
+
+
+def test_the_next_deal_leaves_moved_sessions_where_they_are(two: Two) -> None:
+    two.a.release(two.first)
+    two.b.receive(two.first)
+    known = Deal(two.b.look())
+    after = known.renewed({}, {}, Era(1, "x"))
+    assert after.of == {"s0": "b"}
+    assert not after.moves
+    for one in (two.a, two.b):
+        one.take(after, Stops())
+    assert deals.runs_here(two.b.layout, "s0")
+    assert not deals.runs_here(two.a.layout, "s0")
