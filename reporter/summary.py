@@ -30,7 +30,7 @@ from comborun.reporter.comparing.pairing import Arm, Results, Side, results_of
 from comborun.reporter.comparing.stopping import EarlyStopping, as_run, spared, stopping_of
 from comborun.reporter.counting.combo import ComboData, ComboSummary, MacroMean, macro_means, summarize_combo
 from comborun.reporter.counting.ending import RunTiming, timing
-from comborun.reporter.counting.measures import JUDGED, EpisodeEnds, ends_of, time_field
+from comborun.reporter.counting.measures import JUDGED, EpisodeEnds, Measure, MetricMean, ends_of, time_field
 from comborun.reporter.counting.quality import DataFinding, Quality, differences, quality
 from comborun.reporter.evidence import words as evidence_words
 from comborun.reporter.evidence.context import alike, varying
@@ -38,6 +38,7 @@ from comborun.reporter.evidence.fields import Fields, fields_of
 from comborun.reporter.evidence.runs import joined
 from comborun.reporter.merge import MergedCombo
 from comborun.reporter.records.collected import Canary, Collected, SessionVideos
+from comborun.reporter.statistics.difference import letters
 from comborun.reporter.text import combo_name
 from comborun.rules.facts import Fact
 from comborun.rules.results.proposals import SCORES
@@ -81,6 +82,8 @@ class Summary:
     """whether a plan says which episodes there should be"""
     by_run: bool
     """whether it is of a run, which has sessions; a folder has only results"""
+    metric: Measure | None
+    """by which policies are ordered where no episode has a verdict, or where `stop_early` names it"""
     timing: RunTiming
     policies: tuple[str, ...]
     """in the plan's order"""
@@ -116,6 +119,11 @@ class Summary:
     """of each session that should have some"""
     strengths: tuple[Strength, ...] | None = None
     """with --ranking: log-strengths of Bradley-Terry"""
+
+    @property
+    def by_numbers(self) -> bool:
+        """Whether no episode has a verdict, and some have numbers."""
+        return bool(self.totals.measured and not self.totals.completed)
 
     @property
     def axes(self) -> GridAxes | None:
@@ -192,6 +200,20 @@ class Basis:
         named = (one.session.results.nominal for one in self.collected.sessions)
         return next(filter(None, named), "")
 
+    @cached_property
+    def metric(self) -> Measure | None:
+        """By which policies are ordered: that of `stop_early`; without verdicts the first one of `compare`, else the
+        only one that there is."""
+        rules = [one.session.results for one in self.collected.sessions]
+        lower, higher = ({*chain(*ways)} for ways in ((one.lower for one in rules), (one.higher for one in rules)))
+        merged = self.results.merged.values()
+        judged = bool(self.results.counts) or any(one.verdict in JUDGED for some in merged for one in some.accepted)
+        name = self.stopping.rule.metric if self.stopping else ""
+        if not name and not judged:
+            named = next((one for rule in rules for one in rule.compare), None)
+            name = named or _only_metric(merged, self.fields) or ""
+        return Measure.of(name, lower, higher) if name else None
+
     @property
     def losses(self) -> tuple[Loss, ...]:
         return () if not self.nominal or self.stopping else losses(self.sides, self.nominal)
@@ -220,7 +242,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
     basis = basis_of(collected)
     results, stopping = basis.results, basis.stopping
     comparisons, kinds, found_trends = _compared(basis)
-    combos = tuple(_with_comparisons(_combos(basis), comparisons))
+    combos = tuple(_with_comparisons(_combos(basis), comparisons, basis.metric))
     lost, found_factors = basis.losses, basis.factors
     causes = {combo.key: combo.ending.cause for combo in combos} | {key: say(one) for key, one in basis.fewer.items()}
     means = macro_means(basis.policies, basis.environments, combos)
@@ -228,6 +250,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
     summary = Summary(
         run=collected.name,
         grid=collected.plan.grid if collected.plan else None,
+        metric=basis.metric,
         planned=collected.plan is not None,
         by_run=collected.by_run,
         timing=timing(collected, [combo.ending for combo in combos]),
@@ -252,9 +275,31 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
     return Report(summary, tuple(chain.from_iterable(combo.accepted for combo in basis.counted)))
 
 
-def _with_comparisons(combos: Iterable[ComboSummary], found: Comparisons) -> Iterator[ComboSummary]:
+def _with_comparisons(
+    combos: Iterable[ComboSummary], found: Comparisons, metric: Measure | None
+) -> Iterator[ComboSummary]:
+    """With letters and why a combo is not paired, by success rates or else by the metric."""
+    combos = [*combos]
+    by_metric = found.graded_in(metric.name) if metric and not found.environments else {}
+    for environment, graded in by_metric.items():
+        means = {one.policy: mean.mean for one in combos if (mean := _mean_in(one, environment, metric))}
+        ranked = sorted(means, key=lambda policy: means[policy] * (1 if metric and metric.better == "lower" else -1))
+        whole = len(graded) == len(ranked) * (len(ranked) - 1) / 2
+        marks = dict(letters(ranked, [(one.a, one.b) for one in graded if one.decided])) if whole else {}
+        for at, combo in enumerate(combos):
+            if combo.environment == environment:
+                own = [one for one in graded if combo.policy in {one.a, one.b}]
+                why = "; ".join(dict.fromkeys(reason for one in own for reason in one.unpaired))
+                combos[at] = replace(combo, letters=marks.get(combo.policy, ""), not_paired=why)
     for combo in combos:
-        yield replace(combo, letters=found.letters_of(*combo.key), not_paired=found.unpaired_of(*combo.key))
+        if by_metric:
+            yield combo
+        else:
+            yield replace(combo, letters=found.letters_of(*combo.key), not_paired=found.unpaired_of(*combo.key))
+
+
+def _mean_in(combo: ComboSummary, environment: str, metric: Measure | None) -> MetricMean | None:
+    return combo.metrics_by_name.get(metric.name) if metric and combo.environment == environment else None
 
 
 def _findings(basis: Basis, combos: Sequence[ComboSummary], comparisons: Comparisons) -> Iterator[DataFinding]:
@@ -332,8 +377,8 @@ def _graded(basis: Basis) -> tuple[Graded | MeanDifference, ...]:
         for name in histories[0].session.results.compare
     }
     merged = results.merged
-    if not named and (name := _only_metric(merged.values(), fields)):
-        named = {(name, environment) for _, environment in merged}
+    if not named and basis.metric:
+        named = {(basis.metric.name, environment) for _, environment in merged}
     found: dict[str, dict[str, list[Scores]]] = {}
     for combo in basis.order:
         for metric in sorted(name for name, environment in named if environment == combo[1] and combo in merged):
@@ -344,10 +389,7 @@ def _graded(basis: Basis) -> tuple[Graded | MeanDifference, ...]:
 
 
 def _only_metric(merged: Iterable[MergedCombo], fields: Fields) -> str | None:
-    """The metric of a run that has no verdicts: its only one, or the only one that is called like a score."""
-    merged = [*merged]
-    if any(record.verdict in JUDGED for one in merged for record in one.accepted):
-        return None
+    """Its only one, or the only one that is called like a score."""
     measured = (having(one.accepted, Verdict.MEASURED) for one in merged)
     names = {name for some in measured for metrics, _ in held(some) for name in metrics} - fields.identifiers
     names = names if len(names) == 1 else {name for name in names if SCORES.search(name)}

@@ -76,6 +76,11 @@ class Comparisons:
         """Two policies in one environment."""
         return tuple(comparison for group in self.environments for comparison in group.comparisons)
 
+    def graded_in(self, metric: str) -> dict[str, list[Graded]]:
+        """The comparisons by a metric within each environment."""
+        own = [one for one in self.graded if one.metric == metric and len(one.environments) == 1]
+        return grouped(own, lambda one: one.environments[0])
+
     def letters_of(self, policy: str, environment: str) -> str:
         found = (dict(group.letters) for group in self.environments if group.environment == environment)
         return "".join(letters.get(policy, "") for letters in found)
