@@ -97,7 +97,7 @@ class Rules:
     def required(self) -> RequiredEvidence:
         others = len(self.evidence_files) + bool(self.line) + bool(self.steps)
         verdicts = self.unit == "episode" and self.results.success.word != NO_VERDICTS
-        # A training prints a line for many steps, so its rows can't be as many: where the log counts steps, they decide.
+        # A training prints one line for many steps, so its rows are fewer: where the log counts steps, they decide.
         each = self.records and not (self.steps and self.unit != "episode")
         return RequiredEvidence(self.count, each, others, self.any_files, verdicts)
 
