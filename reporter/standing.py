@@ -6,12 +6,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import comb
 from statistics import fmean
+from typing import Literal
 
 from comborun.reporter.comparing.comparison import Tested
 from comborun.reporter.counting.combo import MacroMean
+from comborun.reporter.counting.measures import MetricMean
 from comborun.reporter.statistics.difference import letters
+from comborun.reporter.statistics.means import mean_of_means
 from comborun.reporter.statistics.proportion import Interval, mean_of_rates
 from comborun.reporter.summary import Summary
+
+RATE = "success rate"
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,12 @@ class Standing:
     """policies that share one are not told apart; empty unless every pair is compared"""
     common: int = 0
     """environments that every policy has; the values are means over these"""
+    better: Literal["higher", "lower", ""] = "higher"
+    """which values are better; empty: nobody says it, so that nobody leads"""
+
+    @property
+    def by_rate(self) -> bool:
+        return self.measure == RATE
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -69,6 +80,12 @@ class Standing:
     @property
     def won(self) -> tuple[tuple[str, str], ...]:
         """The better and the worse policy of each decided pair."""
+        apart = self.apart if self.better else ()
+        return tuple((less, more) for more, less in apart) if self.better == "lower" else apart
+
+    @property
+    def apart(self) -> tuple[tuple[str, str], ...]:
+        """The policy with more and that with less of each decided pair."""
         return tuple((one.ahead, one.behind) for one in self.comparisons if one.decided)
 
     @property
@@ -83,7 +100,7 @@ class Standing:
 
     @property
     def apart_from_none(self) -> tuple[str, ...]:
-        return self._named({*self.names} - {name for pair in self.won for name in pair})
+        return self._named({*self.names} - {name for pair in self.apart for name in pair})
 
     def _named(self, names: set[str]) -> tuple[str, ...]:
         return tuple(name for name in self.names if name in names)
@@ -99,13 +116,13 @@ def standing_of(summary: Summary) -> Standing | None:
         common = environments - {name for mean in summary.macro_means if mean.episodes for name in mean.missing}
         places = [_mean(mean, summary, environments, common) for mean in summary.macro_means if mean.episodes]
         overall = summary.comparisons.overall
-        return _standing("success rate", environments, places, overall, common=len(common))
+        return _standing(RATE, environments, places, overall, common=len(common))
     places = [
         Place(one.policy, one.rate.rate, one.rate.interval, f"{one.rate.successes}/{one.rate.n}", bool(one.not_needed))
         for one in judged
         if one.rate
     ]
-    return _standing("success rate", environments, places, summary.comparisons.all)
+    return _standing(RATE, environments, places, summary.comparisons.all)
 
 
 def _mean(mean: MacroMean, summary: Summary, environments: set[str], common: Collection[str]) -> Place:
@@ -127,10 +144,12 @@ def _standing(
     places: Sequence[Place],
     found: Sequence[Tested],
     common: int | None = None,
+    better: Literal["higher", "lower", ""] = "higher",
 ) -> Standing:
     names = [*environments]
+    sign = 1 if better == "lower" else -1
     lost = {place.policy: sum(one.decided and one.behind == place.policy for one in found) for place in places}
-    ranked = sorted(places, key=lambda one: (one.value is None, -(one.value or 0.0), lost[one.policy]))
+    ranked = sorted(places, key=lambda one: (one.value is None, sign * (one.value or 0.0), -sign * lost[one.policy]))
     different = [(one.a, one.b) for one in found if one.decided]
     whole = len(found) == comb(len(places), 2) > 0
     return Standing(
@@ -141,17 +160,18 @@ def _standing(
         tuple(found),
         dict(letters([one.policy for one in ranked], different)) if whole else {},
         len(names) if common is None else common,
+        better,
     )
 
 
 def _by_metric(summary: Summary) -> Standing | None:
-    """By the first metric that policies are compared by, else the only one that there is."""
-    names = list(dict.fromkeys(mean.name for combo in summary.combos for mean in combo.metrics))
-    found = summary.comparisons.graded or summary.comparisons.mean_differences
-    name = next((one.metric for one in found), names[0] if len(names) == 1 else None)
-    if name is None:
+    if summary.metric is None:
         return None
+    name = summary.metric.name
+    found = summary.comparisons.graded or summary.comparisons.mean_differences
     cells = [(combo, mean) for combo in summary.combos if (mean := combo.metrics_by_name.get(name))]
+    if not cells:
+        return None
     environments = list(dict.fromkeys(combo.environment for combo, _ in cells))
     places = []
     for policy in dict.fromkeys(combo.policy for combo, _ in cells):
@@ -159,7 +179,7 @@ def _by_metric(summary: Summary) -> Standing | None:
         lacking = len(environments) - len(own)
         value = None if lacking else fmean(mean.mean for mean in own)
         words = f"{lacking} of {len(environments)} missing" if lacking else f"n = {sum(mean.n for mean in own)}"
-        places.append(Place(policy, value, own[0].interval if len(environments) == 1 else None, words))
+        places.append(Place(policy, value, None if lacking else _over_all(own), words))
     wanted = max((len(one.environments) for one in found), default=0)
     over_all = min(wanted, 2) == min(len(environments), 2)
     used = [
@@ -167,4 +187,12 @@ def _by_metric(summary: Summary) -> Standing | None:
         for one in found
         if one.metric == name and over_all and (len(one.environments) > 1) == (len(environments) > 1)
     ]
-    return _standing(name, environments, places, used)
+    return _standing(name, environments, places, used, better=summary.metric.better)
+
+
+def _over_all(means: Sequence[MetricMean]) -> Interval | None:
+    """Of the mean over environments, or of the only one; None if one has no interval."""
+    if len(means) == 1:
+        return means[0].interval
+    limits = [(one.interval, one.starts or one.n) for one in means if one.interval]
+    return mean_of_means(limits) if len(limits) == len(means) else None

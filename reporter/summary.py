@@ -11,7 +11,7 @@ from comborun.model.attempt import EpisodeRecord, Verdict, having, held
 from comborun.model.work import Combo, Spans, grouped, size
 from comborun.reporter.comparing.absent import with_absent
 from comborun.reporter.comparing.claims import Claims, claims, prevented
-from comborun.reporter.comparing.comparison import limited
+from comborun.reporter.comparing.comparison import Tested, limited
 from comborun.reporter.comparing.factors import Factor, factors
 from comborun.reporter.comparing.family import MOST, Comparisons, compare, how_many
 from comborun.reporter.comparing.graded import (
@@ -31,7 +31,7 @@ from comborun.reporter.comparing.pairing import Arm, Results, Side, results_of
 from comborun.reporter.comparing.stopping import EarlyStopping, as_run, spared, stopping_of
 from comborun.reporter.counting.combo import ComboData, ComboSummary, MacroMean, macro_means, summarize_combo
 from comborun.reporter.counting.ending import RunTiming, timing
-from comborun.reporter.counting.measures import JUDGED, EpisodeEnds, ends_of, time_field
+from comborun.reporter.counting.measures import JUDGED, EpisodeEnds, Measure, ends_of, time_field
 from comborun.reporter.counting.quality import DataFinding, Quality, differences, quality
 from comborun.reporter.evidence import words as evidence_words
 from comborun.reporter.evidence.context import alike, varying
@@ -39,6 +39,7 @@ from comborun.reporter.evidence.fields import Fields, fields_of
 from comborun.reporter.evidence.runs import RunFact, joined
 from comborun.reporter.merge import MergedCombo
 from comborun.reporter.records.collected import Canary, Collected, SessionVideos
+from comborun.reporter.statistics.difference import letters
 from comborun.reporter.text import combo_name
 from comborun.rules.facts import Fact
 from comborun.rules.results.proposals import SCORES
@@ -82,6 +83,8 @@ class Summary:
     """whether a plan says which episodes there should be"""
     by_run: bool
     """whether it is of a run, which has sessions; a folder has only results"""
+    metric: Measure | None
+    """by which policies are ordered where no episode has a verdict, or where `stop_early` names it"""
     timing: RunTiming
     policies: tuple[str, ...]
     """in the plan's order"""
@@ -117,6 +120,11 @@ class Summary:
     """of each session that should have some"""
     strengths: tuple[Strength, ...] | None = None
     """with --ranking: log-strengths of Bradley-Terry"""
+
+    @property
+    def by_numbers(self) -> bool:
+        """Whether no episode has a verdict, and some have numbers."""
+        return bool(self.totals.measured and not self.totals.completed)
 
     @property
     def axes(self) -> GridAxes | None:
@@ -193,6 +201,20 @@ class Basis:
         named = (one.session.results.nominal for one in self.collected.sessions)
         return next(filter(None, named), "")
 
+    @cached_property
+    def metric(self) -> Measure | None:
+        """By which policies are ordered: that of `stop_early`; without verdicts the first one of `compare`, else the
+        only one that there is."""
+        rules = [one.session.results for one in self.collected.sessions]
+        lower, higher = ({*chain(*ways)} for ways in ((one.lower for one in rules), (one.higher for one in rules)))
+        merged = self.results.merged.values()
+        judged = bool(self.results.counts) or any(one.verdict in JUDGED for some in merged for one in some.accepted)
+        name = self.stopping.rule.metric if self.stopping else ""
+        if not name and not judged:
+            named = next((one for rule in rules for one in rule.compare), None)
+            name = named or _only_metric(merged, self.fields) or ""
+        return Measure.of(name, lower, higher) if name else None
+
     @property
     def losses(self) -> tuple[Loss, ...]:
         return () if not self.nominal or self.stopping else losses(self.sides, self.nominal)
@@ -221,7 +243,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
     basis = basis_of(collected)
     results, stopping = basis.results, basis.stopping
     comparisons, kinds, found_trends = _compared(basis)
-    combos = tuple(_with_comparisons(_combos(basis), comparisons))
+    combos = tuple(_with_comparisons(_combos(basis), comparisons, basis.metric))
     lost, found_factors = basis.losses, basis.factors
     causes = {combo.key: combo.ending.cause for combo in combos} | {key: say(one) for key, one in basis.fewer.items()}
     means = macro_means(basis.policies, basis.environments, combos)
@@ -229,6 +251,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
     summary = Summary(
         run=collected.name,
         grid=collected.plan.grid if collected.plan else None,
+        metric=basis.metric,
         planned=collected.plan is not None,
         by_run=collected.by_run,
         timing=timing(collected, [combo.ending for combo in combos]),
@@ -253,16 +276,39 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
     return Report(summary, tuple(chain.from_iterable(combo.accepted for combo in basis.counted)))
 
 
-def _with_comparisons(combos: Iterable[ComboSummary], found: Comparisons) -> Iterator[ComboSummary]:
-    by_combo, letters = found.by_combo(), found.letters_by_combo()
+def _with_comparisons(
+    combos: Iterable[ComboSummary], found: Comparisons, metric: Measure | None
+) -> Iterator[ComboSummary]:
+    """With letters and reasons by success rates, or else by the metric."""
+    if metric and not found.environments and (by_metric := found.graded_in(metric.name)):
+        combos = [*combos]
+        groups = grouped(combos, lambda one: one.environment).items()
+        told = {one.key: one for name, own in groups for one in _by_metric(own, by_metric.get(name, []), metric)}
+        yield from (told[one.key] for one in combos)
+        return
+    by_combo, marks = found.by_combo(), found.letters_by_combo()
     for combo in combos:
-        own = by_combo.get(combo.key, [])
-        yield replace(
-            combo,
-            letters=letters.get(combo.key, ""),
-            not_paired="; ".join(dict.fromkeys(one.pairing for one in own if not one.paired)),
-            limits="; ".join(map(evidence_words.say, limited(own))),
-        )
+        tested = by_combo.get(combo.key, [])
+        why = (one.pairing for one in tested if not one.paired)
+        yield _with_reasons(combo, marks.get(combo.key, ""), why, tested)
+
+
+def _by_metric(combos: Sequence[ComboSummary], found: Sequence[Graded], metric: Measure) -> Iterator[ComboSummary]:
+    """The combos of one environment."""
+    means = {one.policy: mean.mean for one in combos if (mean := one.metrics_by_name.get(metric.name))}
+    ranked = sorted(means, key=lambda policy: means[policy] * (1 if metric.better == "lower" else -1))
+    whole = len(found) == len(ranked) * (len(ranked) - 1) / 2
+    marks = dict(letters(ranked, [(one.a, one.b) for one in found if one.decided])) if whole else {}
+    for combo in combos:
+        tested = [one for one in found if combo.policy in {one.a, one.b}]
+        why = (reason for one in tested for reason in one.unpaired)
+        yield _with_reasons(combo, marks.get(combo.policy, ""), why, tested)
+
+
+def _with_reasons(combo: ComboSummary, marks: str, why: Iterable[str], tested: Iterable[Tested]) -> ComboSummary:
+    """`why`: reasons why it is not paired; `tested`: its comparisons, which name what limits them"""
+    limits = "; ".join(map(evidence_words.say, limited(tested)))
+    return replace(combo, letters=marks, not_paired="; ".join(dict.fromkeys(why)), limits=limits)
 
 
 def _findings(basis: Basis, combos: Sequence[ComboSummary], comparisons: Comparisons) -> Iterator[DataFinding]:
@@ -341,8 +387,8 @@ def _graded(basis: Basis) -> tuple[Graded | MeanDifference, ...]:
         for name in histories[0].session.results.compare
     }
     merged = results.merged
-    if not named and (name := _only_metric(merged.values(), fields)):
-        named = {(name, environment) for _, environment in merged}
+    if not named and basis.metric:
+        named = {(basis.metric.name, environment) for _, environment in merged}
     found: dict[str, dict[str, list[Scores]]] = {}
     for combo in basis.order:
         for metric in sorted(name for name, environment in named if environment == combo[1] and combo in merged):
@@ -353,10 +399,7 @@ def _graded(basis: Basis) -> tuple[Graded | MeanDifference, ...]:
 
 
 def _only_metric(merged: Iterable[MergedCombo], fields: Fields) -> str | None:
-    """The metric of a run that has no verdicts: its only one, or the only one that is called like a score."""
-    merged = [*merged]
-    if any(record.verdict in JUDGED for one in merged for record in one.accepted):
-        return None
+    """Its only one, or the only one that is called like a score."""
     measured = (having(one.accepted, Verdict.MEASURED) for one in merged)
     names = {name for some in measured for metrics, _ in held(some) for name in metrics} - fields.identifiers
     names = names if len(names) == 1 else {name for name in names if SCORES.search(name)}

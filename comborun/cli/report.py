@@ -145,7 +145,7 @@ def _show_claims(summary: Summary) -> None:
     from comborun.reporter.pages.words import sentences
 
     click.echo()
-    for sentence in sentences(summary)[: 2 + len(summary.gates)]:
+    for sentence in sentences(summary)[: 2 + len(summary.gates) + summary.by_numbers]:
         click.echo(wrapped(printable(sentence)))
     claims, lines = summary.claims.sentences, 0
     for number, sentence in enumerate(claims):

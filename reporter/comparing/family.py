@@ -83,6 +83,11 @@ class Comparisons:
                 found.setdefault((policy, one.environment), []).append(one)
         return found
 
+    def graded_in(self, metric: str) -> dict[str, list[Graded]]:
+        """The comparisons by a metric within each environment."""
+        own = [one for one in self.graded if one.metric == metric and len(one.environments) == 1]
+        return grouped(own, lambda one: one.environments[0])
+
     def letters_by_combo(self) -> dict[Combo, str]:
         return {(policy, group.environment): told for group in self.environments for policy, told in group.letters}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -67,6 +68,29 @@ class MetricMean:
     """number of different starts, if some repeat: the interval counts each once"""
     only: Literal["success", "failure"] | None = None
     """the verdict of all episodes that have it, if others lack it"""
+
+
+_MORE_IS_BETTER = re.compile(r"(?i)returns?|rewards?|scores?|progress|accuracy|\br$")
+_NOT_SO = re.compile(r"(?i)cost|err|loss|regret|penal|negative|neg_|punish|variance|std|collision|length|time|distance")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The metric by which policies are ordered if there are no verdicts."""
+
+    name: str
+    better: Literal["higher", "lower", ""] = ""
+    """which values are better; empty: nobody says it"""
+    told: bool = False
+    """whether the grid says it; else the name does"""
+
+    @classmethod
+    def of(cls, name: str, lower: Iterable[str], higher: Iterable[str]) -> Measure:
+        """`lower` and `higher`: the metrics of which the grid says which values are better."""
+        if name in (told := {**dict.fromkeys(higher, "higher"), **dict.fromkeys(lower, "lower")}):
+            return cls(name, "lower" if told[name] == "lower" else "higher", told=True)
+        named = _MORE_IS_BETTER.search(name) and not _NOT_SO.search(name)
+        return cls(name, "higher" if named else "")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ MAKERS: Mapping[str, Callable[[Report], Figure | None]] = {
     "ranking": lambda report: ranking(standing_of(report.summary)),
     "success_rates": lambda report: heat_map(report.summary),
     "pairs": lambda report: pairs(standing_of(report.summary)),
-    "differences": lambda report: differences(standing_of(report.summary)),
+    "differences": lambda report: differences(standing_of(report.summary), report.summary.comparisons.mean_differences),
     "intervals": lambda report: intervals(report.summary),
     "trends": lambda report: trends(report.summary),
     "cumulative_success": lambda report: cumulative_success(report.summary, running(report.episodes)),

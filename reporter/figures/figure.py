@@ -16,6 +16,7 @@ from html import escape
 from itertools import takewhile
 from typing import Literal
 
+from comborun.reporter.text import number
 from comborun.text import printable, several
 
 INK = "currentColor"
@@ -343,6 +344,8 @@ def ticks(limit: float, wanted: int = 5, least: float = 0.0) -> tuple[float, ...
 
 STEPS = (0.02, 0.05, 0.1, 0.2, 0.5)
 MOST_TICKS, NARROWEST = 5, 0.2
+MOST_DRAWN = 1e300
+"""larger numbers have no place on an axis"""
 
 
 def zoomed(values: Iterable[float], low: float = 0.0, high: float = 1.0) -> tuple[tuple[float, str], ...]:
@@ -354,6 +357,18 @@ def zoomed(values: Iterable[float], low: float = 0.0, high: float = 1.0) -> tupl
     step = next((one for one in STEPS if (most - least) / one <= MOST_TICKS), STEPS[-1])
     first, last = math.floor(least / step + 1e-9), math.ceil(most / step - 1e-9)
     return tuple((count * step, f"{100 * count * step:.0f}".replace("-", "−")) for count in range(first, last + 1))
+
+
+def spread(values: Iterable[float]) -> tuple[tuple[float, str], ...]:
+    """Ticks around any numbers; the first and the last are the ends of the axis."""
+    found = [value for value in values if abs(value) < MOST_DRAWN]
+    least, most = min(found, default=0.0), max(found, default=1.0)
+    room = most - least or abs(most) or 1.0
+    power = 10.0 ** math.floor(math.log10(room / MOST_TICKS))
+    step = next((factor * power for factor in (1, 2, 5) if room <= factor * power * MOST_TICKS), 10 * power)
+    first, last = math.floor(least / step + 1e-9), math.ceil(most / step - 1e-9)
+    last = max(last, first + 1)
+    return tuple((count * step, number(count * step).replace("-", "−")) for count in range(first, last + 1))
 
 
 def along(

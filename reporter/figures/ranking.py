@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 
 from comborun.reporter.comparing.comparison import Tested
-from comborun.reporter.comparing.graded import Graded
+from comborun.reporter.comparing.graded import Graded, MeanDifference
 from comborun.reporter.figures.figure import (
     GREY,
     INK,
@@ -21,10 +22,11 @@ from comborun.reporter.figures.figure import (
     fit,
     fit_apart,
     room,
+    spread,
     zoomed,
 )
 from comborun.reporter.standing import Place, Standing
-from comborun.reporter.text import fraction, points
+from comborun.reporter.text import fraction, number, points
 
 WIDTH, POLICY, ROW, HEAD, FOOT = 5.0, 1.6, 0.19, 0.06, 0.42
 MOST = 100
@@ -34,26 +36,29 @@ BETTER, WORSE = "#1f5fa8", "#b5532a"
 
 
 def ranking(standing: Standing | None) -> Figure | None:
-    """A forest plot: every policy's rate with its interval, the best first. None for one policy or by a metric."""
-    if standing is None or standing.measure != "success rate" or len(standing.places) < 2:
+    """A forest plot: every policy's rate or mean with its interval, the best first. None for one policy."""
+    if standing is None or len(standing.places) < 2:
         return None
-    places = standing.places[:MOST]
-    limits = [end for place in places for end in place.interval or ()]
+    places, by_rate = standing.places[:MOST], standing.by_rate
+    limits = [end for place in places for end in place.interval or (() if by_rate else _alone(place))]
     if not limits:
         return None
     names = fit_apart([place.policy for place in places], POLICY, NORMAL, bold=True)
-    values = [_value(place) for place in places]
+    values = [_value(place, by_rate=by_rate) for place in places]
     marks = [fit(standing.letters.get(place.policy, ""), 0.7, NORMAL, bold=True) for place in places]
     left, right = room(names, POLICY, bold=True) + 0.14, room(values, 1.4, SMALL) + 0.12
     far = room(marks, 0.7, bold=True) + (0.12 if any(marks) else 0.0)
     panel = Panel("Policies in their order", WIDTH, HEAD + ROW * len(places) + FOOT)
-    mean = "success rate" if standing.environment else "mean success rate"
-    axes = along(zoomed(limits), (left, HEAD), (WIDTH - left - right - far - 0.1, ROW * len(places)), panel, mean)
+    mean = standing.measure if by_rate and standing.environment else f"mean {standing.measure}"
+    size = (WIDTH - left - right - far - 0.1, ROW * len(places))
+    ticks, unit = (zoomed(limits), " (%)") if by_rate else (spread(limits), "")
+    axes = along(ticks, (left, HEAD), size, panel, fit(mean, size[0], SMALL), unit)
     for row, (place, name, words, mark) in enumerate(zip(places, names, values, marks, strict=True)):
         middle = axes.top + (row + 0.5) * ROW
         panel.text((left - 0.1, middle), name, TextStyle(align="right", bold=place.policy in standing.leaders))
         if place.interval and place.value is not None:
             panel.lines([[(axes.x(limit), middle) for limit in place.interval]], LineStyle(width=1.6))
+        if place.value is not None and (place.interval or not by_rate):
             panel.dot((axes.x(place.value), middle))
         panel.text((WIDTH - far, middle), words, TextStyle(SMALL, "right"))
         panel.text((WIDTH - far + 0.1, middle), mark, TextStyle(align="left", bold=True))
@@ -61,12 +66,26 @@ def ranking(standing: Standing | None) -> Figure | None:
     some = f" The first {MOST} of {len(standing.places)}." if len(standing.places) > MOST else ""
     early = " † Some environments stopped early." if any(place.early for place in places) else ""
     weight = "" if standing.environment else ", each with the same weight"
-    note = f"{mean.capitalize()} in per cent {standing.where}{weight}, with its 95 % interval.{lettered}{early}{some}"
+    rates = f"{mean.capitalize()} in per cent {standing.where}{weight}, with its 95 % interval."
+    note = f"{rates if by_rate else of_means(standing)}{lettered}{early}{some}"
     return Figure("ranking", "Ranking", note, (panel,))
 
 
-def _value(place: Place) -> str:
+def _alone(place: Place) -> tuple[float, ...]:
+    return () if place.value is None else (place.value,)
+
+
+def of_means(standing: Standing) -> str:
+    """What the values of a metric in the order of policies are."""
+    order = {"higher": "The highest first", "lower": "The lowest first"}.get(standing.better, "No order of merit")
+    raw = "" if standing.environment else ", each with the same weight, in its own units: large values weigh more"
+    return f"Mean {standing.measure} {standing.where}{raw}, with its 95 % interval (t). {order}."
+
+
+def _value(place: Place, *, by_rate: bool) -> str:
     early = "†" if place.early else ""
+    if not by_rate:
+        return place.counts if place.value is None else f"{number(place.value)}{early}"
     if place.value is None or "/" in place.counts:
         return place.counts
     return f"{fraction(place.value)}{early}"
@@ -95,10 +114,13 @@ def pairs(standing: Standing | None) -> Figure | None:
                 _pair(panel, corner, (cell - 0.02, tall - 0.02), one, policy, numbered=numbered)
     what = "points of the row's rate minus the column's" if numbered else "the row against the column"
     if any(isinstance(one, Graded) for one in standing.comparisons):
-        what = "how often the row has more than the column, in per cent"
+        what = f"how often the row has more {standing.measure} than the column, in per cent"
     some = f" The first {PAIRS} of {len(standing.places)} policies." if len(standing.places) > PAIRS else ""
+    more, less = ("better", "worse") if standing.better == "higher" else ("more", "less")
+    verb = "is" if more == "better" else "has"
+    where = f"blue where the row {verb} {more}, brown where it {verb} {less}"
     note = (
-        f"{what.capitalize()}. A blue or brown cell is decided: blue where the row is better, brown where it is worse."
+        f"{what[:1].upper()}{what[1:]}. A blue or brown cell is decided: {where}."
         f" A grey one is not decided, which does not mean equal.{some}"
     )
     return Figure("pairs", "Pairs of policies", note, (panel,))
@@ -121,29 +143,41 @@ def _pair(
         panel.text((corner[0] + size[0] / 2, corner[1] + size[1] / 2), words, TextStyle(SMALL, colour=ink))
 
 
-def differences(standing: Standing | None) -> Figure | None:
-    """Differences of rates with their intervals, the largest first. None without comparisons of rates."""
-    found = [] if standing is None else [one for one in standing.comparisons if not isinstance(one, Graded)]
-    if standing is None or not found:
+def differences(standing: Standing | None, by_means: Sequence[MeanDifference] = ()) -> Figure | None:
+    """Differences of rates, or of the means of the metric, with their intervals, the largest first."""
+    if standing is None:
+        return None
+    found: Sequence[Tested] = standing.comparisons
+    if not standing.by_rate:
+        several = not standing.environment
+        found = [one for one in by_means if one.metric == standing.measure and bool(one.environments[1:]) is several]
+    if not found:
         return None
     shown = sorted(found, key=lambda one: (not one.decided, -abs(one.difference)))[:PAIRS]
     names = [fit(f"{one.ahead} − {one.behind}", LABEL, NORMAL, bold=True) for one in shown]
-    limits = [tuple(sorted(end * _sign(one) for end in one.interval)) for one in shown]
+    limits = [tuple(sorted(end * _sign(one) for end in _finite(one))) for one in shown]
     left = room(names, LABEL, bold=True) + 0.14
-    words = [points(abs(one.difference)) for one in shown]
+    words = [(points if standing.by_rate else number)(abs(one.difference)) for one in shown]
     right = room(words, 0.6, SMALL, bold=True) + 0.12
     panel = Panel("Differences between policies", WIDTH, HEAD + ROW * len(shown) + FOOT)
-    spread = zoomed([0.0, *(end for pair in limits for end in pair)], -1.0)
+    ends = [0.0, *(end for pair in limits for end in pair)]
     size = (WIDTH - left - right, ROW * len(shown))
-    axes = along(spread, (left, HEAD), size, panel, "difference in points", unit="")
+    title = "difference in points" if standing.by_rate else f"difference of mean {standing.measure}"
+    ticks = zoomed(ends, -1.0) if standing.by_rate else spread(ends)
+    axes = along(ticks, (left, HEAD), size, panel, fit(title, size[0], SMALL), unit="")
     panel.lines([[(axes.x(0), axes.top), (axes.x(0), axes.bottom)]], LineStyle(width=0.9))
     _differences(panel, axes, shown, list(zip(names, limits, words, strict=True)))
     some = f" {PAIRS} of {len(found)} are shown." if len(found) > PAIRS else ""
+    what = "success rates in percentage points" if standing.by_rate else f"mean {standing.measure}"
     note = (
-        "Differences of success rates in percentage points with the 95 % interval of each alone. A thick line is"
+        f"Differences of {what} with the 95 % interval of each alone. A thick line is"
         f" decided by the corrected p, a thin grey one is not.{some}"
     )
     return Figure("differences", "Differences", note, (panel,))
+
+
+def _finite(one: Tested) -> tuple[float, float]:
+    return one.interval if all(map(isfinite, one.interval)) else (one.difference, one.difference)
 
 
 def _sign(one: Tested) -> int:

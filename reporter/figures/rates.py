@@ -27,12 +27,13 @@ from comborun.reporter.figures.figure import (
     measure,
     room,
     shade,
+    spread,
     titled,
     wrap,
     zoomed,
 )
 from comborun.reporter.summary import Summary
-from comborun.reporter.text import interval, of, rate
+from comborun.reporter.text import NOTHING, interval, number, of, rate
 
 MOST = 100
 WIDEST, NARROWEST = 1.5, 0.07
@@ -48,6 +49,68 @@ STOPPED = " † Stopped early, so the rate leans."
 
 
 @dataclass(frozen=True)
+class _Values:
+    """What the cells of the map show: success rates, or the means of a metric."""
+
+    metric: str
+    """empty: success rates"""
+    ends: Mapping[str, tuple[float, float]]
+    """environment -> the lowest and the highest mean of the metric"""
+
+    @classmethod
+    def of(cls, summary: Summary) -> _Values:
+        metric = summary.metric.name if summary.metric and summary.by_numbers else ""
+        means: dict[str, list[float]] = {}
+        for combo in summary.combos:
+            if found := combo.metrics_by_name.get(metric):
+                means.setdefault(combo.environment, []).append(found.mean)
+        return cls(metric, {name: (min(some), max(some)) for name, some in means.items()})
+
+    @property
+    def title(self) -> str:
+        return f"Mean {self.metric}" if self.metric else "Success rates"
+
+    @property
+    def bar(self) -> tuple[str, str, str]:
+        return ("lowest", f"mean {self.metric} in each environment", "highest") if self.metric else RATES_BAR
+
+    def value(self, combo: ComboSummary) -> float | None:
+        if not self.metric:
+            return combo.rate.rate if combo.rate else None
+        found = combo.metrics_by_name.get(self.metric)
+        return found.mean if found else None
+
+    def interval(self, combo: ComboSummary) -> tuple[float, float] | None:
+        if not self.metric:
+            return combo.rate.interval if combo.rate else None
+        found = combo.metrics_by_name.get(self.metric)
+        return found.interval if found else None
+
+    def share(self, combo: ComboSummary) -> float | None:
+        """From 0 to 1, for the colour; None without a value."""
+        value = self.value(combo)
+        if not self.metric or value is None:
+            return value
+        low, high = self.ends[combo.environment]
+        return (value / 2 - low / 2) / (high / 2 - low / 2) if high > low else 0.5
+
+    def short(self, combo: ComboSummary) -> str:
+        found = combo.metrics_by_name.get(self.metric)
+        return number(found.mean) if found else NOTHING if self.metric else _counts(combo)
+
+    def long(self, combo: ComboSummary) -> str:
+        """The line below it in a wide cell."""
+        found = combo.metrics_by_name.get(self.metric)
+        if not found:
+            return f"{rate(combo.rate)} {interval(combo.rate)}"
+        ends = found.interval
+        return f"{f'[{number(ends[0])}, {number(ends[1])}] ' if ends else ''}n = {found.n}"
+
+
+RATES_BAR = ("0", "success rate (%)", "100")
+
+
+@dataclass(frozen=True)
 class _Cells:
     """Their size in inches, and what they hold."""
 
@@ -58,9 +121,16 @@ class _Cells:
     numbered: bool
     """counts or the rate"""
     counted: bool
+    values: _Values
 
     @property
     def note(self) -> str:
+        if self.values.metric:
+            shade = "Colours run from the lowest to the highest mean of each environment"
+            if not self.numbered:
+                return f"{shade}. The tables and summary.csv have the numbers."
+            more = ", its 95 % interval (t) and n" if self.worded else "; a dot marks missing or errored episodes"
+            return f"Mean {self.values.metric}{more}. {shade}."
         if self.worded:
             return "Successes of completed episodes, and the rate with its 95 % interval (Clopper-Pearson)."
         if not self.numbered:
@@ -76,21 +146,25 @@ class _Cells:
 
 
 def heat_map(summary: Summary) -> Figure | None:
+    """All combos by their rates; without verdicts by the means of the metric, or nothing."""
     grid = summary.axes
-    if grid is None:
+    if grid is None or (summary.by_numbers and not summary.metric):
         return None
+    values = _Values.of(summary)
     columns, rows = grid.columns[:MOST], grid.rows[:MOST]
     labels = fit_apart(rows, ROW_LABEL, NORMAL, bold=True)
     left = room(labels, ROW_LABEL, bold=True) + 0.14
     width = min(max((PAGE - left) / len(columns), NARROWEST), WIDEST)
     worded = width >= WORDED
     height = 0.52 if worded else 0.2 if len(rows) <= FEW_ROWS else 0.145 if len(rows) <= MANY_ROWS else 0.1
-    counts = max((measure(_counts(combo), SMALL) for combo in summary.combos if combo.rate), default=0.0)
-    cells = _Cells(width, height, worded, width >= NUMBERED and height > 0.1, width >= counts + 0.08)
+    counts = max((measure(values.short(combo), SMALL) for combo in summary.combos if combo.rate), default=0.0)
+    numbered = height > 0.1 and width >= (NUMBERED if not values.metric else counts + 0.08)
+    cells = _Cells(width, height, worded, numbered, width >= counts + 0.08, values)
     heads = [line for name in columns for line in cells.head(name)]
     top = 0.4 if worded else room(heads, COLUMN_LABEL, bold=True) + 0.12
     bottom = top + height * len(rows)
-    panel = Panel("Success rates of all combos", left + max(width * len(columns), WIDEST), bottom + BELOW)
+    below = BELOW + (0.12 if values.metric else 0.0)
+    panel = Panel(f"{values.title} of all combos", left + max(width * len(columns), WIDEST), bottom + below)
     _column_heads(panel, columns, cells, (left, top))
     combos = {combo.key: combo for combo in summary.combos}
     for down, (row, label) in enumerate(zip(rows, labels, strict=True)):
@@ -98,12 +172,12 @@ def heat_map(summary: Summary) -> Figure | None:
         for across, column in enumerate(columns):
             place = (left + across * width, top + down * height)
             _cell(panel, cells, place, combos.get(grid.combo(column, row)))
-    _colour_bar(panel, (left, bottom + 0.1))
+    _colour_bar(panel, (left, bottom + 0.1), values.bar)
     note = f"{cells.note}{STOPPED * any(combo.leans for combo in summary.combos)}"
     if max(len(grid.rows), len(grid.columns)) > MOST:
         shown = f"{len(rows)} of {len(grid.rows)} rows and {len(columns)} of {len(grid.columns)} columns."
         note += f" The first {shown}"
-    return Figure("success_rates", "Success rates", note, (panel,))
+    return Figure("means" if values.metric else "success_rates", values.title, note, (panel,))
 
 
 def _column_heads(panel: Panel, columns: Sequence[str], cells: _Cells, corner: Point) -> None:
@@ -123,27 +197,28 @@ def _cell(panel: Panel, cells: _Cells, corner: Point, combo: ComboSummary | None
     gap = 0.03 if cells.worded else 0.015 if cells.numbered else 0.0
     width, height = cells.width - gap, cells.height - gap
     middle = (corner[0] + width / 2, corner[1] + height / 2)
-    found = combo.rate if combo else None
-    if combo is None or found is None or found.rate is None:
+    share = cells.values.share(combo) if combo else None
+    if combo is None or share is None:
         panel.box(corner, (width, height), GREY, 0.3)
         if cells.numbered:
-            panel.text(middle, _absence(combo) if cells.worded else "–", TextStyle(SMALL))
+            panel.text(middle, _absence(combo, cells.values) if cells.worded else "–", TextStyle(SMALL))
         return
-    fill = shade(found.rate)
+    fill = shade(share)
     small = TextStyle(SMALL, colour=ink_on(fill))
     lacking = ((combo.counts.missing, "missing"), (combo.counts.errored, "errored")) if combo.counts else ()
     absent = ", ".join(f"{count} {word}" for count, word in lacking if count)
     panel.box(corner, (width, height), fill)
     if cells.worded:
         top = middle[1] - (0.14 if absent else 0.08)
-        panel.text((middle[0], top), _counts(combo), TextStyle(9.0, bold=True, colour=small.colour))
-        panel.text((middle[0], top + 0.17), f"{rate(found)} {interval(found)}", small)
+        panel.text((middle[0], top), cells.values.short(combo), TextStyle(9.0, bold=True, colour=small.colour))
+        panel.text((middle[0], top + 0.17), cells.values.long(combo), small)
         panel.text((middle[0], top + 0.3), absent, small)
     elif cells.numbered:
-        whole = round(100 * found.rate)
-        if found.rate not in {0, 1}:  # only these are rounded to
+        whole = round(100 * share)
+        if share not in {0, 1}:  # only these are rounded to
             whole = min(max(whole, 1), 99)
-        panel.text(middle, _counts(combo) if cells.counted else f"{whole}{'†' * combo.leans}", small)
+        per_cent = f"{whole}{'†' * combo.leans}"
+        panel.text(middle, cells.values.short(combo) if cells.counted or cells.values.metric else per_cent, small)
         if absent:
             panel.dot((corner[0] + width - 0.035, corner[1] + 0.035), small.colour, 2.6)
 
@@ -152,21 +227,25 @@ def _counts(combo: ComboSummary) -> str:
     return f"{of(combo.rate)}{'†' * combo.leans}"
 
 
-def _absence(combo: ComboSummary | None) -> str:
+def _absence(combo: ComboSummary | None, values: _Values) -> str:
     if combo is None:
         return "no such combo"
     if combo.counts is None:
         return f"{combo.unit}s, no rate" if combo.unit == "step" else "no records"
-    return f"no verdict: 0 of {combo.counts.planned}"
+    return f"no {values.metric or 'verdict'}: 0 of {combo.counts.planned}"
 
 
-def _colour_bar(panel: Panel, corner: Point) -> None:
+def _colour_bar(panel: Panel, corner: Point, words: tuple[str, str, str]) -> None:
     width, (left, top) = WIDEST, corner
     for step in range(24):  # each reaches to the end, under the next, so that no seams show
         panel.box((left + width * step / 24, top), (width * (1 - step / 24), 0.1), shade(step / 23))
-    panel.text((left, top + 0.2), "0", TextStyle(SMALL, "left"))
-    panel.text((left + width / 2, top + 0.2), "success rate (%)", TextStyle(SMALL))
-    panel.text((left + width, top + 0.2), "100", TextStyle(SMALL, "right"))
+    low, middle, high = words
+    panel.text((left, top + 0.2), low, TextStyle(SMALL, "left"))
+    if words == RATES_BAR:
+        panel.text((left + width / 2, top + 0.2), middle, TextStyle(SMALL))
+    else:
+        panel.text((left, top + 0.34), fit(middle, panel.width - left, SMALL), TextStyle(SMALL, "left"))
+    panel.text((left + width, top + 0.2), high, TextStyle(SMALL, "right"))
 
 
 # -- rates with their intervals ---------------------------------------------------------------------------------------
@@ -176,41 +255,46 @@ POLICY = 1.2
 
 
 def intervals(summary: Summary) -> Figure | None:
-    """Every rate with its interval, and the letters of the comparisons. None where nothing has a rate."""
-    combos = [combo for combo in summary.combos if combo.rate and combo.rate.interval]
+    """Every rate, or mean of the metric, with its interval, and the letters of the comparisons. None without any."""
+    values = _Values.of(summary)
+    combos = [combo for combo in summary.combos if values.interval(combo)]
     letters = {combo.key: fit(combo.letters, 0.6, NORMAL) for combo in combos}
     sides = (  # the same in every environment, so that they can be compared by eye
         room([fit(combo.policy, POLICY, NORMAL) for combo in combos], POLICY) + 0.14,
-        room([_counts(combo) for combo in combos], 0.8, SMALL) + 0.1,
+        room([values.short(combo) for combo in combos], 0.8, SMALL) + 0.1,
         room([*letters.values()], 0.6) + 0.12,
     )
     groups = [[combo for combo in combos if combo.environment == name][:MOST] for name in summary.environments]
     shown = [group for group in groups if group]
     lettered = "; policies of an environment that share a letter are not told apart" if any(letters.values()) else ""
-    note = (
-        f"Success rates in per cent with their 95 % intervals (Clopper-Pearson), and k/n{lettered}. Each axis is zoomed"
-        f" to its intervals.{STOPPED * any(combo.leans for combo in combos)}"
-    )
-    panels = tuple(_intervals(group, letters, sides) for group in shown[:PANELS])
+    what = "Success rates in per cent with their 95 % intervals (Clopper-Pearson), and k/n"
+    what = f"Means of {values.metric} with their 95 % intervals (t)" if values.metric else what
+    note = f"{what}{lettered}. Each axis is zoomed to its intervals.{STOPPED * any(combo.leans for combo in combos)}"
+    panels = tuple(_intervals(group, letters, sides, values) for group in shown[:PANELS])
     return Figure("intervals", "Intervals", note + left_out(len(shown)), panels) if panels else None
 
 
 def _intervals(
-    combos: Sequence[ComboSummary], letters: Mapping[tuple[str, str], str], sides: tuple[float, float, float]
+    combos: Sequence[ComboSummary],
+    letters: Mapping[tuple[str, str], str],
+    sides: tuple[float, float, float],
+    values: _Values,
 ) -> Panel:
-    """`sides` are the inches for names, counts and letters beside the plot."""
+    """`sides` are the inches for names, numbers and letters beside the plot."""
     environment = combos[0].environment
     names, counts, marks = sides
     panel = titled(Panel(f"Intervals: {environment}", COLUMN, HEAD + ROW * len(combos) + FOOT), environment)
-    limits = [limit for combo in combos if combo.rate and combo.rate.interval for limit in combo.rate.interval]
-    axes = along(zoomed(limits), (names, HEAD), (COLUMN - names - counts - marks - 0.1, ROW * len(combos)), panel)
+    limits = [limit for combo in combos for limit in values.interval(combo) or ()]
+    size = (COLUMN - names - counts - marks - 0.1, ROW * len(combos))
+    ticks, title, unit = (spread(limits), fit(values.title, size[0], SMALL), "")
+    if not values.metric:
+        ticks, title, unit = zoomed(limits), "", " (%)"
+    axes = along(ticks, (names, HEAD), size, panel, title, unit)
     for row, combo in enumerate(combos):
-        assert combo.rate
-        assert combo.rate.interval
         middle = axes.top + (row + 0.5) * ROW
         panel.text((axes.left - 0.1, middle), fit(combo.policy, POLICY, NORMAL), TextStyle(align="right"))
-        panel.lines([[(axes.x(limit), middle) for limit in combo.rate.interval]], LineStyle(width=1.6))
-        panel.dot((axes.x(combo.rate.rate or 0.0), middle))
-        panel.text((COLUMN - marks, middle), _counts(combo), TextStyle(SMALL, "right"))
+        panel.lines([[(axes.x(limit), middle) for limit in values.interval(combo) or ()]], LineStyle(width=1.6))
+        panel.dot((axes.x(values.value(combo) or 0.0), middle))
+        panel.text((COLUMN - marks, middle), values.short(combo), TextStyle(SMALL, "right"))
         panel.text((COLUMN - marks + 0.1, middle), letters[combo.key], TextStyle(align="left", bold=True))
     return panel

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from comborun.reporter.figures.figure import in_common
 from comborun.reporter.standing import Standing, standing_of
 from comborun.reporter.summary import Summary
-from comborun.reporter.text import claim, fraction, number, per_cent
+from comborun.reporter.text import claim, fraction, per_cent, with_interval
 from comborun.text import several
+from comborun.words.rows import flow
 
 NAMED = 5
 LONG = 15
@@ -37,19 +38,30 @@ def _answer(summary: Summary, found: Standing) -> str:
         return _alone(summary, found)
     if not found.comparisons:
         return _not_overall(summary, found)
-    words = _order(found) if found.won else _nothing_decided(found)
+    words = _order(found) if found.won else _unjudged(found) if found.apart else _nothing_decided(found)
     so_far = "So far " if any(one.so_far for one in summary.comparisons.all) else ""
     return f"{so_far}{words}{_otherwise(summary, found)}{_lacking(summary, found)}."
 
 
 def _no_verdict(summary: Summary) -> str:
     counts = summary.totals
+    names = list(dict.fromkeys(mean.name for combo in summary.combos for mean in combo.metrics))
+    if counts.measured and names and not counts.completed:
+        return (
+            f"Episodes have no verdict but numbers ({listed(names)}), and nobody says by which policies are compared:"
+            f" `{compare_line(names[0], 'higher')}` in the grid does."
+        )
     if not counts.planned or counts.measured:
         return ""
     how = f"{counts.errored} errored" + (f", {counts.missing} missing" if counts.missing else "")
     line = "; `results: {success: none}` in the grid counts episodes that have numbers alone" if counts.errored else ""
     line = "; data quality says why" if summary.quality.findings else line
     return f"No episode has a verdict ({how}), so there is no success rate{line}."
+
+
+def compare_line(metric: str, better: str) -> str:
+    """What to write in the grid."""
+    return f"results: {flow({'compare': {'field': metric, 'better': better}})}"
 
 
 def _where(found: Standing) -> str:
@@ -60,14 +72,14 @@ def _where(found: Standing) -> str:
         if found.common < found.environments
         else f"{found.environments} environments"
     )
-    return f"mean {found.measure} over {'the ' * (found.common < found.environments)}{meets}"
+    return f"{'mean ' * found.by_rate}{found.measure} over {'the ' * (found.common < found.environments)}{meets}"
 
 
 def _alone(summary: Summary, found: Standing) -> str:
     place, judged = found.places[0], [combo for combo in summary.combos if combo.rate and combo.rate.n]
     if not judged:
-        values = "" if place.value is None else f" of {number(place.value)}"
-        return f"{place.policy} has a {_where(found)}{values}; there is no other policy to compare it with."
+        values = "" if place.value is None else f" of {with_interval(place.value, place.interval)} ({place.counts})"
+        return f"{place.policy} has a mean {_where(found)}{values}; there is no other policy to compare it with."
     if found.environment and judged[0].rate:
         return f"{place.policy} succeeds in {found.environment} in {claim(judged[0].rate)} of episodes."
     rated = sorted(((one.rate.rate or 0.0, one) for one in judged if one.rate), key=lambda pair: pair[0])
@@ -87,7 +99,7 @@ def _order(found: Standing) -> str:
     leaders, last, others, rivals = found.leaders, found.last, len(found.places) - 1, list[str]()
     where = _where(found)
     if len(found.places) == 2:
-        return f"{leaders[0]} beats {last[0]} by {where}"
+        return f"{leaders[0]} beats {last[0]} by {'lower ' * (found.better == 'lower')}{where}"
     if len(leaders) > 1:
         head = f"{listed(leaders)} lead and {_not_apart(found, leaders)}"
     elif sum(winner == leaders[0] for winner, _ in found.won) == others:
@@ -101,12 +113,22 @@ def _order(found: Standing) -> str:
         tail = f"; {listed(last)} {'is last' if len(last) == 1 else f'are last and {_not_apart(found, last)}'}"
     unclear = [name for name in found.apart_from_none if name not in rivals]
     rest = f"; {listed(unclear)} {_is(unclear)} told apart from no other" if unclear else ""
-    return f"{head}{tail}{rest} (by {where})"
+    return f"{head}{tail}{rest} (by {'lower ' * (found.better == 'lower')}{where})"
+
+
+def _unjudged(found: Standing) -> str:
+    """If nobody says which values are better."""
+    which = f"which is better is not said: `{compare_line(found.measure, 'higher')}` (or lower) in the grid says it"
+    more, less = found.apart[0]
+    if len(found.places) == 2:
+        return f"{more} has more {_where(found)} than {less}; {which}"
+    pairs = several(len(found.comparisons), "pair")
+    return f"{len(found.apart)} of {pairs} of policies differ by {_where(found)}; {which}"
 
 
 def _otherwise(summary: Summary, found: Standing) -> str:
     """Environments in which a pair is decided against its order over all of them."""
-    if found.environment or found.measure != "success rate":
+    if found.environment or not found.by_rate:
         return ""
     against = [one for one in summary.comparisons.all if one.decided and (one.behind, one.ahead) in found.won]
     if not against:
@@ -131,6 +153,8 @@ def _nothing_decided(found: Standing) -> str:
     if len(best) == len(found.places):
         return f"{everyone} {verb}: all have the same {_where(found)}{leaning}"
     degree = "higher one" if len(found.places) == 2 else "highest one"
+    degree = degree.replace("high", "low") if found.better == "lower" else degree
+    degree = degree if found.by_rate else degree.replace("one", "mean")
     highest = f"; {listed(best)} {'has' if len(best) == 1 else 'have'} the {degree}" if best else ""
     return f"{everyone} {verb} by {_where(found)}{highest}{leaning}"
 
@@ -141,7 +165,7 @@ def _not_overall(summary: Summary, found: Standing) -> str:
     if summary.comparisons.too_many:
         return f"{everyone} make too many pairs, so that none is compared."
     if not here:
-        if found.measure != "success rate":
+        if not found.by_rate:
             return f"{everyone} are not compared by {found.measure}."
         return f"{everyone} are not compared: no two have completed episodes in the same environment."
     so_far = "So far " if any(one.so_far for one in here) else ""
@@ -161,7 +185,7 @@ def _not_overall(summary: Summary, found: Standing) -> str:
 
 
 def _lacking(summary: Summary, found: Standing) -> str:
-    if found.measure != "success rate":
+    if not found.by_rate:
         return ""
     counted = [combo for combo in summary.combos if combo.counts and combo.rate]
     empty = sum(not combo.rate.n for combo in counted if combo.rate)

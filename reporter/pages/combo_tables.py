@@ -115,6 +115,7 @@ def consistency(combos: Iterable[ComboSummary]) -> TextTable | None:
 def combos(summary: Summary, shown: Sequence[ComboSummary]) -> TextTable | None:
     """Each with its counts, how it ended and how long it took."""
     below = ["; ".join(filter(None, _below(combo, summary))) for combo in shown]
+    planned = [combo.counts for combo in shown if combo.counts]
     rated = any(combo.counts and (combo.counts.completed or not combo.counts.measured) for combo in shown)
     notes = (
         "Rate = successes / completed episodes, with 95 % Clopper-Pearson intervals. At least: what it exceeds with"
@@ -122,8 +123,9 @@ def combos(summary: Summary, shown: Sequence[ComboSummary]) -> TextTable | None:
         if rated
         else "",
         "Where episodes are errored or missing, the rate over all planned ones stands below, as if these had failed."
-        if any(combo.counts.completed != combo.counts.planned for combo in shown if combo.counts)
+        if not summary.by_numbers and any(one.completed != one.planned for one in planned)
         else "",
+        f"Mean {summary.metric.name} with its 95 % interval (t)." if summary.metric and summary.by_numbers else "",
         "Succeeded without more means complete, and ended with exit code 0."
         if summary.by_run
         else ""
@@ -131,12 +133,24 @@ def combos(summary: Summary, shown: Sequence[ComboSummary]) -> TextTable | None:
         else "Planned is what the records show: no plan says how many there should be.",
         LEANS if any(combo.leans for combo in shown) else "",
     )
-    heads = columns(
-        "policy|environment",
-        "k/n|rate|95 % interval|at least|letters|planned|completed|errored|missing|attempts|duration",
-        "outcome",
-    )
-    rows = [[combo.policy, combo.environment, *_counted(combo), *_ended(combo, summary)] for combo in shown]
+    numbers = "k/n|rate|95 % interval|at least"
+    metric = summary.metric.name if summary.metric and summary.by_numbers else ""
+    heads = [
+        *columns("policy|environment", "" if summary.by_numbers else numbers),
+        *([(metric, "right"), *columns("", "95 % interval")] if metric else ()),
+        *columns(
+            "", f"letters|planned|{'recorded' if summary.by_numbers else 'completed'}|errored|missing|attempts|duration"
+        ),
+        *columns("outcome"),
+    ]
+    rows = [
+        [
+            *(combo.policy, combo.environment),
+            *(_measured(combo, metric) if summary.by_numbers else _counted(combo)),
+            *_ended(combo, summary),
+        ]
+        for combo in shown
+    ]
     return filled(TextTable("Combos", heads, rows, " ".join(filter(None, notes)), below=below)) if rows else None
 
 
@@ -153,6 +167,22 @@ def _counted(combo: ComboSummary) -> list[str]:
         *(interval(combo.rate), least, combo.letters),
     ]
     return [*rates, _planned(combo), str(counts.completed), *lost]
+
+
+def _measured(combo: ComboSummary, metric: str) -> list[str]:
+    """Of episodes with numbers and no verdicts."""
+    counts = combo.counts
+    if counts is None:
+        return [*(["", ""] if metric else []), "", _planned(combo), "", "", ""]
+    found = combo.metrics_by_name.get(metric)
+    ends = found.interval if found else None
+    mean = [Strong(number(found.mean)) if found else NOTHING, _limits(ends)] if metric else []
+    lost = [Strong(count) if count else "0" for count in (counts.errored, counts.missing)]
+    return [*mean, combo.letters, _planned(combo), str(counts.measured), *lost]
+
+
+def _limits(ends: tuple[float, float] | None) -> str:
+    return f"[{number(ends[0])}, {number(ends[1])}]" if ends else NOTHING
 
 
 def _ended(combo: ComboSummary, summary: Summary) -> list[str]:
@@ -174,6 +204,8 @@ def _below(combo: ComboSummary, summary: Summary) -> Iterator[str]:
     if summary.by_run and not (end.clean and end.outcome is Outcome.SUCCEEDED):
         yield end.cause
     if counts is None or counts.completed == counts.planned:
+        return
+    if summary.by_numbers and counts.measured == counts.planned:
         return
     if combo.rate_of_planned is not None:
         yield f"of all {counts.planned} planned: {claim(combo.rate_of_planned)}"

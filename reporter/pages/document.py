@@ -21,7 +21,7 @@ from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.comparing.orders import Trend
 from comborun.reporter.counting.combo import ComboSummary, MacroMean
 from comborun.reporter.counting.ending import TimedAttempt
-from comborun.reporter.counting.measures import Balanced, FailureKinds, MetricMean, TimeToSuccess
+from comborun.reporter.counting.measures import Balanced, FailureKinds, Measure, MetricMean, TimeToSuccess
 from comborun.reporter.counting.quality import COUNTED, DataFinding, Quality
 from comborun.reporter.json_types import Pair, Shape, limits, pair_of
 from comborun.reporter.pages.answer import answer
@@ -37,7 +37,7 @@ _LEFT_OPEN = "only_completed unknown"
 _FOUND = " ".join(f"{name}=found.{name}" for name in f"a b difference interval {_P} {_LEFT_OPEN}".split())
 KEYS: Mapping[type, str] = {
     Summary: """
-        run grid started=timing.started finished=timing.finished makespan_seconds=timing.makespan
+        run grid metric? started=timing.started finished=timing.finished makespan_seconds=timing.makespan
         sequential_seconds=timing.sequential bound_seconds=timing.bound policies environments combos totals
         family=comparisons.size claims=claims.decided undecided=claims.left_open
         comparisons=comparisons.all overall=comparisons.overall graded?=comparisons.graded
@@ -81,7 +81,8 @@ KEYS: Mapping[type, str] = {
     Trend: "environments episodes checkpoints best=best.policy measured_again",
     EnvironmentComparisons: "environment n alone=gap in_family=gap_in_family",
     MacroMean: "policy environments episodes mean interval missing partial rank early?",
-    Standing: "measure environments places letters leaders last",
+    Standing: "measure better environments places letters leaders last",
+    Measure: "name better told",
     Place: "policy value interval",
     TimedAttempt: """
         session=session.name policy=session.policy environment=session.environment attempt=attempt.number started

@@ -13,7 +13,7 @@ from comborun.reporter.pages.text_table import LEANS, Plot, Strong, TextTable
 from comborun.reporter.pages.words import methods
 from comborun.reporter.standing import standing_of
 from comborun.reporter.summary import GridAxes, Summary
-from comborun.reporter.text import NOTHING, of
+from comborun.reporter.text import NOTHING, of, with_interval
 from comborun.text import printable
 
 COUNTED = 3
@@ -74,6 +74,9 @@ def _lines(summary: Summary) -> Iterator[str]:
     if axes is None:
         yield "% No combo is counted in episodes: there is no table of success rates."
         return
+    if summary.by_numbers and not summary.metric:
+        yield "% Episodes have several numbers and no verdict: summary.csv has their means."
+        return
     if len(axes.rows) > MOST_ROWS:
         yield f"% {len(axes.rows)} rows are too many for a table on paper: summary.csv has the success rates."
         return
@@ -88,6 +91,7 @@ def _lines(summary: Summary) -> Iterator[str]:
     yield f"\\end{{{kind}}}"
     for table in (
         comparison_tables.graded(summary.comparisons.graded),
+        comparison_tables.mean_differences(summary.comparisons.mean_differences if summary.by_numbers else ()),
         comparison_tables.kinds_compared(summary.kinds),
     ):
         yield from _compared(table) if table else ()
@@ -145,7 +149,7 @@ def _rate(share: float, interval: tuple[float, float], *, crowded: bool) -> str:
 
 def _table(summary: Summary, axes: GridAxes) -> Iterator[str]:
     combos = {combo.key: combo for combo in summary.combos}
-    means = {mean.policy: mean for mean in summary.macro_means}
+    means = {} if summary.by_numbers else {mean.policy: mean for mean in summary.macro_means}
     across, crowded = axes.policies_across, len(axes.columns) > CROWDED
     head = r"\rotatebox{90}{%s}" if crowded else "%s"
     last = ["mean"] if means and not across else []
@@ -186,6 +190,8 @@ def _row(cells: Sequence[str]) -> str:
 
 def _cell(combo: ComboSummary | None, summary: Summary, columns: int) -> str:
     """`$73.0^{+8.4}_{-9.8}$ (73/100)` with its letters; bold if it is better than every other policy."""
+    if combo and summary.by_numbers:
+        return _measured(combo, summary)
     if combo is None or combo.rate is None or combo.rate.rate is None or combo.rate.interval is None:
         return escape(NOTHING)
     text = _rate(combo.rate.rate, combo.rate.interval, crowded=columns > CROWDED)
@@ -195,6 +201,15 @@ def _cell(combo: ComboSummary | None, summary: Summary, columns: int) -> str:
     counted = "" if columns > COUNTED else f" ({escape(of(combo.rate))}{starts})"
     dagger = r"\textsuperscript{\textdagger{}}" if combo.leans else ""
     return text + dagger + counted + (f"\\textsuperscript{{{escape(combo.letters)}}}" if combo.letters else "")
+
+
+def _measured(combo: ComboSummary, summary: Summary) -> str:
+    """The mean of the metric with its interval and its letters."""
+    found = combo.metrics_by_name.get(summary.metric.name) if summary.metric else None
+    if found is None:
+        return escape(NOTHING)
+    letters = f"\\textsuperscript{{{escape(combo.letters)}}}" if combo.letters else ""
+    return f"{escape(with_interval(found.mean, found.interval))}{letters}"
 
 
 def uniquely_best(combo: ComboSummary, summary: Summary) -> bool:
@@ -208,6 +223,10 @@ def uniquely_best(combo: ComboSummary, summary: Summary) -> bool:
 
 
 def _caption(summary: Summary, columns: int) -> str:
+    if summary.by_numbers:
+        what = f"Means of {summary.metric.name} with their 95 % intervals (t)." if summary.metric else ""
+        lettered = " Policies of an environment that share a letter are not told apart."
+        return escape(f"{what}{lettered if any(combo.letters for combo in summary.combos) else ''}")
     sizes = sorted({combo.rate.n for combo in summary.combos if combo.rate and combo.rate.n})
     words = "Success rates in per cent with the distances to their 95 % limits (Clopper-Pearson)"
     if columns <= COUNTED:

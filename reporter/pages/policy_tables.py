@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from comborun.reporter.counting.combo import MacroMean
-from comborun.reporter.figures.figure import zoomed
+from comborun.reporter.figures.figure import spread, zoomed
+from comborun.reporter.figures.ranking import of_means
 from comborun.reporter.pages.text_table import Plot, Strong, TextTable, columns, filled
 from comborun.reporter.standing import Place, Standing
+from comborun.reporter.statistics.proportion import Interval
 from comborun.reporter.summary import Summary
-from comborun.reporter.text import NOTHING, fraction, per_cent, points, rank
+from comborun.reporter.text import NOTHING, fraction, number, per_cent, points, rank
 
+Ticks = Sequence[tuple[float, str]]
 WIDTH = 30
 """signs of an interval"""
 NAMED, NAMED_LENGTH = 3, 50
@@ -28,35 +31,43 @@ EARLY = "† Some of its environments stopped early, where the number of episode
 
 
 def ranking(standing: Standing | None) -> TextTable | None:
-    """The policies in their order, with a forest plot in text; None for one policy or by a metric."""
-    if standing is None or standing.measure != "success rate" or len(standing.places) < 2:
+    """The policies in their order, with a forest plot in text; None for one policy."""
+    if standing is None or len(standing.places) < 2:
         return None
     limits = [end for place in standing.places for end in place.interval or ()]
-    if not limits:
+    if not limits and standing.by_rate:
         return None
-    shown = zoomed(limits)
+    shown, value_of, interval_of = _numbers(limits) if not standing.by_rate else (zoomed(limits), fraction, per_cent)
     rows = [
         [
             place.policy,
-            Strong(NOTHING if place.value is None else f"{fraction(place.value)}{'†' if place.early else ''}"),
-            per_cent(place.interval),
+            Strong(NOTHING if place.value is None else f"{value_of(place.value)}{'†' if place.early else ''}"),
+            interval_of(place.interval),
             place.counts,
             standing.letters.get(place.policy, ""),
             Plot(forest(place, shown)),
         ]
         for place in standing.places
     ]
-    mean = "success rate" if standing.environment else "mean"
+    mean = standing.measure if standing.by_rate and standing.environment else "mean"
     what = (
-        f"Success rates in per cent {standing.where}."
+        of_means(standing)
+        if not standing.by_rate
+        else f"Success rates in per cent {standing.where}."
         if standing.environment
         else f"Mean success rates in per cent {standing.where}, each with the same weight."
     )
     lettered = " Policies that share a letter are not told apart." if standing.letters else ""
     early = f" {EARLY}" if any(place.early for place in standing.places) else ""
-    counts = "k/n" if standing.environment else "environments"
-    heads = columns("policy", f"{mean}|95 % interval|{counts}", f"letters|{shown[0][1]} to {shown[-1][1]} %")
+    counts = "episodes" if not standing.by_rate else "k/n" if standing.environment else "environments"
+    unit = " %" if standing.by_rate else ""
+    heads = columns("policy", f"{mean}|95 % interval|{counts}", f"letters|{shown[0][1]} to {shown[-1][1]}{unit}")
     return filled(TextTable("Ranking", heads, rows, f"{what}{lettered}{early}"))
+
+
+def _numbers(limits: Sequence[float]) -> tuple[Ticks, Callable[[float], str], Callable[[Interval | None], str]]:
+    """An axis around numbers, and how they and their intervals are written."""
+    return spread(limits), number, lambda ends: f"[{number(ends[0])}, {number(ends[1])}]" if ends else NOTHING
 
 
 MATRIX = 16
@@ -81,7 +92,7 @@ def matrix(standing: Standing | None) -> TextTable | None:
         for number, name in enumerate(standing.names, 1)
     ]
     heads = columns("row minus column", "|".join(str(one) for one in range(1, len(rows) + 1)))
-    what = "in percentage points" if standing.measure == "success rate" else "as chances of more, in points"
+    what = "in percentage points" if standing.by_rate else f"as chances of more {standing.measure}, in points"
     note = f"Differences {what} {standing.where}; in brackets what is not decided."
     return TextTable("Pairs", heads, rows, note)
 
@@ -104,7 +115,7 @@ def forest(place: Place, axis: Sequence[tuple[float, str]]) -> str:
 
 def means(summary: Summary) -> TextTable | None:
     found = sorted(summary.macro_means, key=lambda mean: (mean.mean is None, -(mean.mean or 0.0)))
-    if not found or (summary.totals.measured and not summary.totals.completed):
+    if not found or summary.by_numbers:
         return None
     ranked = any(mean.rank and mean.rank != (1, len(found)) for mean in found)
     early = f" {EARLY}" if any(mean.early for mean in found) else ""

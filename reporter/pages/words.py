@@ -9,7 +9,7 @@ from comborun.reporter.comparing.comparison import ALPHA, Sequential, Tested, li
 from comborun.reporter.comparing.orders import Trend
 from comborun.reporter.counting.quality import NAMED
 from comborun.reporter.evidence.words import say
-from comborun.reporter.pages.answer import answer
+from comborun.reporter.pages.answer import answer, compare_line
 from comborun.reporter.summary import Summary
 from comborun.reporter.text import duration, fraction, p_value, points
 from comborun.rules.vocabulary import Completeness, Outcome
@@ -23,6 +23,7 @@ def sentences(summary: Summary) -> tuple[str, ...]:
     """The answer, then the state of the whole run, the most serious first."""
     return (
         *filter(None, (answer(summary),)),
+        *_direction(summary),
         *_gates(summary),
         *_looks(summary),
         *_canary(summary),
@@ -38,6 +39,16 @@ def sentences(summary: Summary) -> tuple[str, ...]:
         *summary.differences,
         *_times(summary),
     )
+
+
+def _direction(summary: Summary) -> Iterator[str]:
+    """What is taken as better, if only the name of the metric says it."""
+    metric = summary.metric
+    if metric and metric.better and not metric.told and summary.by_numbers and len(summary.policies) > 1:
+        yield (
+            f"A higher {metric.name} is taken as better, by its name; `{compare_line(metric.name, 'lower')}` in the"
+            " grid says otherwise."
+        )
 
 
 def _gates(summary: Summary) -> Iterator[str]:
@@ -86,10 +97,10 @@ def _episodes(summary: Summary) -> Iterator[str]:
         return
     if not summary.planned:
         errored = f" and {several(counts.errored, 'errored one')}" if counts.errored else ""
-        yield (
-            f"{several(counts.completed, 'completed episode')}{errored} of {several(len(counted), 'combo')};"
-            " no plan says how many there should be."
-        )
+        held = several(counts.completed, "completed episode")
+        if summary.by_numbers:
+            held = f"{several(counts.measured, 'episode')} with numbers and no verdict"
+        yield f"{held}{errored} of {several(len(counted), 'combo')}; no plan says how many there should be."
         return
     whole = sum(one.completeness is Completeness.COMPLETE for one in counted)
     among = "" if len(counted) == len(summary.combos) else " counted in episodes"
@@ -175,12 +186,18 @@ def methods(summary: Summary) -> str:
         " first such line within an attempt. Completed episodes have a verdict, success or failure. Errored ones ran,"
         " but their program gave none; missing ones were planned and left no record. Neither enters the rate."
     )
+    if summary.by_numbers:
+        counting = (
+            "An episode counts at most once: its record of the lowest attempt; the first such line within an attempt."
+            " Episodes have numbers and no verdict. Errored ones ran without a value; missing ones were planned and"
+            " left no record."
+        )
     outcomes = "A session's outcome follows from its records, not from its exit code." if summary.by_run else ""
     return " ".join(filter(None, (counting, *_comparisons(summary), *_graded(summary), outcomes)))
 
 
 def _comparisons(summary: Summary) -> Iterator[str]:
-    if any(combo.rate for combo in summary.combos):
+    if any(combo.rate for combo in summary.combos) and not summary.by_numbers:
         yield (
             "Intervals of success rates are exact binomial (Clopper-Pearson) at 95 %, each for its combo alone and"
             " assuming independent episodes."
@@ -282,8 +299,8 @@ def _share(some: int, total: int) -> str:
 def _graded(summary: Summary) -> Iterator[str]:
     if any(mean.interval for combo in summary.combos for mean in combo.metrics):
         yield (
-            "Metrics are means over completed episodes with a 95 % t interval, and the 5th and 95th percentiles of the"
-            " episodes."
+            f"Metrics are means over {'' if summary.by_numbers else 'completed '}episodes with a 95 % t interval, and"
+            " the 5th and 95th percentiles of the episodes."
         )
     if found := summary.comparisons.graded:
         yield (

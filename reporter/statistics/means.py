@@ -56,6 +56,17 @@ def mean_difference(cells: Sequence[Sample]) -> tuple[float, Interval, float]:
     return mean, (mean - half, mean + half), _p(cells, mean, t_probability(freedom, mean / error))
 
 
+def mean_of_means(cells: Sequence[tuple[Interval, int]]) -> Interval:
+    """The 95 % interval (t, Welch) of the mean of means, each with its own t interval and its number of values."""
+    middle = fmean((low + high) / 2 for (low, high), _ in cells)
+    parts = [(((high - low) / 2 / t_quantile(n - 1)) ** 2, n - 1) for (low, high), n in cells]
+    total = sum(one for one, _ in parts)
+    if not 0 < total < inf:
+        return middle, middle
+    half = t_quantile_of(total**2 / sum(one**2 / free for one, free in parts)) * sqrt(total) / len(cells)
+    return middle - half, middle + half
+
+
 def t_quantile_of(freedom: float) -> float:
     return t_quantile(max(1, int(freedom)))
 

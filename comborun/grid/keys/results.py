@@ -12,7 +12,7 @@ from pydantic import model_validator
 
 from comborun.errors import UserError
 from comborun.grid.keys.axes import AxisEntry
-from comborun.grid.keys.shapes import ONE_OR_MANY, Keys, key
+from comborun.grid.keys.shapes import ONE_OR_MANY, ONE_OR_MANY_MAPS, Keys, key
 from comborun.grid.keys.values import (
     SCALAR,
     TEXT,
@@ -144,6 +144,35 @@ def _record_pattern(tree: object) -> str:
     return text
 
 
+HIGHER, LOWER = "higher", "lower"
+
+
+class Compared(str):
+    """The name of a metric, and which values of it are better; empty: the grid does not say."""
+
+    better: str
+
+    def __new__(cls, name: str, better: str = "") -> Self:
+        made = super().__new__(cls, name)
+        made.better = better
+        return made
+
+
+def _compared(tree: object) -> Compared:
+    if not isinstance(tree, Map):
+        return Compared(line_of(tree))
+    known = ("field", "better")
+    for name in tree:
+        if name not in known:
+            raise UserError(f"unknown key `{name}`", did_you_mean(name, known) or f"known here: {listed(known)}")
+    fields = {name: line_of(value) for name, value in tree.items()}
+    if "field" not in fields:
+        raise UserError("`compare` names no `field`", "such as `{field: cost, better: lower}`")
+    if fields.get("better", HIGHER) not in (HIGHER, LOWER):
+        raise UserError(f"`better: {fields['better']}` is neither higher nor lower", "write one of the two words")
+    return Compared(fields["field"], fields.get("better", ""))
+
+
 def _margin(tree: object) -> float:
     text = scalar_of(tree).text
     found = _POINTS.fullmatch(text)
@@ -156,6 +185,13 @@ def _margin(tree: object) -> float:
 _POINTS = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(?:points?|%)")
 Margin = Annotated[float, Reads(_margin, {"type": "string", "pattern": f"^{_POINTS.pattern}$"})]
 ProgressPattern = Annotated[str, Reads(lambda tree: compile_pattern(line_of(tree)).pattern, TEXT)]
+_COMPARED: Schema = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {"field": TEXT, "better": {"enum": [HIGHER, LOWER]}},
+    "required": ["field"],
+}
+ComparedMetric = Annotated[Compared, Reads(_compared, {"anyOf": [TEXT, _COMPARED]})]
 Globs = Annotated[tuple[Glob, ...], ONE_OR_MANY]
 
 
@@ -181,8 +217,10 @@ class ResultKeys(Keys):
     metrics: Annotated[tuple[Line, ...], ONE_OR_MANY] = key(
         "the fields to report, in this order; without it every numeric field", ()
     )
-    compare: Annotated[tuple[Line, ...], ONE_OR_MANY] = key(
-        "metrics by which policies are compared, too, in one family with their success rates", ()
+    compare: Annotated[tuple[ComparedMetric, ...], ONE_OR_MANY_MAPS] = key(
+        "metrics by which policies are compared, too, in one family with their success rates; `{field: cost, better:"
+        " lower}` says which values are better",
+        (),
     )
     margin: Margin = key(
         "a difference of success rates that does not matter, such as `5 points`: claims of `not worse by more`", 0.0
@@ -219,7 +257,8 @@ class ResultKeys(Keys):
 
     @property
     def rules(self) -> ResultRules:
-        return ResultRules(**vars(self))
+        better = {word: tuple(str(one) for one in self.compare if one.better == word) for word in (LOWER, HIGHER)}
+        return ResultRules(**{**vars(self), **better, "compare": tuple(map(str, self.compare))})
 
 
 def naming(field: Field, axis: AxisEntry) -> Field:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from comborun.errors import UserError
 from comborun.grid.keys.values import Reads, Schema
-from comborun.grid.yaml_tree import Items, Scalar, ScalarKind
+from comborun.grid.yaml_tree import Items, Map, Scalar, ScalarKind
 from comborun.text import did_you_mean
 
 
@@ -29,12 +29,16 @@ def key(description: str, default: Any = None, alias: str | None = None) -> Any:
     return Field(default=default, description=description, alias=alias)
 
 
-def _bracketed(tree: object) -> object:
-    if not isinstance(tree, Scalar):
+def _bracketed(tree: object, kinds: Any = Scalar) -> object:
+    if not isinstance(tree, kinds):
         return tree
     items = Items(tree.place)
     items.append(tree)
     return items
+
+
+def _one_of_many(many: Schema) -> Schema:
+    return {"anyOf": [many["items"], many]}
 
 
 def _is_none(tree: object) -> bool:
@@ -52,8 +56,10 @@ def _none_schema(full: Schema) -> Schema:
     return {"anyOf": [{"const": "none"}, full]}
 
 
-ONE_OR_MANY = Reads(_bracketed, lambda many: {"anyOf": [many["items"], many]})
+ONE_OR_MANY = Reads(_bracketed, _one_of_many)
 """a single value may be written without brackets"""
+ONE_OR_MANY_MAPS = Reads(lambda tree: _bracketed(tree, Scalar | Map), _one_of_many)
+"""the same where a value may be a map"""
 OR_NONE = Reads(_map_or_none, _none_schema)
 """the word `none` may be written instead of a map"""
 OR_JUST_NONE = Reads(lambda tree: None if _is_none(tree) else tree, _none_schema)

@@ -97,7 +97,9 @@ class Rules:
     def required(self) -> RequiredEvidence:
         others = len(self.evidence_files) + bool(self.line) + bool(self.steps)
         verdicts = self.unit == "episode" and self.results.success.word != NO_VERDICTS
-        return RequiredEvidence(self.count, self.records, others, self.any_files, verdicts)
+        # A training prints one line for many steps, so its rows are fewer: where the log counts steps, they decide.
+        each = self.records and not (self.steps and self.unit != "episode")
+        return RequiredEvidence(self.count, each, others, self.any_files, verdicts)
 
 
 def note_signal(at: AttemptLayout) -> None:

@@ -173,7 +173,7 @@ class ResultRules:
 
     __slots__ = (
         *("base", "compare", "environment", "episode", "files", "format", "metrics", "pattern", "policy", "seed"),
-        *("source", "success", "videos", "errors", "margin", "named", "nominal", "factors"),
+        *("source", "success", "videos", "errors", "margin", "named", "nominal", "factors", "lower", "higher"),
     )
 
     def __init__(self, files: Iterable[str] = ("**/*.jsonl",), **given: Any) -> None:
@@ -186,6 +186,10 @@ class ResultRules:
         """the fields to report, in this order; empty: every numeric field"""
         self.compare: tuple[str, ...] = tuple(given.pop("compare", ()))
         """metrics by which policies are compared, as by their success rates"""
+        self.lower: tuple[str, ...] = tuple(given.pop("lower", ()))
+        """those of them of which less is better"""
+        self.higher: tuple[str, ...] = tuple(given.pop("higher", ()))
+        """those of which the grid says that more is better; of others the name may say it"""
         self.videos: tuple[str, ...] = tuple(given.pop("videos", ()))
         self.format: str = given.pop("format", "")
         """one of FORMATS (formats.py); empty: recognised for each file"""
@@ -229,7 +233,7 @@ class ResultRules:
         """From its JSON, also that of the former version. Values of other types are as by default."""
         given = data if isinstance(data, dict) else {}
         known = {key: given[key] for key in FIELDS if isinstance(given.get(key), (str, dict, list))}
-        for key in ("files", "metrics", "compare", "videos", "errors", "named", "factors"):
+        for key in ("files", "metrics", "compare", "lower", "higher", "videos", "errors", "named", "factors"):
             if isinstance(given.get(key), list):
                 known[key] = [one for one in given[key] if isinstance(one, str)]
         texts = ("format", "source", "pattern", "nominal")

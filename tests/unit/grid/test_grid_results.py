@@ -43,6 +43,14 @@ def test_several_fields_may_tell_an_episode_together() -> None:
     assert ResultRules.of(told.as_data()) == told
 
 
+@pytest.mark.parametrize("one", ["{field: cost, better: lower}", "[{field: cost, better: lower}]"])
+def test_the_grid_says_which_values_of_a_metric_are_better(one: str) -> None:
+    (told, *_) = rules(f"{{compare: {one}}}")
+    assert (told.compare, told.lower, told.higher) == (("cost",), ("cost",), ())
+    assert ResultRules.of(told.as_data()) == told
+    assert rules("{compare: [a, {field: b, better: higher}]}")[0].higher == ("b",)
+
+
 @pytest.mark.parametrize(
     ("results", "piece"),
     [
@@ -56,6 +64,9 @@ def test_several_fields_may_tell_an_episode_together() -> None:
         ("{pattern: '(?P<episode>x)'}", "`pattern` is for records in the log"),
         ("{from: log, pattern: 'x(y)'}", "has no named group"),
         ("{metrics: [progress], compare: progres}", "`compare` names `progres`"),
+        ("{compare: {field: cost, better: low}}", "`better: low` is neither higher nor lower"),
+        ("{compare: {better: lower}}", "`compare` names no `field`"),
+        ("{compare: [{field: cost, best: lower}]}", "unknown key `best`"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(results: str, piece: str) -> None:

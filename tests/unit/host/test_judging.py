@@ -241,3 +241,17 @@ def test_documents_and_lines_of_a_log_are_counted_while_they_are_written(tmp_pat
     write(at, json.dumps({"episodes": [*episodes, {"note": "x" * (5 << 20)}]}), "r.json")
     assert watched.count().records == 2
     assert watched.count(over=True).records == 4
+
+
+@pytest.mark.parametrize(("last", "found"), [(1000, Completeness.COMPLETE), (300, Completeness.PARTIAL)])
+def test_steps_decide_about_a_training_whose_log_is_read_for_its_numbers(
+    tmp_path: Path, last: int, found: Completeness
+) -> None:
+    at = AttemptLayout(str(tmp_path / "attempt-1"))
+    Path(at.output).mkdir(parents=True)
+    pattern = r"step=(?P<step>\d+) reward=(?P<reward>\S+)"
+    results = {"files": [], "source": "log", "pattern": pattern, "success": "none", "episode": "step"}
+    judged = {"unit": "step", "results": results, "evidence": {"steps": r"step=(\d+)"}}
+    Path(at.claim).write_text(records.render(Rules(judged, 0, 1000).fields()))
+    Path(at.log).write_text("".join(f"step={step} reward=0.5\n" for step in range(100, last + 1, 100)))
+    assert judging.judge(at, 0).completeness is found

@@ -156,7 +156,82 @@ def test_returns_alone_are_compared_and_answer(tmp_path: Path) -> None:
     found = standing_of(summary)
     assert found
     assert (found.measure, found.leaders, found.last) == ("return", ("b",), ("a",))
-    assert "b beats a by mean return" in answer(summary)
+    assert answer(summary) == "b beats a by return over 2 environments."
+
+
+def numbers(folder: Path, metrics: Mapping[str, float], policies: tuple[str, ...] = ("a", "b")) -> Path:
+    """Episodes with numbers and no verdict: each policy has more of every metric than the one before it."""
+    rows = [
+        {"policy": policy, "environment": environment, "episode": i}
+        | {name: step * number + (7 * i % 10) for name, step in metrics.items()}
+        for number, policy in enumerate(policies)
+        for environment in ("grass", "ice")
+        for i in range(30)
+    ]
+    folder.mkdir(exist_ok=True)
+    (folder / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    return folder
+
+
+def by_grid(folder: Path, **rules: object) -> Summary:
+    """The same folder, read as a run whose grid has these results."""
+    run = RunDirectory(folder / "run")
+    for policy, above in (("a", 0.0), ("b", 5.0)):
+        rows = "".join(json.dumps({"episode": i, "cost": above + (7 * i % 10)}) + "\n" for i in range(30))
+        run.attempt(run.session(policy, "grass", 30, results=ResultRules(success=NO_VERDICTS, **rules)), rows)
+    return run.report().summary
+
+
+def test_the_page_of_returns_has_the_answer_the_map_and_the_figures(tmp_path: Path) -> None:
+    folder = numbers(tmp_path / "x", {"return": 6.0, "length": 3.0}, ("a", "b", "c"))
+    report_folder(folder, folder / "report", forms=("svg",))
+    names = {path.stem for path in (folder / "report/figures").iterdir()}
+    assert {"ranking", "means", "pairs", "differences", "intervals"} <= names
+    assert not names & {"success_rates", "cumulative_success"}
+    page = (folder / "report/report.html").read_text()
+    assert "c beats all 2 others; a is last" in page
+    assert "no verdict: 0 of" not in page
+    assert 'id="claims"' in page
+    markdown = (folder / "report/report.md").read_text()
+    assert "| c | 16.5 | " in markdown.replace("**", "")
+    assert "environments missing" not in markdown
+    assert "0 completed episodes" not in markdown
+    assert "16.5 [" in (folder / "report/report.tex").read_text()
+    document = json.loads((folder / "report/final_benchmark_report.json").read_text())
+    assert document["metric"] == {"name": "return", "better": "higher", "told": False}
+    assert {one["policy"]: one["letters"] for one in document["combos"]} == {"a": "c", "b": "b", "c": "a"}
+
+
+def test_a_number_whose_direction_nobody_says_makes_nobody_lead(tmp_path: Path) -> None:
+    summary = summary_of(numbers(tmp_path / "x", {"cost": 5.0}))
+    found = standing_of(summary)
+    assert found
+    assert (found.better, found.leaders, found.last) == ("", (), ())
+    assert found.letters == {"a": "b", "b": "a"}
+    words = answer(summary)
+    assert words.startswith("b has more cost over 2 environments than a; which is better is not said")
+    assert "`results: {compare: {field: cost, better: higher}}`" in words
+
+
+def test_the_grid_says_that_less_is_better(tmp_path: Path) -> None:
+    summary = by_grid(tmp_path, compare=("cost",), lower=("cost",))
+    found = standing_of(summary)
+    assert found
+    assert (found.names, found.leaders, found.last) == (("a", "b"), ("a",), ("b",))
+    assert answer(summary) == "a beats b by lower cost in grass."
+
+
+def test_of_several_numbers_none_is_taken_by_itself(tmp_path: Path) -> None:
+    summary = summary_of(numbers(tmp_path / "x", {"speed": 5.0, "energy": 5.0}))
+    assert standing_of(summary) is None
+    assert "speed and energy" in answer(summary)
+    assert "compare: {field: speed" in answer(summary)
+
+
+def test_one_policy_with_returns_has_its_mean_with_the_interval(tmp_path: Path) -> None:
+    rows = [{"policy": "a", "environment": "x", "episode": i, "return": i % 10, "length": 50 + i} for i in range(20)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    assert answer(summary_of(tmp_path)).startswith("a has a mean return in x of 4.5 [3.121, 5.879] (n = 20)")
 
 
 def test_without_any_verdict_the_first_line_says_so(tmp_path: Path) -> None:
