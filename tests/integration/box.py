@@ -1,6 +1,7 @@
 """A run directory made by hand and the host program run on it, with a tmux server and a screen folder of its own.
 
-The fixtures are `box` (tmux), `screen_box`, `any_box` (both, one after the other) and `small_disk_box`.
+The fixtures are `box` (tmux), `screen_box`, `any_box` (both, one after the other), `usual_box` (the same with
+COMBORUN_SLOW=1, else tmux: for what does not depend on the windows) and `small_disk_box`.
 """
 
 from __future__ import annotations
@@ -473,6 +474,12 @@ def small_disk_box(tmp_path: Path) -> Iterator[Box]:
             yield made
     finally:
         subprocess.run(["umount", "-l", str(tmp_path)], check=False)
+
+
+@pytest.fixture(params=["tmux", *(["screen"] if os.environ.get("COMBORUN_SLOW") else [])])
+def usual_box(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Box]:
+    with make_box(tmp_path, request.param) as made:
+        yield made
 
 
 @pytest.fixture(params=["tmux", "screen"])

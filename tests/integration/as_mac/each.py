@@ -7,7 +7,6 @@ import json
 import os
 import shlex
 import sys
-
 from importlib import import_module
 from pathlib import Path
 
