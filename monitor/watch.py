@@ -114,7 +114,7 @@ class Source(NamedTuple):
     def look(self, number: int, history: History, link: Link = UP) -> Look:
         return Look(number, self.view, history, classify(self.view, history, link=link))
 
-    def at(self, _session: str) -> Source:
+    def at(self, session: str) -> Source:  # noqa: ARG002 - it has one host
         return self
 
     def by_host(self) -> dict[str, Source]:

@@ -7,19 +7,17 @@ import re
 import zlib
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 import comborun
 from comborun.host.__main__ import module_of
 from comborun.rules.names import FIND_PYTHON, PROGRAM, RUN, RunLayout
 
-if TYPE_CHECKING:
-    pass
-
 _PACKAGE = Path(comborun.__file__).parent.resolve()
 TRAVELS = ("rules", "words", "host")
 """the packages that go to hosts"""
 _IMPORT = re.compile(r"^ *(?:from|import) (comborun\.[\w.]+)(?: import (\([^)]*\)|.*))?$", re.MULTILINE)
+_BY_NAME = re.compile(r'"(\w+)\.\w+"')
+"""a module beside one that imports it only if needed, as the readers in rules/results/formats.py"""
 _FOR_TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:    .*\n|\n)+", re.MULTILINE)
 _ENTRY = '''"""The host program of this run: VERB RUN ARGUMENT..."""
 
@@ -63,6 +61,8 @@ def packed(verb: str) -> bytes:
             waiting.append(name.rpartition(".")[0])
             for module, names in _IMPORT.findall(_FOR_TYPES.sub("", found[name][1])):  # names may be modules
                 waiting += [module, *(f"{module}.{one}" for one in re.findall(r"\w+", names))]
+            if "import_module" in found[name][1]:
+                waiting += [f"{name.rpartition('.')[0]}.{beside}" for beside in _BY_NAME.findall(found[name][1])]
     return zlib.compress(json.dumps(found).encode(), 9)
 
 

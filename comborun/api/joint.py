@@ -147,17 +147,17 @@ class JointSource:
     def end(self) -> None:
         return None
 
-    def fold(self, _history: History) -> History:
+    def fold(self, history: History) -> History:  # noqa: ARG002 - it keeps its own
         """Raises HostError while no host answers."""
         seen = self.status()
         if not seen.link.reachable:
             raise HostError(seen.link.complaint or "no host answers")
         return self._known.history
 
-    def renewed(self, _history: History) -> JointSource:
+    def renewed(self, history: History) -> JointSource:  # noqa: ARG002 - it keeps its own
         return self
 
-    def look(self, number: int, _history: History, _link: Link = UP) -> Look:
+    def look(self, number: int, history: History, link: Link = UP) -> Look:  # noqa: ARG002 - it keeps its own
         return self._known._replace(number=number)
 
     @property

@@ -13,6 +13,7 @@ from test_script import PLAN
 from comborun.generate.bundle import RunFile, bundle
 from comborun.host.verbs.publish import Staging
 from comborun.remote.library import library_files, packed
+from comborun.rules.results.formats import TABLE_OF_FORMATS
 
 LIBRARY = library_files()
 
@@ -52,3 +53,10 @@ def test_a_verb_travels_with_what_it_imports_and_nothing_else() -> None:
     }
     assert not names & {"comborun.host.verbs.fetch", "comborun.words.monitor"}
     assert len(packed("publish")) < 42_000
+
+
+def test_a_verb_that_reads_results_travels_with_every_reader() -> None:
+    readers = {one.reader.partition(".")[0] for one in TABLE_OF_FORMATS.values()}
+    sent = json.loads(zlib.decompress(packed("reread")))
+    assert len(readers) > 2
+    assert {f"comborun.rules.results.{name}" for name in readers} <= set(sent)
