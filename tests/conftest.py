@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
@@ -26,6 +28,11 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(one, signal.SIG_DFL)
     # matplotlib lists this machine's fonts once for all homes that tests make
     os.environ.setdefault("MPLCONFIGDIR", str(config.cache.mkdir("matplotlib")))
+    if not hasattr(config, "workerinput"):  # the workers of this process share it
+        library = tempfile.mkdtemp(prefix="combo-library-")
+        os.chmod(library, 0o755)  # noqa: PTH101
+        os.environ["COMPILED_LIBRARY"] = library
+        config.add_cleanup(lambda: shutil.rmtree(library, ignore_errors=True))
 
 
 @pytest.hookimpl(wrapper=True)

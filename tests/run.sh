@@ -3,6 +3,7 @@
 #
 #   ./tests/run.sh                 everything
 #   ./tests/run.sh ARGUMENT...     pytest with these arguments only
+#   COMBORUN_SLOW=1 ./tests/run.sh -n 6                   both multiplexers where tmux is usually enough, longer simulations
 #   COMBORUN_SLOW=1 ./tests/run.sh tests/faults -n 3      every fault with tmux and screen, here and behind sshd: five minutes
 #   COMBORUN_SLOW=1 ./tests/run.sh tests/integration -k slurm      every fault on a real Slurm, and minutes of them at random
 set -euo pipefail

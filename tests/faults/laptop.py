@@ -39,6 +39,9 @@ class Watcher:
 
     process: subprocess.Popen[bytes]
     said: Path
+    read: list[dict[str, Any]] = field(default_factory=list)
+    """the records that have been read, up to the place"""
+    place: int = 0
 
     @property
     def text(self) -> str:
@@ -46,9 +49,14 @@ class Watcher:
 
     @property
     def documents(self) -> list[dict[str, Any]]:
-        """What a monitor with --json has said, whole lines only."""
-        found = [json.loads(line) for line in self.text.splitlines(keepends=True) if line.endswith("}\n")]
-        return [one for one in found if one["record"] == "status"]
+        """What a monitor with --json has said, whole lines only. Each is read once."""
+        with self.said.open("rb") as file:
+            file.seek(self.place)
+            whole = file.read().rpartition(b"\n")[0]
+        self.place += len(whole)
+        found = [json.loads(line) for line in whole.splitlines() if line.endswith(b"}")]
+        self.read += [one for one in found if one["record"] == "status"]
+        return self.read
 
     def await_exit(self, seconds: float = 60) -> int:
         until(lambda: self.process.poll() is not None, f"the monitor ends; it says\n{self.text[-3000:]}", seconds)

@@ -1,6 +1,7 @@
 """A run directory made by hand and the host program run on it, with a tmux server and a screen folder of its own.
 
-The fixtures are `box` (tmux), `screen_box`, `any_box` (both, one after the other) and `small_disk_box`.
+The fixtures are `box` (tmux), `screen_box`, `any_box` (both, one after the other), `usual_box` (the same with
+COMBORUN_SLOW=1, else tmux: for what does not depend on the windows) and `small_disk_box`.
 """
 
 from __future__ import annotations
@@ -61,9 +62,12 @@ def until(condition: Callable[[], object], what: str | Callable[[], str], second
         asked = time.monotonic()
 
 
-def put_library(run: Path) -> None:
-    """Give a run directory what travels with every run, and the interpreter of the tests."""
-    shutil.copytree(compiled_library(), run / "lib", copy_function=share, dirs_exist_ok=True)
+def put_library(run: Path, *, link: bool = False) -> None:
+    """Give a run directory what travels with every run, or a link to it, and the interpreter of the tests."""
+    if link:
+        (run / "lib").symlink_to(compiled_library())
+    else:
+        shutil.copytree(compiled_library(), run / "lib", copy_function=share, dirs_exist_ok=True)
     (run / "run_parallel.sh").write_text(FRONT)
     (run / "dispatch").mkdir(exist_ok=True)
     (run / "dispatch/python").write_text(f"{Path(sys.executable).resolve()}\n")
@@ -174,6 +178,13 @@ class Box:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         return file
+
+    def own_library(self) -> Path:
+        """The library, which this test may change."""
+        library = self.directory / "lib"
+        library.unlink()
+        put_library(self.directory)
+        return library
 
     def stand_in(self, name: str, script: str) -> Path:
         """Put a script in the place of a program; its first comment says so."""
@@ -391,7 +402,7 @@ def make_box(parent: Path, multiplexer: str) -> Iterator[Box]:
     directory = parent / f"grid-20260101T000000Z-{token}"
     (directory / "sessions").mkdir(parents=True)
     (directory / "id").write_text(f"{directory.name}\n")
-    put_library(directory)
+    put_library(directory, link=True)
     screens = Path(tempfile.mkdtemp(prefix="cb"))  # short, and 0700 as screen wants it
     knobs = {"COMBORUN_GRACE_S": "1", "COMBORUN_LAUNCH_S": "2", "COMBORUN_STOP_INT_S": "3", "COMBORUN_STOP_TERM_S": "2"}
     knobs["COMBORUN_LEFT_S"] = "2"
@@ -414,7 +425,9 @@ def clear(box: Box, screens: Path) -> None:
         kill(box.dispatcher, signal.SIGKILL)
     with contextlib.suppress(Exception):
         for _ in range(3):
-            for pid in box.marked():
+            if not (left := box.marked()):
+                break
+            for pid in left:
                 kill(pid, signal.SIGKILL)
     for claim in box.directory.glob("sessions/*/attempt-*/claim"):
         with contextlib.suppress(Exception):
@@ -461,6 +474,12 @@ def small_disk_box(tmp_path: Path) -> Iterator[Box]:
             yield made
     finally:
         subprocess.run(["umount", "-l", str(tmp_path)], check=False)
+
+
+@pytest.fixture(params=["tmux", *(["screen"] if os.environ.get("COMBORUN_SLOW") else [])])
+def usual_box(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Box]:
+    with make_box(tmp_path, request.param) as made:
+        yield made
 
 
 @pytest.fixture(params=["tmux", "screen"])

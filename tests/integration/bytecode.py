@@ -1,12 +1,11 @@
-"""What travels with every run, compiled once: no host of a test has to compile it again, which takes 0.3 s."""
+"""What travels with every run, compiled once for all tests: no host of a test has to compile it again."""
 
 from __future__ import annotations
 
-import atexit
 import compileall
+import fcntl
 import os
 import shutil
-import tempfile
 from functools import cache
 from pathlib import Path
 from py_compile import PycInvalidationMode
@@ -17,14 +16,17 @@ from comborun.remote.library import library_files
 @cache
 def compiled_library() -> Path:
     """Its files and their bytecode, which counts only for a source of the same content."""
-    folder, owner = Path(tempfile.mkdtemp(prefix="combo-library-")), os.getpid()
-    folder.chmod(0o755)
-    atexit.register(lambda: owner == os.getpid() and shutil.rmtree(folder, ignore_errors=True))
-    for name, text in library_files().items():
-        file = folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    compileall.compile_dir(folder, quiet=2, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
+    place = Path(os.environ["COMPILED_LIBRARY"])
+    folder, made = place / "lib", place / "made"
+    with (place / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the first worker makes it
+        if not made.exists():
+            for name, text in library_files().items():
+                file = folder / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text)
+            compileall.compile_dir(folder, quiet=2, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
+            made.touch()
     return folder
 
 

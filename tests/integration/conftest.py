@@ -1,6 +1,6 @@
 """Fixtures that several test modules share."""
 
-from box import any_box, box, screen_box, small_disk_box
+from box import any_box, box, screen_box, small_disk_box, usual_box
 from boxes import boxes
 from desk import desk, ended
 from slurm import slurm
@@ -22,4 +22,5 @@ __all__ = [
     "ssh_place",
     "ssh_user",
     "sshd",
+    "usual_box",
 ]

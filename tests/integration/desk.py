@@ -141,10 +141,14 @@ class Desk:
         subprocess.run(tmux, env=self.environment, capture_output=True, check=False)
         mark = f"{self.home}/comborun/".encode()
         for _ in range(2 if self.runs else 0):
+            found = False
             for folder in Path("/proc").glob("[0-9]*"):
                 with suppress(OSError):
                     if mark in (folder / "cmdline").read_bytes() + (folder / "environ").read_bytes():
                         os.kill(int(folder.name), signal.SIGKILL)
+                        found = True
+            if not found:
+                break
         shutil.rmtree(self.environment["SCREENDIR"], ignore_errors=True)
 
 

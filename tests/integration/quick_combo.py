@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import selectors
@@ -27,7 +28,9 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
     [
         *(f"comborun.cli.{file.stem}" for file in (CHECKOUT / "comborun/cli").glob("[a-z]*.py")),
+        *(f"comborun.words.{file.stem}" for file in (CHECKOUT / "comborun/words").glob("[a-z]*.py")),
         *("comborun.cli", "comborun.monitor.watch", "comborun.remote.program", "comborun.remote.fetch"),
+        *("comborun.host.verbs.probe", "comborun.reporter.comparing.power", "comborun.rules.results.row_readers"),
         *("comborun.remote.transport", "comborun.remote.ssh.shell", "comborun.reporter.report"),
         *("jsonlines", "paramiko", "scipy.special", "quick_combo", "packed_programs"),  # else each fork imports pytest
     ]
@@ -88,16 +91,18 @@ def can_run(environment: Mapping[str, str]) -> bool:
 
 
 def run(
-    words: list[str], environment: Mapping[str, str], folder: Path, seconds: float
+    words: list[str], environment: Mapping[str, str], folder: Path, seconds: float, inside: int = 0
 ) -> subprocess.CompletedProcess[str]:
-    """As `subprocess.run`: to the end of both streams, so whatever it leaves running must have closed them."""
+    """As `subprocess.run`: to the end of both streams, so whatever it leaves running must have closed them.
+
+    `inside`: a process in whose namespaces it runs.
+    """
     deadline = time.monotonic() + seconds
     (out, to_out), (err, to_err) = multiprocessing.Pipe(duplex=False), multiprocessing.Pipe(duplex=False)
     with out, err:
         with to_out, to_err:
-            process = _forks().Process(
-                target=_into_pipes, args=(words, dict(environment), folder, to_out, to_err), daemon=True
-            )
+            arguments = (words, dict(environment), folder, to_out, to_err, inside)
+            process = _forks().Process(target=_into_pipes, args=arguments, daemon=True)
             process.start()
         said = _read((out, err), deadline)
         process.join(max(0.0, deadline - time.monotonic()))
@@ -136,10 +141,24 @@ def _onto(words: list[str], environment: dict[str, str], folder: Path, terminal:
     _become(["combo", *words], environment, folder, (end, end, end))
 
 
-def _into_pipes(words: list[str], environment: dict[str, str], folder: Path, out: Connection, err: Connection) -> None:
+def _into_pipes(
+    words: list[str], environment: dict[str, str], folder: Path, out: Connection, err: Connection, inside: int
+) -> None:
+    if inside:
+        _enter(inside)
     with out, err:
         ends = os.open(os.devnull, os.O_RDONLY), os.dup(out.fileno()), os.dup(err.fileno())
     _become([str(CHECKOUT / "comborun/__main__.py"), *words], environment, folder, ends)
+
+
+def _enter(pid: int) -> None:
+    """Go on in the namespaces of a process, as `nsenter` does."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for space in [os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY) for name in ("mnt", "uts", "pid")]:
+        assert libc.setns(space, 0) == 0, os.strerror(ctypes.get_errno())
+        os.close(space)
+    if child := os.fork():  # only a child is in the new process namespace
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 255)
 
 
 def _become(words: list[str], environment: dict[str, str], folder: Path, ends: tuple[int, int, int]) -> None:

@@ -42,7 +42,7 @@ COMMANDS = {
     "recheck": "recheck little",
     "clean": "clean --yes little",
 }
-PAIRS = int(os.environ.get("COMBORUN_PAIRS") or 14)
+PAIRS = int(os.environ.get("COMBORUN_PAIRS") or (28 if os.environ.get("COMBORUN_SLOW") else 8))
 FAULTS = ("Traceback", "is not a run directory", "can't be read", "failed: ", "No such file", "host program knows no")
 
 

@@ -29,9 +29,9 @@ FAULTS = {
 def boxed(box: Box, fault: str, **scripts: Script) -> Box:
     """A run whose host program has a function that raises for a file with BOOM in it, or always."""
     box.plan(scripts)
-    for path in box.directory.glob("lib/**/*.pyc"):
+    library = box.own_library()
+    for path in library.glob("**/*.pyc"):
         path.unlink()
-    library = box.directory / "lib"
     module, _, name = FAULTS[fault]
     found = next(library.rglob(module))
     text = found.read_text()

@@ -14,9 +14,9 @@ from traces import HOLD, NAMES, RECORD, STARTED, concurrency, spans, starts
 from comborun.rules.vocabulary import Cause, Outcome
 
 
-def test_a_run_starts_all_its_sessions_in_order_and_says_how_they_ended(any_box: Box) -> None:
-    any_box.run({name: bash(STARTED + "true") for name in NAMES}, parallel=2)
-    assert {key: value for key, value in any_box.done.items() if key != "at"} == {
+def test_a_run_starts_all_its_sessions_in_order_and_says_how_they_ended(usual_box: Box) -> None:
+    usual_box.run({name: bash(STARTED + "true") for name in NAMES}, parallel=2)
+    assert {key: value for key, value in usual_box.done.items() if key != "at"} == {
         "succeeded": "8",
         "partial": "0",
         "failed": "0",
@@ -25,9 +25,9 @@ def test_a_run_starts_all_its_sessions_in_order_and_says_how_they_ended(any_box:
         "not_needed": "0",
         "after": "",
     }
-    assert [line.split()[1] for line in any_box.told("^granted")] == NAMES
-    assert all(starts(any_box, name) == ["1"] for name in NAMES)
-    assert (any_box.directory / "dispatch/out").read_text() == ""
+    assert [line.split()[1] for line in usual_box.told("^granted")] == NAMES
+    assert all(starts(usual_box, name) == ["1"] for name in NAMES)
+    assert (usual_box.directory / "dispatch/out").read_text() == ""
 
 
 def test_windows_have_exact_names_and_go_when_the_session_ends(any_box: Box) -> None:
@@ -87,9 +87,9 @@ def test_slots_may_be_edited_while_the_run_goes_on(box: Box) -> None:
     box.await_done()
 
 
-def test_a_free_slot_is_taken_at_once_and_not_at_the_next_sweep(any_box: Box) -> None:
-    any_box.run({name: bash("sleep 0.1") for name in NAMES}, parallel=1)
-    times = spans(any_box)
+def test_a_free_slot_is_taken_at_once_and_not_at_the_next_sweep(usual_box: Box) -> None:
+    usual_box.run({name: bash("sleep 0.1") for name in NAMES}, parallel=1)
+    times = spans(usual_box)
     gaps = sorted(later[0] - earlier[1] for earlier, later in pairwise(times))
     assert gaps[len(gaps) // 2] < 0.2, f"a sweep is every 2 s: {gaps}"
 

@@ -55,18 +55,18 @@ def test_before_the_start_there_is_a_header_and_what_the_machine_has(box: Box) -
     assert abs(seen.use.disk.free - disk.f_bavail * disk.f_frsize) < 1 << 30
 
 
-def test_a_running_session_is_told_with_its_counts_and_the_end_of_its_log(any_box: Box) -> None:
-    any_box.plan(
+def test_a_running_session_is_told_with_its_counts_and_the_end_of_its_log(usual_box: Box) -> None:
+    usual_box.plan(
         {"env_one": bash("echo first; " + RECORDS + "echo last; " + HOLD, count=5, results=("*.jsonl",))}, parallel=3
     )
-    any_box.start()
-    until(lambda: "last" in any_box.log("env_one"), "it has written")
-    any_box.begun("env_one")
-    seen = probe(any_box, tail=5)
+    usual_box.start()
+    until(lambda: "last" in usual_box.log("env_one"), "it has written")
+    usual_box.begun("env_one")
+    seen = probe(usual_box, tail=5)
     (one,) = seen.attempts
-    assert (seen.dispatcher, seen.slots, seen.multiplexer) == (any_box.dispatcher, 3, any_box.multiplexer)
+    assert (seen.dispatcher, seen.slots, seen.multiplexer) == (usual_box.dispatcher, 3, usual_box.multiplexer)
     assert (one.session, one.number, one.end) == ("env_one", 1, None)
-    assert one.begin == any_box.begin("env_one")
+    assert one.begin == usual_box.begin("env_one")
     assert one.life == "running"
     assert (one.counts.records, one.counts.successes) == (2, 1)
     assert (one.log_size, one.tail) == (11, b"last\n")

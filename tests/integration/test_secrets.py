@@ -173,6 +173,7 @@ def test_a_start_that_fails_leaves_none(box: Box) -> None:
     box.plan({"env_one": bash("true")})
     box.write("dispatch/secrets.json", record(FIRST="host"))
     box.environment["FIRST"] = PLANTED
+    box.own_library()
     box.write("lib/comborun_host/comborun/host/dispatch/dispatcher.py", "def main(arguments): return 66\n")
     assert box.start().returncode == 66
     assert sorted(path.name for path in (box.directory / "dispatch").glob("*secrets*")) == ["secrets.json"]

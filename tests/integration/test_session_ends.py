@@ -32,7 +32,7 @@ def test_a_signal_to_the_supervisor_reaches_the_group_and_counts_as_a_stop(box: 
 def test_ctrl_c_in_an_attached_window_is_a_keyboard_interrupt_for_a_python_program(any_box: Box) -> None:
     any_box.plan({"stairs_flat": python(KEYBOARD)})
     any_box.start()
-    until(lambda: "ready" in any_box.log("stairs_flat"), "the program is ready")
+    until(lambda: "ready\n" in any_box.log("stairs_flat"), "the program is ready")
     begin = any_box.begun("stairs_flat")
     if any_box.multiplexer == "tmux":
         any_box.tmux("send-keys", "-t", f"={begin.address}:", "C-c")

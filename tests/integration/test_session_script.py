@@ -201,7 +201,7 @@ def test_what_an_attempt_that_has_ended_left_at_the_lock_goes_before_the_next_on
 
 def test_the_window_shows_at_once_what_the_command_prints(box: Box) -> None:
     box.environment["COMBORUN_WATCH_S"] = "3600"  # no look shows it
-    window = box.directory / "lib/window.sh"
+    window = box.own_library() / "window.sh"
     told = window.read_text()
     slow = re.sub(r"(?m)^(printf 'window .*?)( 1<>.*)$", r"{ \1; sleep 1; }\2", told)  # it comes back from that slowly
     assert slow != told

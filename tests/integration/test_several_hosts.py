@@ -12,6 +12,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+import quick_combo
 from box import until
 from boxes import NAMES, Boxes, finished
 
@@ -241,10 +242,9 @@ def test_a_run_that_one_of_the_hosts_has_alone_is_not_mixed_with_the_run_of_all(
 def test_two_laptops_that_deal_and_stop_at_once_have_one_run(boxes: Boxes) -> None:
     desk, grid = boxes.desk, boxes.grid(pace=0.1)
     other = {**desk.environment, "XDG_STATE_HOME": str(desk.home / "other")}
-    quiet = {"cwd": desk.home, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     for words in (["launch", str(grid)], ["launch", str(grid)], ["stop", "little", "--yes"]):
-        begun = [subprocess.Popen(desk.command(*words), env=env, **quiet) for env in (desk.environment, other)]
-        codes = [one.wait(120) for one in begun]
+        begun = [quick_combo.call(words, env, desk.home, desk.home / "said") for env in (desk.environment, other)]
+        codes = [one.code(120) for one in begun]
         assert 0 in codes, (words, codes)
     assert [len(boxes.runs(host)) for host in NAMES] == [1, 1, 1]
     assert {len(hosts) for hosts in boxes.hosts_of.values()} == {1}

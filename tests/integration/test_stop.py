@@ -39,19 +39,19 @@ ESCAPES = {
 }
 
 
-def test_python_programs_see_the_stop_as_a_keyboard_interrupt_and_all_of_them_are_gone_soon(any_box: Box) -> None:
-    any_box.environment["COMBORUN_STOP_INT_S"] = "30"
-    any_box.plan({f"env_p{i}": python(KEYBOARD) for i in range(4)})
-    any_box.start()
-    until(lambda: all("ready" in any_box.log(name) for name in any_box.names), "the programs are ready")
-    os.killpg(any_box.begun("env_p0").pid, signal.SIGSTOP)
+def test_python_programs_see_the_stop_as_a_keyboard_interrupt_and_all_of_them_are_gone_soon(usual_box: Box) -> None:
+    usual_box.environment["COMBORUN_STOP_INT_S"] = "30"
+    usual_box.plan({f"env_p{i}": python(KEYBOARD) for i in range(4)})
+    usual_box.start()
+    until(lambda: all("ready\n" in usual_box.log(name) for name in usual_box.names), "the programs are ready")
+    os.killpg(usual_box.begun("env_p0").pid, signal.SIGSTOP)
     began = time.monotonic()
-    stopped = any_box.stop()
+    stopped = usual_box.stop()
     assert time.monotonic() - began < 10
     assert stopped.returncode == 0, stopped.stderr
-    for name in any_box.names:
-        assert any_box.log(name) == "ready\nKeyboardInterrupt\n"
-        end = any_box.ended(name)
+    for name in usual_box.names:
+        assert usual_box.log(name) == "ready\nKeyboardInterrupt\n"
+        end = usual_box.ended(name)
         assert (end.cause, end.code, end.outcome) == (Cause.STOPPED, 0, Outcome.CANCELLED)
 
 
@@ -93,8 +93,9 @@ def test_what_a_program_said_before_it_was_told_to_end_still_proves_its_work(box
 
 
 def test_a_run_whose_compiled_modules_were_cut_short_and_one_without_a_name(box: Box) -> None:
+    library = box.own_library()
     box.run({"env_one": bash("true")})
-    for path in box.directory.glob("lib/**/*.pyc"):  # as Python leaves them on a full disk: whole pages
+    for path in library.glob("**/*.pyc"):  # as Python leaves them on a full disk: whole pages
         os.truncate(path, min(path.stat().st_size, 4096))
     stopped = box.stop()
     assert stopped.returncode == 0, stopped.stderr

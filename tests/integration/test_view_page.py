@@ -57,14 +57,21 @@ def a_clip(path: Path) -> None:
         file.mux(stream.encode(None))
 
 
-@pytest.fixture
-def tab() -> Iterator[Any]:
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page()
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def tab(chromium: Any) -> Iterator[Any]:
+    """A page of a browser that knows nothing of the pages before it."""
+    with chromium.new_context() as context:
+        page = context.new_page()
         page.set_default_timeout(60_000)
         yield page
-        browser.close()
 
 
 @pytest.fixture

@@ -79,18 +79,18 @@ def test_a_window_that_waits_for_a_slot_is_no_attempt_yet(any_box: Box) -> None:
     assert all(starts(any_box, name) == ["1"] for name in NAMES)
 
 
-def test_a_window_that_was_taken_is_replaced(any_box: Box) -> None:
+def test_a_window_that_was_taken_is_replaced(usual_box: Box) -> None:
     names = [f"env_p{number}" for number in range(5)]
     first, other = HOLD.replace("/go", "/first"), HOLD
-    any_box.plan({name: bash(STARTED + (first if name == names[0] else other)) for name in names}, parallel=2)
-    any_box.start()
-    waiting(any_box, 2)
-    any_box.write("first", "")
-    until(lambda: starts(any_box, names[2]) == ["1"], "the third has the slot of the first")
-    waiting(any_box, 2)
-    any_box.write("go", "")
-    any_box.await_done()
-    assert all(starts(any_box, name) == ["1"] for name in names)
+    usual_box.plan({name: bash(STARTED + (first if name == names[0] else other)) for name in names}, parallel=2)
+    usual_box.start()
+    waiting(usual_box, 2)
+    usual_box.write("first", "")
+    until(lambda: starts(usual_box, names[2]) == ["1"], "the third has the slot of the first")
+    waiting(usual_box, 2)
+    usual_box.write("go", "")
+    usual_box.await_done()
+    assert all(starts(usual_box, name) == ["1"] for name in names)
 
 
 def test_a_window_that_begins_is_not_refused_with_another_of_its_call(box: Box) -> None:
@@ -147,29 +147,29 @@ def test_a_supervisor_that_waits_and_is_killed_is_no_attempt_and_another_one_wai
     ends_well(box)
 
 
-def test_a_supervisor_that_is_killed_between_its_grant_and_its_claim_is_replaced_at_once(any_box: Box) -> None:
-    any_box.environment["COMBORUN_LAUNCH_S"] = "120"
-    one_runs(any_box)
-    pid = armed(any_box, NAMES[1])
+def test_a_supervisor_that_is_killed_between_its_grant_and_its_claim_is_replaced_at_once(usual_box: Box) -> None:
+    usual_box.environment["COMBORUN_LAUNCH_S"] = "120"
+    one_runs(usual_box)
+    pid = armed(usual_box, NAMES[1])
     kill(pid, signal.SIGSTOP)
-    any_box.write("go", "")
-    until(lambda: any_box.told(f"^granted {NAMES[1]}"), "it has its grant, and can't claim")
+    usual_box.write("go", "")
+    until(lambda: usual_box.told(f"^granted {NAMES[1]}"), "it has its grant, and can't claim")
     kill(pid, signal.SIGKILL)
-    any_box.await_done()
-    assert [starts(any_box, name) for name in NAMES[:3]] == [["1"]] * 3
-    assert any_box.done["succeeded"] == "3"
+    usual_box.await_done()
+    assert [starts(usual_box, name) for name in NAMES[:3]] == [["1"]] * 3
+    assert usual_box.done["succeeded"] == "3"
 
 
-def test_a_supervisor_that_is_stopped_between_its_grant_and_its_claim_is_replaced(any_box: Box) -> None:
-    any_box.environment["COMBORUN_LAUNCH_S"] = "2"
-    one_runs(any_box)
-    pid = armed(any_box, NAMES[1])
+def test_a_supervisor_that_is_stopped_between_its_grant_and_its_claim_is_replaced(usual_box: Box) -> None:
+    usual_box.environment["COMBORUN_LAUNCH_S"] = "2"
+    one_runs(usual_box)
+    pid = armed(usual_box, NAMES[1])
     kill(pid, signal.SIGSTOP)
-    any_box.write("go", "")
-    any_box.await_done()
-    assert [starts(any_box, name) for name in NAMES[:3]] == [["1"]] * 3
+    usual_box.write("go", "")
+    usual_box.await_done()
+    assert [starts(usual_box, name) for name in NAMES[:3]] == [["1"]] * 3
     assert not alive(pid)
-    until(lambda: not any_box.windows(), "no window is left")
+    until(lambda: not usual_box.windows(), "no window is left")
 
 
 def test_the_end_of_the_multiplexer_costs_what_waits_nothing(any_box: Box) -> None:

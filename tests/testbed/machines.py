@@ -49,14 +49,14 @@ class Machine:
         """All its processes are gone at once."""
         if self.process:
             end(self.process)
-            await_that("its processes are gone", lambda: not self._init())
+            await_that("its processes are gone", lambda: not self.init())
 
     def run(self, *command: str, timeout: float = 60.0) -> subprocess.CompletedProcess[str]:
-        inside = ["nsenter", f"--target={self._init()}", "--mount", "--uts", "--pid", "--", *command]
+        inside = ["nsenter", f"--target={self.init()}", "--mount", "--uts", "--pid", "--", *command]
         environment = {**os.environ, **self.environment}
         return subprocess.run(inside, capture_output=True, text=True, env=environment, timeout=timeout, check=False)
 
-    def _init(self) -> int:
+    def init(self) -> int:
         """Its first process; 0 without one."""
         assert self.process
         with contextlib.suppress(OSError, ValueError):

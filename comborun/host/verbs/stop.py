@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable
 from itertools import starmap
 
-from comborun.host.dispatch.windows import dismiss
 from comborun.host.engines import slurm_of
 from comborun.host.engines.multiplexers import multiplexer
 from comborun.host.record import secrets
@@ -116,7 +115,7 @@ class Stopping:
             if not over(self.layout):
                 files.append(self.layout.stopped)
             self._end_dispatcher()
-            self._step(lambda: dismiss(self.layout))
+            self._step(lambda: files.remove(*self.layout.window_fifos(files.entries(self.layout.dispatch))))
             names = files.entries(self.layout.sessions)
         names = list(dict.fromkeys(map(self.attempts.process_of, names)))
         if flaw := self.backend.call_off(None if everything else names):

@@ -7,11 +7,18 @@ import json
 import os
 import shlex
 import sys
+from importlib import import_module
+from pathlib import Path
 
-import comborun.cli.launch
-import comborun.cli.status
-import comborun.reporter.report  # noqa: F401
+import comborun.cli
 from comborun.__main__ import main
+
+for name in (
+    *(f"comborun.cli.{file.stem}" for file in Path(comborun.cli.__file__).parent.glob("[a-z]*.py")),
+    *("comborun.grid.file", "comborun.monitor.watch", "comborun.remote.fetch", "comborun.remote.ssh.shell"),
+    *("comborun.reporter.report", "comborun.reporter.comparing.power", "jsonlines", "paramiko", "scipy.special"),
+):
+    import_module(name)  # once, and not in each fork
 
 
 def run(folder: str, number: int, words: str) -> int:

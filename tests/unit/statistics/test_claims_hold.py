@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -10,6 +11,7 @@ from types import ModuleType
 import pytest
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "claims.py"
+RUNS = 40 if os.environ.get("COMBORUN_SLOW") else 20
 
 
 def loaded() -> ModuleType:
@@ -27,5 +29,5 @@ CLAIMS = loaded()
 
 @pytest.mark.parametrize("case", [one for one in CLAIMS.cases() if one.promise is not None], ids=lambda one: one.name)
 def test_what_is_promised_holds(case: object) -> None:
-    found = CLAIMS.simulate(case, 40)
-    assert found.holds, f"{found.rate} in 40 runs"
+    found = CLAIMS.simulate(case, RUNS)
+    assert found.holds, f"{found.rate} in {RUNS} runs"
