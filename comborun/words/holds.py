@@ -66,7 +66,8 @@ WORDS: Words = {
     Notice.GPU_FELL: "the driver lists GPU {gpu} no more, so nothing new starts there",
     Notice.QUARANTINED: "GPU {gpu} gets no new sessions: {failure:class} {times} times in a row there",
     Notice.ENVIRONMENT_CLOSED: (
-        "the environment {environment} gets no new sessions: {failure:class} {times} times in a row there, and others go on"
+        "the environment {environment} gets no new sessions: {failure:class} {times} times in a row there,"
+        " and others go on"
     ),
     Notice.FEWER: ("GPU {gpu}: at most {most:session} at once from now on: one of {sessions} ran out of its memory"),
     Notice.SERVER_SILENT: "the server {server} does not answer",

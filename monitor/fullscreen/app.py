@@ -234,7 +234,8 @@ class FullScreen(App[None]):
         videos = desk.videos.get(session.name, ()) if session and desk.pane == "video" else ()
         if session and videos:
             source = self.watcher.source.at(session.name)
-            attempt, host = RunLayout(source.view.directory).attempt(session.name, videos[0].attempt), source.transport.host
+            host = source.transport.host
+            attempt = RunLayout(source.view.directory).attempt(session.name, videos[0].attempt)
             text = f"{'' if host == 'local' else f'{host}:'}{attempt.directory}/{videos[0].path}"
         elif desk.page == "runs":
             text = f"{desk.program} runs"
