@@ -112,7 +112,7 @@ def _stopped(one: SessionStatus) -> bool:
     return one.outcome is Outcome.CANCELLED or (one.outcome is Outcome.PARTIAL and one.failure is None)
 
 
-def _line(one: SessionStatus) -> str:
+def error_line(one: SessionStatus) -> str:
     """The line of its log that ended it, or the message of what could not start it."""
     facts = one.latest.end.facts if one.latest.end else ()
     said = [fact.text("said") for fact in sorted(facts, key=lambda fact: fact.code != Evidence.LOG_SAYS)]
@@ -137,7 +137,7 @@ def _alike(one: SessionStatus, bare: Callable[[str], str]) -> tuple[str, ...]:
         return ("stopped",)
     if one.failure not in _TELLING:
         return (str(one.failure),)
-    if line := _line(one):
+    if line := error_line(one):
         return str(one.failure), bare(line)
     end = one.latest.end
     return (str(one.failure), *((str(end.code), str(end.signal)) if end else ()))
@@ -150,7 +150,7 @@ def _cause(status: RunStatus, sessions: Sequence[SessionStatus]) -> SharedCause:
         what = Fact("no_progress_for", seconds=max(0.0, (status.now or 0.0) - (first.stalled or 0.0)))
     else:
         what = end.how if end else Fact("nobody_saw_end")
-    line = "" if first.life is Life.STALLED or first.failure is None else _line(first)
+    line = "" if first.life is Life.STALLED or first.failure is None else error_line(first)
     return SharedCause(tuple(sessions), what, line, _step(status, sessions), tuple(_commands(status, sessions)))
 
 

@@ -209,13 +209,15 @@ def whole_width(status: RunStatus) -> int:
 
 def _of_level(status: RunStatus, level: _Level) -> tuple[Column, ...]:
     """The columns of a level, except the last line; each as wide as its longest cell."""
-    leaving = sorted((one for one in COLUMNS if one.priority is not None), key=lambda one: one.priority or 0)
-    sessions, without = status.sessions, (LAST_LINE, *leaving[: level.dropped])
+    sessions = status.sessions
+    there = [one for one in COLUMNS if not one.used or any(map(one.used, sessions))]
+    leaving = sorted((one for one in there if one.priority is not None), key=lambda one: one.priority or 0)
+    without = (LAST_LINE, *leaving[: level.dropped])
     digits = max((len(str(max(one.planned, one.done or 0))) for one in sessions), default=1)
     setting = Setting(level, level.names, status.now, digits)
     chosen = []
-    for one in COLUMNS:
-        if one in without or (one.used and not any(map(one.used, sessions))):
+    for one in there:
+        if one in without:
             continue
         title = status.unit if one.cell is _episodes else one.title
         title = title if one.cell is not _state or level.words else ""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from comborun.monitor.causes import SharedCause
+from comborun.monitor.causes import SharedCause, error_line
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.wording import DONE, FAILED, MARKS, QUEUED, UNMARKED, visible
 from comborun.rules.vocabulary import Life
@@ -88,7 +88,8 @@ def chosen(status: RunStatus, choice: Choice, causes: Sequence[SharedCause] = ()
     rows = [row for row in rows if fits(row)]
     if choice.sort != "urgency":
         rows.sort(key=lambda row: _SORTS[choice.sort](row.session), reverse=choice.backwards)
-        return rows
+        said = {row.name: error_line(row.session) for row in rows if row.session.failure and not row.session.alive}
+        return [row._replace(why=said.get(row.name) or row.why) for row in rows]
     rest = sorted((row for row in rows if group_of(row.session) != FAILED), key=lambda row: group_of(row.session))
     bad = {row.name: row for row in rows if group_of(row.session) == FAILED}
     ordered = [*_grouped(bad, causes, choice.unfolded if folds else bad), *rest]

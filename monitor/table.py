@@ -146,7 +146,7 @@ def _title(status: RunStatus, width: int) -> list[Text]:
     if status.slurm and not status.finished:
         silent = status.scheduler and not status.scheduler.answered
         lines.append(cut(Text(f"! {say(status.slurm)}", "yellow") if silent else Text(say(status.slurm)), width))
-    lines += [cut(_host(one, max(len(one.host) for one in status.hosts)), width) for one in status.hosts]
+    lines += [cut(line, width) for line in box_lines(status)]
     if not status.finished:
         lines += host_lines(status.use, width)
     if not status.link.reachable:
@@ -166,7 +166,13 @@ def _title(status: RunStatus, width: int) -> list[Text]:
     return [*lines, Text()]
 
 
-def _host(one: HostStatus, width: int) -> Text:
+def box_lines(status: RunStatus) -> list[Text]:
+    """A line for each host of a run on several."""
+    width = max((len(one.host) for one in status.hosts), default=0)
+    return [_box(one, width) for one in status.hosts]
+
+
+def _box(one: HostStatus, width: int) -> Text:
     """One of several hosts: its sessions, its GPUs and its load; or that it is away."""
     counts = sorted(one.counts.items(), key=lambda item: urgency(item[0]))
     line = Text(visible(one.host).ljust(width + 2)).append(" ".join(f"{MARKS[word].symbol}{n}" for word, n in counts))

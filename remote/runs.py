@@ -15,8 +15,6 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comborun.errors import UserError
-from comborun.model.plan import Plan
-from comborun.model.work import process_of
 from comborun.remote import program
 from comborun.remote.transport import LOCAL
 from comborun.rules.deal import parse
@@ -30,6 +28,7 @@ from comborun.words import say
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from comborun.model.plan import Plan
     from comborun.remote.fetch import FetchOptions
     from comborun.remote.mirror import Skipped
     from comborun.remote.transport import Transport
@@ -370,13 +369,15 @@ def plan_of(directory: Path) -> tuple[Plan, int]:
     path, deal = directory / RUN.plan(number), directory / RUN.deal
     if path.stat().st_size > _LARGEST_PLAN:
         raise ValueError(f"{path} has more than {_LARGEST_PLAN} bytes")
-    plan = Plan.from_json(path.read_text("utf-8"))
-    return _as_dealt(plan, deal.read_text("utf-8") if deal.is_file() else ""), number
+    return _plan(path.read_text("utf-8"), deal.read_text("utf-8") if deal.is_file() else ""), number
 
 
-def _as_dealt(plan: Plan, deal: str) -> Plan:
-    """The plan in which sessions are marked that run on another host."""
-    found = parse(deal)
+def _plan(text: str, deal: str) -> Plan:
+    """The plan of a JSON text; sessions are marked that run on another host."""
+    from comborun.model.plan import Plan  # slow to import, and many commands need none
+    from comborun.model.work import process_of
+
+    plan, found = Plan.from_json(text), parse(deal)
     return plan.without(lambda one: found is None or found.runs_here(process_of(one)))
 
 
@@ -392,7 +393,7 @@ def read_plan(transport: Transport, directory: str) -> tuple[str, Plan, int]:
     text = zlib.decompress(b64decode(answer["plan"])).decode("utf-8", "replace")
     if not answer["id"] or not text:
         raise FileNotFoundError(directory)
-    return answer["id"], _as_dealt(Plan.from_json(text), answer.get("deal", "")), int(answer["number"])
+    return answer["id"], _plan(text, answer.get("deal", "")), int(answer["number"])
 
 
 def copy_of(host: str, run: str, directory: str) -> Path:

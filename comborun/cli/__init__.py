@@ -35,7 +35,7 @@ _COMMANDS = {
         "recheck": ("trials", "Run the first episodes once more, alone, and compare."),
     },
     "Watch": {
-        "monitor": ("status", "Watch a run on the whole screen, and report at its end."),
+        "monitor": ("monitor", "Watch a run on the whole screen, and report at its end."),
         "status": ("status", "Show the table of a run once."),
         "view": ("view", "Show a run on a live page in a browser."),
         "runs": ("runs", "List the runs on all hosts."),

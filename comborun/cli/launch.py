@@ -13,14 +13,16 @@ from comborun.api.boxes import TogetherRequest, several_hosts, start_together
 from comborun.api.launching import start_run, with_failures, with_smoke_test
 from comborun.cli.options import (
     SLOTS,
+    Shown,
     environment_option,
     grid_argument,
     hosts_options,
+    interval_option,
     json_lines_option,
+    plain_option,
     slurm_option,
     take_over_option,
 )
-from comborun.cli.status import Shown, interval_option, plain_option, watch_together, watch_until_the_end
 from comborun.cli.terminal import SOME_DID_NOT, show_record, show_rows, show_table
 from comborun.monitor.beginning import recorded
 from comborun.remote.launching import LaunchRequest
@@ -115,12 +117,14 @@ def run(grid: GridChoice, where: HostChoice, hosts: tuple[str, ...], **options: 
 
     Ctrl-C stops watching only: the sessions go on.
     """
+    from comborun.cli.status import watch_until_the_end  # slow to import
+
     shown = Shown(**{key: options.pop(key) for key in Shown._fields})
     leave_out = options.pop("leave_out")
     request = LaunchRequest(**options)
     if together := several_hosts(grid, hosts):
         target = _launch_together(grid, where, request, TogetherRequest(together, leave_out), as_json=shown.as_json)
-        return watch_together(target, shown)
+        return watch_until_the_end(target, shown)
     started = _told(start_run(grid, where, request), request, as_json=shown.as_json)
     if started.launched.hold:
         return 0

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import os
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from comborun.api.named import Target
     from comborun.model.plan import Plan
+    from comborun.monitor.screen import StatusScreen
     from comborun.remote.runs import Launch
 
     Command = Callable[..., Any]
@@ -57,6 +60,11 @@ def json_lines_option(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help=words)(to_the_end)
 
 
+interval_option = click.option(
+    "--interval", type=click.FloatRange(min=0.2), metavar="S", help="Seconds between two looks; by default `poll`."
+)
+plain_option = click.option("--plain", is_flag=True, help="Print lines instead of using the whole screen.")
+
 take_over_option = click.option(
     "--take-over",
     is_flag=True,
@@ -70,6 +78,28 @@ environment_option = click.option(
     " the run, or of this command.",
 )
 slurm_option = click.option("--slurm", is_flag=True, help="Submit the sessions to Slurm as job arrays.")
+
+
+class Shown(NamedTuple):
+    interval: float | None = None
+    """seconds between two looks"""
+    plain: bool = False
+    as_json: bool = False
+
+    @property
+    def full(self) -> bool:
+        """Whether the whole screen can be used: it needs a terminal that moves its cursor, and keys."""
+        able = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") not in {"dumb", "unknown"}
+        return able and not self.plain and not self.as_json
+
+    def screen(self) -> StatusScreen:
+        from rich.console import Console
+
+        from comborun.monitor.screen import JsonScreen, PlainScreen
+
+        if self.as_json:
+            return JsonScreen(lambda text: click.echo(text, nl=False))
+        return PlainScreen(Console(highlight=False))
 
 
 def offers(what: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,9 @@ _OF_NO_RUN = {"runs", "check", "init", "presets", "docs", "schema", "doctor", "p
 
 
 def orders(target: Target) -> Orders:
-    """Orders for one run, over its own connection."""
+    """Orders for one run, over its own connection; for one on several hosts, by the commands."""
+    if target.boxes:
+        return _orders_to_all(target)
     quiet = target._replace(listener=QUIET)
 
     def stop(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -48,6 +51,26 @@ def orders(target: Target) -> Orders:
         resume=resume,
         pause=lambda: _lines(steering.hold(quiet, "pause")),
         slots=lambda count: _lines(steering.slots(quiet, count)),
+        fleet=every_host,
+        words=lambda words: command_words(target, words),
+    )
+
+
+def _orders_to_all(target: Target) -> Orders:
+    def told(*words: str) -> tuple[str, ...]:
+        done = subprocess.run(
+            command_words(target, words), stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True
+        )
+        return (*filter(None, (done.stdout + done.stderr).splitlines()),) or (f"exit code {done.returncode}",)
+
+    return Orders(
+        program=program(),
+        options=target.options,
+        stop=lambda names: told("stop", "--yes", *names),
+        retry=lambda names: told("retry", *names),
+        resume=lambda: told("resume"),
+        pause=lambda: told("pause"),
+        slots=lambda count: told("slots", str(count)),
         fleet=every_host,
         words=lambda words: command_words(target, words),
     )

@@ -1,25 +1,34 @@
-"""combo monitor and combo status, and the report after the last session."""
+"""combo status; a run shown until its end, on the full screen or in lines, and the report after it."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 from rich.text import Text
 
-from comborun.api.named import HostChoice
+from comborun.api.listener import QUIET
 from comborun.api.watching import Mirroring, StopEarly, status_of
-from comborun.cli.options import json_lines_option, json_option, of_run
-from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_error, show_json, show_record, show_rows, unasked
-from comborun.monitor.screen import JsonScreen, PlainScreen, StatusScreen, show_once
-from comborun.monitor.table import SORTS, USUAL, Rows, render
-from comborun.monitor.watch import Clock, Settings, until_answered, until_next
+from comborun.cli.options import json_option, of_run
+from comborun.cli.terminal import (
+    INTERRUPTED,
+    SOME_DID_NOT,
+    show_error,
+    show_json,
+    show_record,
+    show_rows,
+    unasked,
+    working,
+)
+from comborun.monitor.screen import show_once
+from comborun.monitor.table import SORTS, USUAL, Rows
+from comborun.monitor.watch import Clock, Settings, until_answered
 from comborun.monitor.watcher import Watcher, watch
 from comborun.remote.transport import LocalTransport
 from comborun.rules.endings.failures import Failure
@@ -30,72 +39,16 @@ from comborun.words.times import clock
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from comborun.api.joint import JointSource
     from comborun.api.named import Target
+    from comborun.cli.options import Shown
     from comborun.monitor.status import Link, RunStatus, SessionStatus
-    from comborun.monitor.watch import Source
+    from comborun.monitor.watch import Watched
 
 _MEND = "Correct `results` in the grid and give the same command again: it reads these files, and runs nothing."
-interval_option = click.option(
-    "--interval", type=click.FloatRange(min=0.2), metavar="S", help="Seconds between two looks; by default `poll`."
-)
-plain_option = click.option("--plain", is_flag=True, help="Print lines instead of using the whole screen.")
 _FIRST_S = 0.3
 """seconds that the first picture waits for the first look; without an answer it shows the plan"""
 _SETTLED_S = 3.0
 _OTHER_SCREEN, _BACK = "\x1b[?1049h\x1b[H", "\x1b[?1049l"
-
-
-class Shown(NamedTuple):
-    interval: float | None = None
-    """seconds between two looks"""
-    plain: bool = False
-    as_json: bool = False
-
-    @property
-    def full(self) -> bool:
-        """Whether the whole screen can be used: it needs a terminal that moves its cursor, and keys."""
-        console = Console()
-        able = console.is_terminal and not console.is_dumb_terminal and sys.stdin.isatty() and sys.stdout.isatty()
-        return able and not self.plain and not self.as_json
-
-    def screen(self) -> StatusScreen:
-        if self.as_json:
-            return JsonScreen(lambda text: click.echo(text, nl=False))
-        return PlainScreen(Console(highlight=False))
-
-
-@click.command()
-@partial(of_run, kept=True, together=True)
-@click.option("--once", "just_once", is_flag=True, help="The same as `combo status`.")
-@click.option("--all", "everywhere", is_flag=True, help="Watch the runs of all hosts, a row for each.")
-@interval_option
-@plain_option
-@json_lines_option
-def monitor(target: Target | HostChoice, just_once: bool, **shown: Any) -> int:
-    """Watch a run on the whole screen; make the report when all sessions have exited.
-
-    `?` shows the keys. Watching changes nothing: q and Ctrl-C leave the sessions alone. Without a terminal, or with
-    --plain, it prints a line for each change.
-
-    \b
-    combo monitor                        the newest run
-    combo monitor --host h100            the newest run there
-    combo monitor 4_env_test --json      a document for each look
-    combo monitor --all                  every run on every host
-    """
-    shown.pop("everywhere")
-    if isinstance(target, HostChoice):
-        from comborun.cli.runs import show_everywhere, watch_everywhere
-
-        if just_once:
-            return show_everywhere(target, as_json=shown["as_json"])
-        return watch_everywhere(target, **shown)
-    if just_once:
-        return show_status(target, as_json=shown["as_json"])
-    if target.away:
-        raise target.away
-    return watch_together(target, Shown(**shown)) if target.boxes else watch_until_the_end(target, Shown(**shown))
 
 
 @click.command()
@@ -118,14 +71,18 @@ def status(target: Target, as_json: bool, **rows: Any) -> int:
 def watch_until_the_end(target: Target, shown: Shown) -> int:
     """Watch a run and report at its end. Returns the exit code, which says whether all sessions succeeded."""
     from comborun.api import reports  # `combo status` needs none of these
+    from comborun.api.joint import watched as watched_of
     from comborun.cli.report import differences, show_report
 
-    ended = None
+    ended, stop_early = None, None
     try:
-        source = target.source()
-        settings = Settings(shown.interval or source.view.plan.poll)
-        stop_early = StopEarly(target) if source.view.plan.stop_early else None
-        ended = watched(target, source, settings, shown, stop_early or Mirroring(target))
+        with working(f"reading {target.run}"):
+            source = watched_of(target._replace(listener=QUIET) if shown.full else target)
+            plan = source.view.plan
+        settings = Settings(shown.interval or plan.poll)
+        if plan.stop_early and not target.boxes:
+            stop_early = StopEarly(target)
+        ended = watched(target, source, settings, shown, stop_early or (None if target.boxes else Mirroring(target)))
         # wait for a host that went away before the report
         copy = until_answered(partial(reports.brought, target), Clock(), settings, _show_lost_link)
         summary, folder = reports.make_report(target, copy)
@@ -150,7 +107,7 @@ def watch_until_the_end(target: Target, shown: Shown) -> int:
 
 def watched(
     target: Target,
-    source: Source,
+    source: Watched,
     settings: Settings,
     shown: Shown,
     react: Callable[[RunStatus], str] | None = None,
@@ -161,8 +118,9 @@ def watched(
     """
     if not shown.full:
         return watch(source, shown.screen(), Clock(), settings, react)
-    if isinstance(target.transport, LocalTransport):
-        target.transport.forks = False  # from here on there are threads
+    for one in target.boxes or (target,):
+        if isinstance(one.transport, LocalTransport):
+            one.transport.forks = False  # from here on there are threads
     begun = time.monotonic()
 
     def later(seen: RunStatus) -> str:
@@ -170,9 +128,13 @@ def watched(
         return react(seen) if react and (seen.finished or time.monotonic() > begun + _SETTLED_S) else ""
 
     with unasked():
-        watcher = Watcher(source, Clock(), settings, later)
-        watcher.start()
-        if watcher.wait(0, _FIRST_S).status.finished:
+        with working(f"looking at {target.run}"):
+            watcher = Watcher(source, Clock(), settings, later)
+            watcher.start()
+            from comborun.monitor.fullscreen import picture  # noqa: F401  meanwhile
+
+            first = watcher.wait(0, _FIRST_S)
+        if first.status.finished:
             while not watcher.look.over:
                 watcher.wait(watcher.look.number, 60.0)
             if watcher.failure:
@@ -190,46 +152,6 @@ def watched(
     if left:
         raise KeyboardInterrupt
     return watcher.look.status
-
-
-def watch_together(target: Target, shown: Shown) -> int:
-    """Watch a run on several hosts in a table, and report at its end."""
-    from comborun.api import reports
-    from comborun.api.joint import JointSource
-    from comborun.cli.report import show_report
-
-    source, ended = JointSource(target), None
-    try:
-        ended = _looked_at(source, shown)
-        summary, folder = reports.make_report(target, reports.brought(target))
-    except KeyboardInterrupt:
-        _show_way_back(target, ended)
-        return INTERRUPTED
-    if shown.as_json:
-        show_record(reports.report_answer(summary, folder))
-    else:
-        show_report(summary, folder)
-    return exit_code(ended)
-
-
-def _looked_at(source: JointSource, shown: Shown) -> RunStatus:
-    """Look until the run has ended on all hosts. Returns the last status."""
-    from rich.live import Live
-
-    console, clock, changed = Console(highlight=False), Clock(), time.monotonic()
-    counts: dict[str, int] = {}
-    live = Live(console=console, auto_refresh=False, vertical_overflow="crop") if shown.full else None
-    screen = shown.screen()
-    with live or nullcontext():
-        while True:
-            seen = source.status()
-            live.update(render(seen, console.width), refresh=True) if live else screen.show(seen)
-            if seen.finished:
-                return seen
-            if counts != seen.counts():
-                counts, changed = seen.counts(), time.monotonic()
-            settings = Settings(shown.interval or source.poll)
-            clock.sleep(until_next(seen, settings, time.monotonic() - changed))
 
 
 @contextmanager

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 QUIET_S = 2.0
 """shorter work prints nothing"""
+AT_ONCE = "comborun.at_once"
+"""in a command's context: on a terminal all work is shown at once, since a picture is to come"""
 _TICK_S = 0.25
 _HINTS = {
     errno.ENOSPC: "the disk is full; if you redirected the output, check that disk",
@@ -150,23 +152,27 @@ def repeatable() -> Iterator[None]:
 
 @contextlib.contextmanager
 def working(what: str) -> Iterator[Callable[[object], None]]:
-    """Print on standard error what takes more than two seconds: on a terminal with a clock, else once.
+    """Print on standard error what takes more than two seconds (see AT_ONCE): on a terminal with a clock, else once.
 
     Yields a function for the progress. The thread imports nothing and holds no lock, because this process may fork.
     """
     begun, reached, over = time.monotonic(), "", threading.Event()
+    clock = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    context = click.get_current_context(silent=True)
+    quiet_s = 0.0 if clock and context and AT_ONCE in context.meta else QUIET_S
 
     def show() -> None:
-        if over.wait(QUIET_S):
+        if over.wait(quiet_s):
             return
-        if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        if not clock:
             click.echo(f"{what} ...", err=True)
             return
-        while not over.wait(_TICK_S):
+        while not over.is_set():
             seconds = int(time.monotonic() - begun)
             columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
             line = f"{what}  {seconds // 60}:{seconds % 60:02}  {reached}"[: columns - 1]
             os.write(sys.stderr.fileno(), f"\r\033[K{line}".encode())
+            over.wait(_TICK_S)
         os.write(sys.stderr.fileno(), b"\r\033[K")
 
     def tell(at: object) -> None:

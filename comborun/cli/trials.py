@@ -15,8 +15,8 @@ from comborun import __version__
 from comborun.answers import runs
 from comborun.answers.grids import Calibrated
 from comborun.api.named import Target
-from comborun.cli.options import episodes_option, grid_argument, host_options, json_option, of_run
-from comborun.cli.status import Shown, watched
+from comborun.cli.options import Shown, episodes_option, grid_argument, host_options, json_option, of_run
+from comborun.cli.status import watched
 from comborun.cli.terminal import (
     SOME_DID_NOT,
     program,

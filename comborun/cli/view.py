@@ -17,8 +17,7 @@ import click
 
 from comborun.answers import grids
 from comborun.api.joint import watched
-from comborun.cli.options import json_lines_option, of_run
-from comborun.cli.status import interval_option
+from comborun.cli.options import interval_option, json_lines_option, of_run
 from comborun.cli.terminal import show_record, show_rows, working
 from comborun.errors import UserError
 

@@ -87,7 +87,7 @@ class _Fields(dict):  # type: ignore[type-arg]
 
 
 class _Field:
-    """A field of a fact, in a form of words/times.py, counted with a noun, or as it is."""
+    """A field of a fact, in a form of words/times.py, as a class of failures, counted with a noun, or as it is."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -98,6 +98,10 @@ class _Field:
     def __format__(self, form: str) -> str:
         if form == "if":
             return ""
+        if form == "class":
+            from comborun.rules.endings.failures import words_of
+
+            return words_of(_shown(self.value))
         if inner := facts_of([self.value]) or facts_of(self.value):
             return "; ".join(map(say, inner))
         if not form or isinstance(self.value, bool) or not isinstance(self.value, (int, float)):

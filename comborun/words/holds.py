@@ -34,7 +34,7 @@ def _server_ends(fact: Fact) -> str:
 WORDS: Words = {
     HoldReason.BY_PERSON: "[{words}|by hand]",
     HoldReason.FAILURES_IN_A_ROW: (
-        "{failure} {times} times in a row[ on this host{host:if}][, at last: {ending}|, at last: {note}]"
+        "{failure:class} {times} times in a row[ on this host{host:if}][, at last: {ending}|, at last: {note}]"
     ),
     HoldReason.TOO_MANY_FAILED: lambda fact: fill(
         "{failed} of {sessions:session} ended without success; the limit is "
@@ -64,9 +64,10 @@ WORDS: Words = {
         f"{len(fact.texts('sessions'))} sessions vanished together: {' '.join(fact.texts('sessions'))}"
     ),
     Notice.GPU_FELL: "the driver lists GPU {gpu} no more, so nothing new starts there",
-    Notice.QUARANTINED: "GPU {gpu} gets no new sessions: {failure} {times} times in a row there",
+    Notice.QUARANTINED: "GPU {gpu} gets no new sessions: {failure:class} {times} times in a row there",
     Notice.ENVIRONMENT_CLOSED: (
-        "the environment {environment} gets no new sessions: {failure} {times} times in a row there, and others go on"
+        "the environment {environment} gets no new sessions: {failure:class} {times} times in a row there,"
+        " and others go on"
     ),
     Notice.FEWER: ("GPU {gpu}: at most {most:session} at once from now on: one of {sessions} ran out of its memory"),
     Notice.SERVER_SILENT: "the server {server} does not answer",

@@ -481,8 +481,8 @@ WORDS: Words = {
     "dispatcher_ends_run": "its dispatcher is gone: a new one ends the run",
     "no_longer_held": "no longer {hold}[: {reason}][: {words}]",
     "no_longer_stopped": "no longer stopped",
-    "environment_used_again": "{environment} gets sessions again (it was closed: {failure})",
-    "gpu_used_again": "GPU {gpu} is used again (it was in quarantine: {failure})",
+    "environment_used_again": "{environment} gets sessions again (it was closed: {failure:class})",
+    "gpu_used_again": "GPU {gpu} is used again (it was in quarantine: {failure:class})",
     "futile_to_repeat": lambda fact: (
         f"{fact.text('session')}, {_episodes(fact)}: {part(fact, 'reason')}, so running it again would not help"
     ),

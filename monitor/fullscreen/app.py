@@ -230,10 +230,12 @@ class FullScreen(App[None]):
 
     def copy(self) -> None:
         """Copy the command that shows in a shell what is on the screen; of a video its place."""
-        desk, session, host = self.desk, self.desk.session, self.watcher.source.transport.host
+        desk, session = self.desk, self.desk.session
         videos = desk.videos.get(session.name, ()) if session and desk.pane == "video" else ()
         if session and videos:
-            attempt = RunLayout(desk.look.view.directory).attempt(session.name, videos[0].attempt)
+            source = self.watcher.source.at(session.name)
+            host = source.transport.host
+            attempt = RunLayout(source.view.directory).attempt(session.name, videos[0].attempt)
             text = f"{'' if host == 'local' else f'{host}:'}{attempt.directory}/{videos[0].path}"
         elif desk.page == "runs":
             text = f"{desk.program} runs"

@@ -82,10 +82,7 @@ class Fetcher:
         desk, number = self._desk, self._desk.look.number
         if desk.page in ("events", "host") and self._events_of != number:
             self._events_of = number
-            source = self._watcher.source
-            path = RunLayout(source.view.directory).events
-            self.ask("events", lambda: events.parse(source.transport.run(_EVENTS, path, str(_EVENTS_KEPT)).text),
-                     lambda found: setattr(desk, "events", found))  # fmt: skip
+            self.ask("events", self._read_events, lambda found: setattr(desk, "events", found))
         elif desk.page == "runs":
             self._fleet = self._fleet or self._orders.fleet()
             if self._fleet.wait(0) or desk.fleet is None:
@@ -93,13 +90,22 @@ class Fetcher:
         elif (session := desk.session) and session.attempt and (desk.full or desk.pane_height):
             self._need_of(session)
 
+    def _read_events(self) -> Sequence[events.Event]:
+        """Of a run on several hosts those of all hosts, in the order of their clocks."""
+        found: list[events.Event] = []
+        for source in self._watcher.source.by_host().values():
+            path = RunLayout(source.view.directory).events
+            found += events.parse(source.transport.run(_EVENTS, path, str(_EVENTS_KEPT)).text)
+        return sorted(found, key=lambda one: one.at)
+
     def _need_of(self, session: SessionStatus) -> None:
-        desk, source, now = self._desk, self._watcher.source, time.monotonic()
+        desk, now = self._desk, time.monotonic()
         if session.name != self._name:
             self._name, self._since = session.name, now
         late = any(now < self._failed.get(key, -_AGAIN_S) + _AGAIN_S for key in ("log", "video"))
         if now < self._since + REST_S or late or not desk.link.reachable:
             return
+        source = self._watcher.source.at(session.name)
         if desk.pane == "log":
             log = desk.logs.get(session.name, Log())
             log = log if log.attempt == session.attempt else Log()

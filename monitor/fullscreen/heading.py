@@ -8,7 +8,7 @@ from rich.text import Text
 
 from comborun.monitor.columns import bar, cut
 from comborun.monitor.status import Link, RunStatus
-from comborun.monitor.table import GAP, host_lines, packed
+from comborun.monitor.table import GAP, box_lines, host_lines, packed
 from comborun.monitor.wording import MARKS, UNMARKED, clock_words, urgency, visible
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import printable
@@ -133,7 +133,7 @@ def counts(status: RunStatus, width: int) -> list[Text]:
 def host_line(status: RunStatus, width: int) -> list[Text]:
     """What the host has left; scarce resources stay."""
     slurm = [cut(Text(say(status.slurm)), width)] if status.slurm else []
-    return [*slurm, *host_lines(status.use, width)]
+    return [*slurm, *(cut(line, width) for line in box_lines(status)), *host_lines(status.use, width)]
 
 
 def remarks(status: RunStatus, link: Link) -> Sequence[str]:

@@ -85,6 +85,9 @@ class Ordering:
 
     def slots(self, by: str) -> None:
         look = self._desk.look
+        if look.parts:
+            self._desk.say("with several hosts, `:slots 4` lets 4 run at once on each of them")
+            return
         self._set_slots(max(1, (look.status.slots or look.view.plan.limits.parallel) + int(by)))
 
     def _set_slots(self, count: int) -> None:

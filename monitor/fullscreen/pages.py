@@ -15,7 +15,7 @@ from comborun.monitor.fullscreen.pane import wrapped
 from comborun.monitor.fullscreen.table import clipped, symbol
 from comborun.monitor.snapshot import HostUse
 from comborun.monitor.status import RunStatus, SessionStatus
-from comborun.monitor.table import server_line
+from comborun.monitor.table import box_lines, server_line
 from comborun.monitor.wording import sizes, visible
 from comborun.rules.events import Event, Kind
 from comborun.rules.facts import Fact
@@ -85,6 +85,7 @@ def _size(value: object) -> float:
 def host(status: RunStatus, samples: Sequence[Sample], found: Sequence[Event], width: int) -> Page:
     """Each GPU with its users and its past, the use of the machine, and what ends and starts next."""
     lines = [line for card in status.use.gpus for line in _gpu(card, status, uses_of(found, card.index), width)]
+    lines = box_lines(status) or lines
     if not lines:
         lines = [Text("the run uses no GPU", "dim")]
     lines += [Text(), *_machine(status, samples, width), Text()]

@@ -45,6 +45,7 @@ def log_lines(data: bytes, most: int) -> list[Text]:
 
 def explanation(look: Look, name: str) -> Explanation | None:
     """None before the first answer, and for a session that the plan does not have any more."""
+    look = look.at(name)
     known = {one.name for one in look.view.plan.sessions} | ({AFTER} if look.status.after else set())
     if look.status.now is None or name not in known:
         return None

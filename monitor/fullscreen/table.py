@@ -126,6 +126,11 @@ def _left(row: Row, at: Moment, _: int) -> Text:
     return Text(span(one.expected.earliest - now, one.expected.latest - now), _faded(row))
 
 
+def _host(row: Row, at: Moment, width: int) -> Text:
+    del at
+    return Text(clipped(visible(row.session.host), width), "" if row.session.alive else "dim")
+
+
 def _gpu(row: Row, at: Moment, _: int) -> Text:
     del at
     where = visible(row.session.node, 12) if row.session.node else ",".join(map(str, row.session.gpus))
@@ -193,6 +198,7 @@ def layout(rows: Sequence[Row], width: int) -> Layout:
     )]  # fmt: skip
     policy, environment = (max(6, min(_LONGEST_NAME, longest)) for longest in names)
     gpu = max((len(one.node[:12]) or 2 * len(one.gpus) for one in sessions), default=0)
+    host = min(12, max((len(one.host) for one in sessions), default=0))
     tries = any(one.attempt > 1 for one in sessions)
     columns = [
         Column("", _marker, 2),
@@ -205,6 +211,7 @@ def layout(rows: Sequence[Row], width: int) -> Layout:
         Column("95 %", _interval, 6, right=True, drop=20),
         Column("QUIET", _quiet, 6, right=True, drop=60),
         Column("LEFT", _left, 10, right=True, drop=40),
+        *([Column("HOST", _host, max(4, host), drop=30)] if host else []),
         *([Column("GPU", _gpu, max(3, gpu), drop=25)] if gpu else []),
         *([Column("TRY", _tries, 3, right=True, drop=15)] if tries else []),
     ]

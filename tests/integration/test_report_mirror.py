@@ -12,7 +12,8 @@ from report_runs import RUN, RunDirectory, row
 
 from comborun.api.named import Target
 from comborun.api.reports import ReportRequest, bring_videos, make_report
-from comborun.cli.status import Shown, watch_until_the_end
+from comborun.cli.options import Shown
+from comborun.cli.status import watch_until_the_end
 from comborun.cli.terminal import INTERRUPTED, TERMINAL
 from comborun.errors import HostError
 from comborun.remote.transport import Completed, LocalTransport

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
+import shutil
 import subprocess
 import time
 import urllib.request
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -308,3 +311,36 @@ def fault(boxes: Boxes, chance: random.Random, away: set[str]) -> None:
     elif kind == "lose" and host in away:
         boxes.killed(chance.uniform(0.5, 8.0), "hosts", "lost", host, "--yes")
         boxes.desk.combo("hosts", "lost", host, "--yes")
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+def test_the_full_screen_shows_the_run_of_all_hosts_and_its_keys_reach_them(boxes: Boxes) -> None:
+    desk = boxes.desk
+    desk.combo("launch", boxes.grid(pace=0.2), code=0)
+    until(lambda: len(boxes.hosts_of) == 3, "each host runs one")
+    tmux = ["tmux", "-S", str(desk.home / "tmux-of-the-screen"), "-f", "/dev/null"]
+
+    def screen(*words: str) -> list[str]:
+        done = subprocess.run([*tmux, *words], env=desk.environment, capture_output=True, text=True, check=True)
+        return done.stdout.split("\n")
+
+    def until_shown(shown: Callable[[list[str]], bool], what: str) -> None:
+        until(
+            lambda: shown(screen("capture-pane", "-p")), lambda: f"{what}: " + "\n".join(screen("capture-pane", "-p"))
+        )
+
+    try:
+        screen("new-session", "-d", "-x", "140", "-y", "40", f"{shlex.join(desk.command('monitor'))}; exec cat")
+        until_shown(
+            lambda lines: all(any(line.startswith(name) for line in lines) for name in NAMES), "a line for each"
+        )
+        until_shown(lambda lines: sum("running" in line for line in lines) >= 4)
+        screen("send-keys", "x")
+        until_shown(lambda lines: any("Stop " in line for line in lines))
+        screen("send-keys", "y")
+        until(lambda: "cancelled" in {one["outcome"] for one in boxes.status()["sessions"]}, "the session is ended")
+        screen("send-keys", "q")
+        until_shown(lambda lines: any("No longer watching" in line for line in lines))
+    finally:
+        subprocess.run([*tmux, "kill-server"], env=desk.environment, capture_output=True, check=False)
+    desk.combo("stop", code=0)

@@ -115,6 +115,14 @@ def test_every_cause_of_a_failure_is_on_the_first_screen_of_500_sessions(size: t
     assert any("Runtime" in line and "2" in line for line in shown)
 
 
+def test_in_any_order_a_failed_row_begins_with_the_line_that_ended_it() -> None:
+    desk = desk_of(*many(), 80, 24)
+    desk.failed()
+    desk.sort("1")
+    assert desk.choice.sort == "policy"
+    assert {row.why for row in desk.rows if "Module" in row.why} == {MISSING}
+
+
 def test_rows_are_in_the_order_of_their_urgency() -> None:
     view, answer = a_busy_run()
     words = [row.session.word for row in chosen(watched(view, answer).look.status, Choice())]

@@ -273,3 +273,10 @@ def test_one_row_makes_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
     status = busy()
     assert ["log" in picture(status, width).split() for width in (200, 40)] == [True, False]
     assert str(status.sessions[0].latest.log_size) in picture(status, 200)
+
+
+def test_a_column_that_no_session_uses_takes_nothing_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {width: [one.title for one in columns.columns(busy(), width)] for width in range(20, 160)}
+    unused = Column("unused", "", lambda _session, _setting: Text("x"), lambda _session: False, priority=1)
+    monkeypatch.setattr(columns, "COLUMNS", (unused, *COLUMNS))
+    assert {width: [one.title for one in columns.columns(busy(), width)] for width in before} == before

@@ -267,9 +267,8 @@ def examples(code: str) -> list[Fact]:
     words = tables()[code]
     if code in EXAMPLES or callable(words):
         return [Fact(code, **fields) for fields in EXAMPLES[code]]
-    fields = {
-        name: 120.0 if form in FORMS else 2 if form else name.upper() for _, name, form, _ in parts(words) if name
-    }
+    values = {**dict.fromkeys(FORMS, 120.0), "class": "gpu_memory"}
+    fields = {name: values.get(form, 2) if form else name.upper() for _, name, form, _ in parts(words) if name}
     return [Fact(code, **fields)]
 
 
