@@ -29,7 +29,7 @@ def key(description: str, default: Any = None, alias: str | None = None) -> Any:
     return Field(default=default, description=description, alias=alias)
 
 
-def _bracketed(tree: object, kinds: Any = Scalar) -> object:
+def _bracketed(tree: object, kinds: tuple[type[Scalar | Map], ...] = (Scalar,)) -> object:
     if not isinstance(tree, kinds):
         return tree
     items = Items(tree.place)
@@ -58,7 +58,7 @@ def _none_schema(full: Schema) -> Schema:
 
 ONE_OR_MANY = Reads(_bracketed, _one_of_many)
 """a single value may be written without brackets"""
-ONE_OR_MANY_MAPS = Reads(lambda tree: _bracketed(tree, Scalar | Map), _one_of_many)
+ONE_OR_MANY_MAPS = Reads(lambda tree: _bracketed(tree, (Scalar, Map)), _one_of_many)
 """the same where a value may be a map"""
 OR_NONE = Reads(_map_or_none, _none_schema)
 """the word `none` may be written instead of a map"""
