@@ -1,8 +1,9 @@
 """English for facts (`rules/facts.py`). One table of words for each kind; whoever shows a fact asks `say`.
 
 An entry is a text with the fact's fields in braces, or a function of the fact. No code reads these words. A field may
-have a form: `{seconds:brief}` is a duration (`words/times.py` has the forms), and `{sessions:session}` counts. A field
-that is a fact, or a list of facts, is said; a function asks `part` for such a field.
+have a form: `{seconds:brief}` is a duration (`words/times.py` has the forms), `{failure:class}` is a class of failures,
+and `{sessions:session}` counts. A field that is a fact, or a list of facts, is said; a function asks `part` for such a
+field.
 
 What stands in brackets is left out if a field in it is absent or empty, so `[ on GPU {gpu}]`. `[first|second|third]` is
 the first that has all its fields. A field of the form `{stopped:if}` decides only, and shows nothing.
@@ -32,16 +33,28 @@ _BRACKETS, _NAME = re.compile(r"\[([^][]*)\]"), re.compile(r"\{(\w+)")
 
 
 @lru_cache(maxsize=None)
-def tables() -> dict[str, str | Callable[[Fact], str]]:
-    """All words, read when the first fact is said. A verb that travels by itself brings only the tables it needs."""
+def _read() -> tuple[dict[str, str | Callable[[Fact], str]], dict[str, Callable[[str], str]]]:
+    """All words, and the forms that a module of words adds. They are read when the first fact is said.
+
+    A verb that travels by itself brings only the modules it needs.
+    """
     words: dict[str, str | Callable[[Fact], str]] = {}
-    for module in (f"comborun.words.{name}" for name in MODULES):
+    forms: dict[str, Callable[[str], str]] = {}
+    for name in (f"comborun.words.{name}" for name in MODULES):
         try:
-            words.update(import_module(module).WORDS)
+            module = import_module(name)
         except ModuleNotFoundError as error:  # noqa: PERF203 - there are few modules
-            if error.name != module:
+            if error.name != name:
                 raise
-    return words
+        else:
+            words.update(module.WORDS)
+            forms.update(getattr(module, "FORMS", {}))
+    return words, forms
+
+
+def tables() -> dict[str, str | Callable[[Fact], str]]:
+    """All words."""
+    return _read()[0]
 
 
 def say(fact: Fact) -> str:
@@ -98,10 +111,8 @@ class _Field:
     def __format__(self, form: str) -> str:
         if form == "if":
             return ""
-        if form == "class":
-            from comborun.rules.endings.failures import words_of
-
-            return words_of(_shown(self.value))
+        if form in (added := _read()[1]):
+            return added[form](_shown(self.value))
         if inner := facts_of([self.value]) or facts_of(self.value):
             return "; ".join(map(say, inner))
         if not form or isinstance(self.value, bool) or not isinstance(self.value, (int, float)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence
-from comborun.rules.endings.failures import Failure, named
+from comborun.rules.endings.failures import Failure, named, words_of
 from comborun.rules.facts import facts_of
 from comborun.rules.vocabulary import Cause, Outcome
 from comborun.words import part, say
@@ -37,6 +37,7 @@ CAUSES: Mapping[Cause, str] = {
     **{failure.cause: failure.row.words for failure in Failure if failure.cause},
 }
 """causes that exit codes and signals don't show"""
+FORMS = {"class": words_of}
 _MOST = 600
 """characters of a line about an end"""
 _WHERE = {"group": "in its control group", "machine": "on this machine"}

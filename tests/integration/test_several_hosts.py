@@ -334,13 +334,13 @@ def test_the_full_screen_shows_the_run_of_all_hosts_and_its_keys_reach_them(boxe
         until_shown(
             lambda lines: all(any(line.startswith(name) for line in lines) for name in NAMES), "a line for each"
         )
-        until_shown(lambda lines: sum("running" in line for line in lines) >= 4)
+        until_shown(lambda lines: sum("running" in line for line in lines) >= 4, "a session of each host")
         screen("send-keys", "x")
-        until_shown(lambda lines: any("Stop " in line for line in lines))
+        until_shown(lambda lines: any("Stop " in line for line in lines), "a question")
         screen("send-keys", "y")
         until(lambda: "cancelled" in {one["outcome"] for one in boxes.status()["sessions"]}, "the session is ended")
         screen("send-keys", "q")
-        until_shown(lambda lines: any("No longer watching" in line for line in lines))
+        until_shown(lambda lines: any("No longer watching" in line for line in lines), "the last words")
     finally:
         subprocess.run([*tmux, "kill-server"], env=desk.environment, capture_output=True, check=False)
     desk.combo("stop", code=0)

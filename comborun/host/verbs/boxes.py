@@ -24,7 +24,7 @@ import time
 from comborun.host.record import deals
 from comborun.host.record.events import Events
 from comborun.host.record.holds import over
-from comborun.host.record.run_directory import processes
+from comborun.host.record.queue import rows
 from comborun.host.system import files, process
 from comborun.host.verb_errors import BUSY, CANT_WRITE, NO_RUN, USAGE, Refusal, answered, run_directory, unwritable
 from comborun.rules import records
@@ -189,7 +189,7 @@ class Box:
             if why := why_not_given(has, move, self._era()):
                 raise Refusal(BUSY, why[0], **why[1])
             deals.refuse_stopped(self.layout)
-            together = processes(self.layout).get(move.session, ())
+            together = next((row.sessions for row in rows(self.layout.queue) if row.name == move.session), ())
             if any(attempts_of(self.layout, name) for name in (move.session, *together)):
                 raise Refusal(BUSY, Stale.HAS_BEGUN, session=move.session)
             self._record(path, move, Kind.GIVEN, move.taker)

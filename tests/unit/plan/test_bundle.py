@@ -52,7 +52,7 @@ def test_a_verb_travels_with_what_it_imports_and_nothing_else() -> None:
         "comborun.rules.records",
     }
     assert not names & {"comborun.host.verbs.fetch", "comborun.words.monitor"}
-    assert len(packed("publish")) < 42_000
+    assert len(packed("publish")) < 44_000
 
 
 def test_a_verb_that_reads_results_travels_with_every_reader() -> None:
