@@ -45,7 +45,7 @@ def _load(name: str) -> None:
     try:
         __import__(name)
     except (EOFError, TypeError, ValueError):  # a full disk cut a compiled module short: compile all again
-        sys.pycache_prefix = "/nonexistent"
+        sys.pycache_prefix, sys.dont_write_bytecode = "/nonexistent", True  # Python would make that folder, even here
         __import__(name)
 
 

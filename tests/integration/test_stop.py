@@ -99,6 +99,7 @@ def test_a_run_whose_compiled_modules_were_cut_short_and_one_without_a_name(box:
         os.truncate(path, min(path.stat().st_size, 4096))
     stopped = box.stop()
     assert stopped.returncode == 0, stopped.stderr
+    assert not any(Path(top, "nonexistent").exists() for top in (Path.cwd(), "/")), "and nothing is compiled elsewhere"
     box.write("id", "")
     assert box.stop().stderr == f"stop: {box.directory} is not a run directory\n"
 
