@@ -9,7 +9,7 @@ from comborun.host.system import ownership, process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Iterable, Sequence
+    from typing import Callable, Iterable, Iterator, Sequence
 
     from comborun.host.system.ownership import Root
 
@@ -52,7 +52,7 @@ def end(
     """End what `find` finds: wait `grace_s`, TERM, wait `term_s`, KILL.
 
     Returns how many did not end by themselves, and the pids that survive even KILL. `quick` is a faster search that
-    finds most of them.
+    finds most of them, the newest first, and gives each as it finds it.
     """
 
     def gone() -> bool:
@@ -70,17 +70,25 @@ def end(
 
 
 def _kill(find: Callable[[], Iterable[int]], quick: Callable[[], Iterable[int]]) -> None:
-    """SIGSTOP all, until a scan finds no new process, then SIGKILL all: else programs that fork fast would escape."""
+    """SIGSTOP all, until a scan finds no new process, then SIGKILL all: else programs that fork fast would escape.
+
+    Each process is stopped where it is found. At the end of a scan on a busy machine it may have passed on to its child.
+    """
     stopped: set[int] = set()
+
+    def stop(found: Iterable[int]) -> bool:
+        before = len(stopped)
+        for pid in found:
+            if pid not in stopped:
+                process.send(pid, signal.SIGSTOP)
+                stopped.add(pid)
+        return len(stopped) > before
+
     missed = 0
     for _ in range(_PASSES):
-        fresh = set(quick()) - stopped or set(find()) - stopped
-        missed = 0 if fresh else missed + 1
+        missed = 0 if stop(quick()) or stop(find()) else missed + 1
         if missed == _LOOKS:
             break
-        for pid in fresh:
-            process.send(pid, signal.SIGSTOP)
-        stopped |= fresh
     for pid in find():
         process.send(pid, signal.SIGKILL)
 
@@ -116,20 +124,25 @@ class Leftovers:
         """The number of processes that did not end by themselves in their grace period, and the pids that survived
         KILL.
         """
-        return end(self.find, self._wait, grace_s, term_s, of_this_process)
+        return end(self.find, self._wait, grace_s, term_s, _newest_first)
 
 
 def of_this_process() -> set[int]:
     """The live descendants of this process, without its own calls of the driver."""
-    names = {pid: process.read(f"{pid}/comm").decode("utf-8", "replace").strip() for pid in _children(os.getpid())}
-    found, queue = set(), [pid for pid, name in names.items() if name not in ownership.OUR_QUESTIONS]
+    return set(_newest_first())
+
+
+def _newest_first() -> Iterator[int]:
+    queue = _children(os.getpid())
+    own = set(queue)
     while queue:
-        pid = queue.pop()
-        queue += _children(pid)
+        pid = queue.pop()  # the kernel lists the newest child last
         one = process.look(pid)
+        if pid in own and process.read(f"{pid}/comm").decode("utf-8", "replace").strip() in ownership.OUR_QUESTIONS:
+            continue
+        queue += _children(pid)
         if one and one.lives:
-            found.add(pid)
-    return found
+            yield pid
 
 
 def _children(pid: int) -> list[int]:
