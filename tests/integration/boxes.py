@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 import subprocess
+import time
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,5 +148,16 @@ def boxes(desk: Desk, ssh_place: Path, tmp_path: Path) -> Iterator[Boxes]:
 
 
 def finished(boxes: Boxes, seconds: float = 60) -> dict[str, Any]:
-    until(lambda: boxes.status()["finished"], "all have ended", seconds)
-    return boxes.status()
+    """The status, once all have ended. It is asked where a host has ended its part, else every few seconds."""
+    seen, asked, status = -1, 0.0, {}
+
+    def over() -> bool:
+        nonlocal seen, asked, status
+        done = sum((run / "dispatch/done").exists() for host in boxes.servers for run in boxes.runs(host))
+        if done != seen or time.monotonic() > asked + 3:
+            seen, status = done, boxes.status()
+            asked = time.monotonic()
+        return status.get("finished", False)
+
+    until(over, "all have ended", seconds)
+    return status

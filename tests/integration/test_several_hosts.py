@@ -42,12 +42,12 @@ def test_every_command_finds_the_host_of_a_session(boxes: Boxes) -> None:
     until(lambda: len(boxes.hosts_of) == 3, "each host runs one")
     status = boxes.status()
     assert {one["host"]: one["counts"] for one in status["hosts"]}.keys() == set(NAMES)
-    for name, hosts in boxes.hosts_of.items():
-        assert desk.json("explain", name)["session"] == name
-        assert desk.json("logs", name)["session"] == name
-        shown = desk.combo("attach", name, "--show", code=0).stdout
-        assert str(boxes.servers[hosts[0]].port) in shown or hosts[0] in shown
-    stopped = next(iter(boxes.hosts_of))
+    (first, _), (second, _), (third, (host,)) = boxes.hosts_of.items()
+    assert desk.json("explain", first)["session"] == first
+    assert desk.json("logs", second)["session"] == second
+    shown = desk.combo("attach", third, "--show", code=0).stdout
+    assert str(boxes.servers[host].port) in shown or host in shown
+    stopped = first
     said = desk.json("stop", stopped)
     assert said["sessions"] == [stopped]
     assert {one["name"]: one["outcome"] for one in boxes.status()["sessions"]}[stopped] == "cancelled"
@@ -77,7 +77,8 @@ def test_the_plan_shows_the_deal_and_the_run_is_rechecked_and_removed_on_all_hos
     assert {one["host"]: len(one["sessions"]) for one in planned["hosts"]}.keys() == set(NAMES)
     assert sum(len(one["sessions"]) for one in planned["hosts"]) == 4
     assert not any(boxes.home(host).joinpath("comborun").exists() for host in NAMES), "it changes nothing"
-    assert all(f", on {host}" in desk.combo("plan", grid, code=0).stdout for host in NAMES)
+    said = desk.combo("plan", grid, code=0).stdout
+    assert all(f", on {host}" in said for host in NAMES)
     assert "alpha" in desk.combo("check", grid, code=0).stdout
     desk.combo("launch", grid, code=0)
     finished(boxes)
@@ -245,7 +246,7 @@ def test_a_run_that_one_of_the_hosts_has_alone_is_not_mixed_with_the_run_of_all(
 def test_two_laptops_that_deal_and_stop_at_once_have_one_run(boxes: Boxes) -> None:
     desk, grid = boxes.desk, boxes.grid(pace=0.1)
     other = {**desk.environment, "XDG_STATE_HOME": str(desk.home / "other")}
-    for words in (["launch", str(grid)], ["launch", str(grid)], ["stop", "little", "--yes"]):
+    for words in (["launch", str(grid)], ["stop", "little", "--yes"]):
         begun = [quick_combo.call(words, env, desk.home, desk.home / "said") for env in (desk.environment, other)]
         codes = [one.code(120) for one in begun]
         assert 0 in codes, (words, codes)
