@@ -43,8 +43,8 @@ def far(desk: Desk, far_host: Sshd) -> Desk:
     return desk
 
 
-def far_grid(far: Desk, **keys: str) -> Path:
-    command = evaluate(float(keys.pop("pace", "0"))).split(" --", 1)[1]
+def far_grid(far: Desk, gate: Path | None = None, **keys: str) -> Path:
+    command = evaluate(float(keys.pop("pace", "0")), gate=gate).split(" --", 1)[1]
     return far.grid(command=f"/usr/bin/python3 ~/evaluator.py --{command}", host="testbox", **keys)
 
 
@@ -58,11 +58,12 @@ def test_a_host_at_its_limit_on_processes_is_named_and_the_run_goes_on_when_ther
     home, user = far_host.user.home, str(far_host.user.uid)
     (home / ".bashrc").write_text("[[ ! -e ~/limited ]] || ulimit -u 60\n")
     (home / "limited").touch()
-    grid = far_grid(far, pace="0.5", policies="[good]", environments="[maze, field]", limits="{parallel: 1}")
+    grid = far_grid(far, home / "gate", policies="[good]", environments="[maze, field]", limits="{parallel: 1}")
     assert far.combo("launch", grid).returncode == 0
     others = [subprocess.Popen(["setpriv", "--reuid", user, "--clear-groups", "sleep", "300"]) for _ in range(60)]
     try:
         (run,) = far_runs(far_host)
+        (home / "gate").touch()
         until((run / "dispatch/waiting").exists, "the second session waits")
         (home / "limited").unlink()
         assert "waits for room" in far.combo("status").stdout
