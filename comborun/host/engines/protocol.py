@@ -65,7 +65,7 @@ class Multiplexer:
 
     @classmethod
     def look(cls, folder: str = "") -> frozenset[str] | None:  # noqa: ARG003 - of tmux
-        """The addresses of all windows on this machine whose sockets are there; None if that can't be told."""
+        """The addresses of all windows that are open here, with sockets in that folder; None if that can't be told."""
         return None
 
 
