@@ -97,7 +97,7 @@ class SessionStatus(NamedTuple):
     gpus: tuple[int, ...] = ()
     """the GPUs of its latest attempt"""
     window: str = ""
-    """address of that attempt's window: the name of its tmux session, or screen's PID.name"""
+    """address of that attempt's window, as its multiplexer has it"""
     idle: float | None = None
     """seconds since its newest record, file of output, or line of its log; None unless it is alive"""
     silent: bool = False

@@ -124,7 +124,7 @@ def _ask(transport: Transport, run: object, *words: str, stdin: bytes = b"") -> 
 def attach_command(begin: Begin, *, local: bool, write: bool) -> list[str]:
     """The command that opens a session's window, read-only by default where the multiplexer can show it so."""
     if engine := MULTIPLEXERS.get(begin.multiplexer):
-        return engine.attach(begin.address, _sockets(begin), local=local, write=write)
+        return engine.attach(begin.address, begin.sockets, local=local, write=write)
     if begin.multiplexer == SLURM:
         raise UserError(f"task {begin.address} of Slurm has no window", "combo attach without --all goes to its node")
     raise UserError("this session was started by hand and has no window", "combo logs shows what it prints")
@@ -147,13 +147,8 @@ def follow_command(log: PurePosixPath) -> list[str]:
 def is_open(begin: Begin) -> bool:
     """Whether a session's window is open on this machine, as far as its multiplexer tells."""
     engine = MULTIPLEXERS.get(begin.multiplexer)
-    seen = engine.look(_sockets(begin)) if engine else None
+    seen = engine.look(begin.sockets) if engine else None
     return seen is None or begin.address in seen
-
-
-def _sockets(begin: Begin) -> str:
-    """The folder of the sockets; empty for the usual one. The former version recorded that of screen for tmux, too."""
-    return begin.tmux_tmpdir if begin.multiplexer == "tmux" else begin.screendir
 
 
 def can_be_shown(begin: Begin) -> bool:

@@ -13,7 +13,7 @@ from comborun.model.command import ENTRIES, FILES, asks_for, of_all
 from comborun.model.plan import Session
 from comborun.model.resources import OCI_RUNTIMES
 from comborun.model.work import grouped, process_of, whole
-from comborun.rules.names import AFTER, SERVER_FIELDS, RunLayout, server_variable
+from comborun.rules.names import AFTER, MULTIPLEXER_NAMES, SERVER_FIELDS, RunLayout, server_variable
 from comborun.rules.results.fields import ResultRules
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from comborun.model.plan import After, Notify, Plan
     from comborun.model.resources import BashWord, Container, Display, ModelServer, PinMode, ServerInstance
 
-FRONT = """\
+FRONT = f"""\
 #!/usr/bin/env bash
 # Starts this run, or resumes it; safe to repeat.
-#   bash run_parallel.sh [--parallel N] [--multiplexer tmux|screen]
+#   bash run_parallel.sh [--parallel N] [--multiplexer {"|".join(MULTIPLEXER_NAMES)}]
 #   bash run_parallel.sh resume | pause [WHY] | drain [WHY] | slots N | retry SESSION... | stop [SESSION]...
-run=${0%run_parallel.sh}.
+run=${{0%run_parallel.sh}}.
 source "$run/lib/find_python.sh"
 python_of_run "$run" start "$@"
 """

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from comborun.rules.endings.failures import Failure, failure_of, named
 from comborun.rules.facts import Fact
+from comborun.rules.names import SOCKETS
 from comborun.rules.records import ending, integer, parse, seconds
 from comborun.rules.results.counts import Counts
 from comborun.rules.vocabulary import Cause, Completeness, Outcome, cause_of, completeness_of, outcome_of
@@ -49,19 +50,17 @@ class Begin:
     boot: str
     host: str
     multiplexer: str
-    """tmux, screen, SLURM, or none when the script was started by hand"""
+    """its name, SLURM, or none when the script was started by hand"""
     address: str
-    """the name of its tmux session, or screen's PID.name"""
-    screendir: str
-    """screen's folder of sockets; empty: the user's usual one"""
+    """how the multiplexer finds its window, such as the name of a tmux session"""
+    sockets: str
+    """the multiplexer's folder of sockets; empty: the user's usual one"""
     gpus: str
     first: int
     count: int
     driver: str = ""
     """version of the GPU driver; empty if unknown"""
     gpu_models: str = ""
-    tmux_tmpdir: str = ""
-    """tmux's folder of sockets; empty: the usual one"""
     environment: int = 0
     """the row of dispatch/environments.jsonl with its variables; 0 if unknown"""
 
@@ -76,6 +75,7 @@ class Begin:
             name: integer(record, name) or 0 if kind == "int" else record.get(name, "") for name, kind in kinds.items()
         }
         found |= {"started": seconds(record, "started") or 0.0, "multiplexer": record.get("multiplexer", "none")}
+        found["sockets"] = record.get(SOCKETS.get(found["multiplexer"], "").lower(), "")  # not that of another one
         return cls(**found)
 
 

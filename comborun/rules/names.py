@@ -22,8 +22,10 @@ DEFAULT_ROOT = "~/comborun"
 """the folder of the runs on a host, unless the grid says otherwise"""
 
 
-MULTIPLEXER_NAMES = ("tmux", "screen")
-"""the preferred one first; comborun/host/engines has a class for each"""
+SOCKETS = {"tmux": "TMUX_TMPDIR", "screen": "SCREENDIR"}
+"""multiplexer -> the variable that names the folder of its sockets, "" if there is none; a begin record has it in small
+letters. The preferred one first; comborun/host/engines has a class for each"""
+MULTIPLEXER_NAMES = tuple(SOCKETS)
 
 SERVERS = "servers/"
 """prefix of a model server's name where a session's name may also stand"""

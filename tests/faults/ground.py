@@ -24,6 +24,7 @@ from quick_combo import Call, call
 from sshd import Sshd
 
 from comborun.model.attempt import Begin
+from comborun.rules.names import MULTIPLEXER_NAMES
 from comborun.rules.records import parse
 
 WAYWARD = Path(__file__).with_name("wayward.py")
@@ -157,8 +158,8 @@ class Ground:
         return carrying(f"COMBORUN_SESSION={self.run.id}/")
 
     def windows(self) -> list[int]:
-        """The processes of tmux or screen."""
-        return [pid for pid in self.everything() if name(pid).startswith(("tmux", "screen"))]
+        """The processes of multiplexers."""
+        return [pid for pid in self.everything() if name(pid).startswith(MULTIPLEXER_NAMES)]
 
     def kill_everything(self) -> None:
         kill_all(self.everything)

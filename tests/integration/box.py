@@ -1,7 +1,7 @@
-"""A run directory made by hand and the host program run on it, with a tmux server and a screen folder of its own.
+"""A run directory made by hand and the host program run on it, with windows of its own (windows.py).
 
-The fixtures are `box` (tmux), `screen_box`, `any_box` (both, one after the other), `usual_box` (the same with
-COMBORUN_SLOW=1, else tmux: for what does not depend on the windows) and `small_disk_box`.
+The fixtures are `box` (tmux), `screen_box`, `any_box` (every multiplexer, one after the other), `usual_box` (the same
+with COMBORUN_SLOW=1, else tmux: for what does not depend on the windows) and `small_disk_box`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import pytest
 from bytecode import compiled_library, share
 from happened import events, words
 from recorded import record
+from windows import WINDOWS, TmuxWindows, Windows
 
 from comborun.generate.bundle import server_manifest, session_manifest
 from comborun.generate.script import FRONT, page
@@ -36,6 +37,7 @@ from comborun.model.attempt import Begin, End
 from comborun.model.plan import Session
 from comborun.model.resources import NOTHING, BashWord, ModelServer, ServerInstance
 from comborun.rules.facts import Fact
+from comborun.rules.names import MULTIPLEXER_NAMES
 from comborun.rules.records import parse
 from comborun.rules.results.fields import ResultRules
 from comborun.rules.room.capacity import Request
@@ -331,23 +333,19 @@ class Box:
         return filler
 
     def tmux(self, *args: str) -> subprocess.CompletedProcess[str]:
-        command = ["tmux", "-L", self.environment["COMBORUN_TMUX_SOCKET"], *args]
-        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=20, check=False)
+        return TmuxWindows(self.environment).tmux(*args)
+
+    @property
+    def shown(self) -> Windows:
+        return WINDOWS[self.multiplexer](self.environment)
 
     def windows(self) -> list[str]:
-        """The names of the tmux or screen sessions that are there."""
-        if self.multiplexer == "tmux":
-            return self.tmux("list-sessions", "-F", "#{session_name}").stdout.split()
-        listed = subprocess.run(
-            ["screen", "-ls"], env=self.environment, capture_output=True, text=True, timeout=20, check=False
-        )
-        return re.findall(r"^\s+\d+\.(\S+)", listed.stdout, re.MULTILINE)
+        """The names of those that are there."""
+        return self.shown.names()
 
     def servers(self) -> list[int]:
-        """The processes of tmux or screen that keep the windows."""
-        if self.multiplexer == "tmux":
-            return [int(pid) for pid in self.tmux("display-message", "-p", "#{pid}").stdout.split()]
-        return [int(file.name.partition(".")[0]) for file in Path(self.environment["SCREENDIR"]).iterdir()]
+        """The processes of the multiplexer that keep the windows."""
+        return self.shown.servers()
 
 
 def alive(pid: int) -> bool:
@@ -403,23 +401,25 @@ def make_box(parent: Path, multiplexer: str) -> Iterator[Box]:
     (directory / "sessions").mkdir(parents=True)
     (directory / "id").write_text(f"{directory.name}\n")
     put_library(directory, link=True)
-    screens = Path(tempfile.mkdtemp(prefix="cb"))  # short, and 0700 as screen wants it
+    sockets = Path(tempfile.mkdtemp(prefix="cb"))  # short, and 0700 as screen wants it
     knobs = {"COMBORUN_GRACE_S": "1", "COMBORUN_LAUNCH_S": "2", "COMBORUN_STOP_INT_S": "3", "COMBORUN_STOP_TERM_S": "2"}
     knobs["COMBORUN_LEFT_S"] = "2"
     knobs["COMBORUN_VMSTAT"] = "/dev/null"  # whom the kernel kills for memory in another test is no evidence here
     inherited = {
         key: value for key, value in os.environ.items() if not key.startswith(("COMBORUN_", "TMUX", "CUDA_", "PYTHON"))
     }
-    private = {"COMBORUN_TMUX_SOCKET": f"cb{token}", "SCREENDIR": str(screens)}
-    private["COMBORUN_LEASES"] = str(screens / "leases")
+    private = {"COMBORUN_LEASES": str(sockets / "leases")}
+    for windows in WINDOWS.values():
+        private |= windows.own(token, str(sockets))
     box = Box(directory, multiplexer, {**inherited, **knobs, **private})
     try:
         yield box
     finally:
-        clear(box, screens)
+        clear(box)
+        shutil.rmtree(sockets, ignore_errors=True)
 
 
-def clear(box: Box, screens: Path) -> None:
+def clear(box: Box) -> None:
     """End all that a box started, by the pids that it knows; never raises."""
     with contextlib.suppress(Exception):
         kill(box.dispatcher, signal.SIGKILL)
@@ -435,16 +435,9 @@ def clear(box: Box, screens: Path) -> None:
             command = Path(f"/proc/{supervisor}/cmdline").read_bytes()
             if str(box.directory).encode() in command:
                 kill(supervisor, signal.SIGKILL)
-    with contextlib.suppress(Exception):
-        for pid in box.servers():
-            kill(pid, signal.SIGCONT)
-        box.tmux("kill-server")
-    with contextlib.suppress(Exception):
-        for file in screens.iterdir():
-            kill(int(file.name.partition(".")[0]), signal.SIGTERM)
-    with contextlib.suppress(Exception):
-        Path(f"/tmp/tmux-{os.getuid()}/{box.environment['COMBORUN_TMUX_SOCKET']}").unlink(missing_ok=True)
-    shutil.rmtree(screens, ignore_errors=True)
+    for windows in WINDOWS.values():
+        with contextlib.suppress(Exception):
+            windows(box.environment).clear()
 
 
 @pytest.fixture
@@ -476,13 +469,13 @@ def small_disk_box(tmp_path: Path) -> Iterator[Box]:
         subprocess.run(["umount", "-l", str(tmp_path)], check=False)
 
 
-@pytest.fixture(params=["tmux", *(["screen"] if os.environ.get("COMBORUN_SLOW") else [])])
+@pytest.fixture(params=MULTIPLEXER_NAMES if os.environ.get("COMBORUN_SLOW") else MULTIPLEXER_NAMES[:1])
 def usual_box(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Box]:
     with make_box(tmp_path, request.param) as made:
         yield made
 
 
-@pytest.fixture(params=["tmux", "screen"])
+@pytest.fixture(params=MULTIPLEXER_NAMES)
 def any_box(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Box]:
     with make_box(tmp_path, request.param) as made:
         yield made

@@ -24,6 +24,7 @@ from comborun.remote.host import Examination, HostNeeds, examine
 from comborun.remote.transport import LocalTransport
 from comborun.rules.facts import Fact
 from comborun.rules.findings import Finding, Found, Level
+from comborun.rules.names import MULTIPLEXER_NAMES
 from comborun.words.doctor import advice
 
 HANGS = "#!/bin/bash\ntrap '' TERM INT HUP\necho $$ >>{}\nwhile :; do sleep 60; done\n"
@@ -181,7 +182,7 @@ def test_programs_that_are_missing_are_named_and_the_disk_is_not_blamed_for_them
     errors = [finding for finding in look(tmp_path).findings if finding.level is Level.ERROR]
     assert [(finding.check, finding.fact) for finding in errors if finding not in before] == [
         ("programs", Fact(Found.PROGRAMS_MISSING, programs=["head", "setsid", "timeout"])),
-        ("tmux", Fact(Found.NO_MULTIPLEXER, multiplexers=["tmux", "screen"])),
+        ("tmux", Fact(Found.NO_MULTIPLEXER, multiplexers=list(MULTIPLEXER_NAMES))),
     ]
 
 

@@ -19,6 +19,8 @@ from nvidia import Gpus
 from sshd import Sshd, fresh_user, running_sshd
 from test_host_flow import far, far_grid
 
+from comborun.rules.names import MULTIPLEXER_NAMES
+
 if TYPE_CHECKING:
     from box import Box
 
@@ -59,9 +61,9 @@ MISTAKES = {
     "a wrong host": Mistake(("tsetbox", "Your ssh config has testbox"), {"host": "tsetbox"}),
     "an unknown host key": Mistake(("not known", "SHA256:", "--accept-new")),
     "a misspelt key of the grid": Mistake(("enviroments", "did you mean `environments`"), {"enviroments": "[maze]"}),
-    "no tmux and no screen": Mistake(
-        ("testbox lacks", "tmux (or screen)", "apt-get install tmux"),
-        host=HIDE.replace("{programs}", "/usr/bin/tmux /usr/bin/screen"),
+    "no multiplexer": Mistake(
+        ("testbox lacks", "tmux (or screen", "apt-get install tmux"),
+        host=HIDE.replace("{programs}", " ".join(f"/usr/bin/{name}" for name in MULTIPLEXER_NAMES)),
     ),
     "no Python": Mistake(("testbox", "Python 3.8"), host=HIDE.replace("{programs}", PYTHONS)),
     "a list of runs without Python": Mistake(

@@ -20,6 +20,8 @@ import pytest
 from box import until
 from desk import CHECKOUT, Desk, evaluate
 
+from comborun.rules.names import MULTIPLEXER_NAMES
+
 UNAVAILABLE = 69
 UNREACHABLE = 3
 NOTHING_IS_INSTALLED = {"PIP_NO_INDEX": "1", "PIP_REQUIRE_VIRTUALENV": "1", "UV_OFFLINE": "1"}
@@ -162,7 +164,7 @@ def test_interrupting_it_tells_how_to_come_back_and_ends_no_session(door: Door) 
 @pytest.fixture
 def bare(door: Door) -> str:
     """A PATH without tmux, screen and what could install them; `id` stands in for a user who is not root."""
-    path = door.without("tmux", "screen", "sudo", "apt-get", "id")
+    path = door.without(*MULTIPLEXER_NAMES, "sudo", "apt-get", "id")
     user = Path(path, "id")
     user.write_text("#!/bin/sh\necho 1000\n")
     user.chmod(0o755)

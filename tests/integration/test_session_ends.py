@@ -34,11 +34,7 @@ def test_ctrl_c_in_an_attached_window_is_a_keyboard_interrupt_for_a_python_progr
     any_box.start()
     until(lambda: "ready\n" in any_box.log("stairs_flat"), "the program is ready")
     begin = any_box.begun("stairs_flat")
-    if any_box.multiplexer == "tmux":
-        any_box.tmux("send-keys", "-t", f"={begin.address}:", "C-c")
-    else:
-        keys = ["screen", "-S", begin.address, "-p", "0", "-X", "stuff", "\x03"]
-        subprocess.run(keys, env=any_box.environment, timeout=20, check=True)
+    any_box.shown.interrupt(begin.address)
     end = any_box.ended("stairs_flat")
     assert any_box.log("stairs_flat") == "ready\nKeyboardInterrupt\n"
     assert (end.cause, end.note) == (Cause.STOPPED, "interrupted in its window")
@@ -88,7 +84,9 @@ def test_killing_the_multiplexer_ends_no_session(any_box: Box) -> None:
     any_box.plan({"stairs_flat": bash("echo begun; sleep 1.5; echo finished")})
     any_box.start()
     any_box.begun("stairs_flat")
-    for server in any_box.servers():
+    servers = any_box.servers()
+    assert servers
+    for server in servers:
         kill(server, signal.SIGKILL)
     end = any_box.ended("stairs_flat")
     assert end.clean

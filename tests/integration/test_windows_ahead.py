@@ -177,13 +177,12 @@ def test_the_end_of_the_multiplexer_costs_what_waits_nothing(any_box: Box) -> No
     one_runs(any_box, bash(STARTED + HOLD), held)
     armed(any_box, NAMES[1])
     gone = any_box.servers()
+    assert gone
     for pid in gone:
         kill(pid, signal.SIGKILL)
     until(lambda: not any(map(alive, gone)), "all windows are gone")
     any_box.write("go", "")
-    address = any_box.begun(NAMES[1]).address
-    shown = address in any_box.windows() if any_box.multiplexer == "tmux" else alive(int(address.partition(".")[0]))
-    assert shown, "it has a window"
+    assert any_box.shown.shows(any_box.begun(NAMES[1]).address), "it has a window"
     any_box.write("end", "")
     ends_well(any_box)
 

@@ -23,11 +23,9 @@ class Multiplexer:
     version = "-V"
     """the option that makes it tell its version"""
     variables: Sequence[str] = ()
-    """those that it sets in its windows"""
+    """those that it sets in its windows; a dispatcher that was started in one forgets them"""
     handed_on: Sequence[str] = ()
     """those of them that a supervisor outside a window needs for `address`"""
-    sockets = ""
-    """the variable that names the folder of its sockets"""
     opens_several = False
     """whether several windows cost less by one call"""
     read_only = False
@@ -38,10 +36,13 @@ class Multiplexer:
         self.out = RunLayout(run).out
 
     def prepare(self) -> None:
-        """Called once before the first start."""
+        """Called once before the first start, in the dispatcher; supervisors inherit its variables."""
 
     def start(self, windows: Sequence[tuple[str, Sequence[str]]]) -> list[Opening]:
-        """Open windows (name, command), each by a process that leaves at once. Nothing waits for it."""
+        """Open windows (name, command), each by a process that leaves at once. Nothing waits for it.
+
+        A name may come again, after its window was killed.
+        """
         raise NotImplementedError
 
     def end(self) -> None:
@@ -56,12 +57,15 @@ class Multiplexer:
 
     @classmethod
     def attach(cls, address: str, folder: str, *, local: bool, write: bool) -> list[str]:
-        """The command that shows a window. `folder`: of its sockets, as its record has it; `local`: it is here."""
+        """The command that shows a window. `folder`: of its sockets, as its record has it; `local`: it is here.
+
+        Without `write`, only where `read_only` says that it can: elsewhere `combo attach` follows the log.
+        """
         raise NotImplementedError
 
     @classmethod
     def look(cls, folder: str = "") -> frozenset[str] | None:  # noqa: ARG003 - of tmux
-        """The addresses of all windows on this machine whose sockets are there; None if that can't be told."""
+        """The addresses of all windows that are open here, with sockets in that folder; None if that can't be told."""
         return None
 
 

@@ -21,7 +21,6 @@ _ANSWER_S = 5.0
 class Screen(Multiplexer):
     kind = "screen"
     version = "-v"
-    sockets = "SCREENDIR"
     variables = handed_on = ("STY",)
 
     def __init__(self, run: str) -> None:

@@ -28,7 +28,6 @@ _LIST_MOST = 1 << 20
 class Tmux(Multiplexer):
     kind = "tmux"
     variables = ("TMUX", "TMUX_PANE")
-    sockets = "TMUX_TMPDIR"
     opens_several = True
     read_only = True
 

@@ -14,7 +14,7 @@ from comborun.host.system.ownership import Root, roots
 from comborun.host.verb_errors import BUSY, NO_RUN, Refusal, unwritable
 from comborun.rules import records
 from comborun.rules.host import Denial
-from comborun.rules.names import TOGETHER, RunLayout, bare, window
+from comborun.rules.names import SOCKETS, TOGETHER, RunLayout, bare, window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class StopSequence:
 
 
 class Place:
-    """Where an attempt runs: a window of tmux or screen, or a terminal. For tasks of Slurm see task.py."""
+    """Where an attempt runs: a window of a multiplexer, or a terminal. For tasks of Slurm see task.py."""
 
     def __init__(self, attempt: Attempt, engine: str) -> None:
         self.node = os.uname().nodename
@@ -223,9 +223,7 @@ class Place:
 
     def sockets(self) -> dict[str, str]:
         """The variable with the folder of its window's sockets, as its record has it."""
-        from comborun.host.engines.multiplexers import MULTIPLEXERS
-
-        name = MULTIPLEXERS[self.engine].sockets if self.engine in MULTIPLEXERS else "SCREENDIR"
+        name = SOCKETS.get(self.engine, "")
         return {name.lower(): os.environ.get(name, "")}
 
     def heartbeat(self) -> str:

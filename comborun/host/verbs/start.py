@@ -1,12 +1,11 @@
-"""`start RUN [--parallel N] [--multiplexer tmux|screen] [--environment first|now] [--secrets -]`: starts the
-dispatcher, or resumes it. `start RUN VERB [ARGUMENT]...`: runs `bash run_parallel.sh VERB`: stop, resume, pause,
+"""`start RUN [--parallel N] [--multiplexer NAME] [--environment first|now] [--secrets -]`: starts the dispatcher,
+or resumes it. `start RUN VERB [ARGUMENT]...`: runs `bash run_parallel.sh VERB`: stop, resume, pause,
 slots, take-over ...
 
 Safe to repeat. With `--secrets -` the laptop's secrets are on standard input, each NAME=VALUE and a NUL.
 
 0: a dispatcher lives, or nothing is left to do. 64: usage. 66: no run directory. 68: it runs elsewhere.
-69: no tmux and no screen.
-73: can't write there. 75: something holds the run's locks. 78: a secret is missing.
+69: no multiplexer. 73: can't write there. 75: something holds the run's locks. 78: a secret is missing.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ def _options(words: list[str]) -> dict[str, str]:
         given[name], words = value, words[2:]
     good = {
         "--parallel": re.fullmatch("[1-9][0-9]{0,5}", given.get("--parallel", "1")),
-        "--multiplexer": given.get("--multiplexer", "tmux") in MULTIPLEXER_NAMES,
+        "--multiplexer": given.get("--multiplexer", MULTIPLEXER_NAMES[0]) in MULTIPLEXER_NAMES,
         "--secrets": given.get("--secrets", "-") == "-",
         "--follow": re.fullmatch(f"[1-9][0-9]{{0,9}}|{UNTIL_STOPPED}", given.get("--follow", "1")),
     }

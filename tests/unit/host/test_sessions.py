@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -85,3 +86,10 @@ def test_every_multiplexer_that_a_command_offers_has_a_class_that_tells_how_to_a
             assert kind in words
             assert any("address" in word for word in words)
         assert subprocess.run([kind, engine.version], capture_output=True, check=False).stdout
+
+
+@pytest.mark.parametrize("kind", names.MULTIPLEXER_NAMES)
+def test_every_multiplexer_is_installed_by_the_scripts_that_need_it(kind: str) -> None:
+    checkout = Path(__file__).parents[3]
+    assert f'*" --multiplexer {kind} "*' in (checkout / "scripts/run_parallel.sh").read_text()
+    assert f" {kind}=" in (checkout / "tests/run.sh").read_text()

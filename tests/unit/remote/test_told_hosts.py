@@ -17,14 +17,14 @@ from comborun.model.resources import HostFacts
 from comborun.remote.host import check_host, host_facts
 from comborun.rules.facts import Fact
 from comborun.rules.findings import Found
+from comborun.rules.names import MULTIPLEXER_NAMES
 from comborun.words import say
 
 FACTS = {
     "python": "/usr/bin/python3",
     "hostname": "box",
     "bash": "5.2",
-    "tmux": "",
-    "screen": "",
+    **dict.fromkeys(MULTIPLEXER_NAMES, ""),
     "cpus": 4,
     "memory_kib": 64 << 20,
     "available_kib": None,
