@@ -30,6 +30,8 @@ from comborun.reporter.records.names import names_in_rows, not_in_grid, of_any_s
 from comborun.reporter.records.reading import Context, Defect, Reading
 from comborun.reporter.records.rows import settle_rows, tell_errors
 from comborun.rules import counting, events, globs, names
+from comborun.rules.curves import record as curves
+from comborun.rules.curves import training
 from comborun.rules.deal import parse as parse_deal
 from comborun.rules.facts import Fact
 from comborun.rules.following import Decision, Record
@@ -81,6 +83,7 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
         environments=tuple(map(parse, _text(directory / RUN.environments).splitlines())),
         retuned=tuple(filter(_retunes, events.parse(_text(directory / RUN.events)))),
         followed=tuple(followed.remarks()),
+        trained=MappingProxyType(_trained(directory, histories)),
         stop_early=_stop_rule(directory, manifest),
         canary=_canary(directory),
         unpaired=MappingProxyType({**by_session, **declared, **collected.unpaired}),  # what a file says comes first
@@ -112,6 +115,23 @@ def _results(directory: Path, histories: Sequence[SessionHistory], unread: Mappi
     filmed = tuple(_filmed(histories, found, collected.records))
     lacking = (*_changed(directory, attempts, unread), *_videos_missing(filmed, histories))
     return replace(collected, defects=(*collected.defects, *lacking), videos=filmed)
+
+
+def _trained(directory: Path, histories: Sequence[SessionHistory]) -> dict[str, list[tuple[int, dict[str, Any]]]]:
+    """The curves of each training's attempts, as the host kept them; else from the log and the output folder."""
+    found: dict[str, list[tuple[int, dict[str, Any]]]] = {}
+    for history in histories:
+        if history.session.unit == "episode":
+            continue
+        process = process_of(history.session)
+        layouts = ((one.number, RUN.attempt(process, one.number)) for one in history.attempts)
+        for number, at in layouts:
+            text = _text(directory / at.curves)
+            if not text and (directory / at.log).is_file():
+                text = json.dumps(training.read(str(directory / at.log), str(directory / at.output)))
+            if read := curves.parse(text):
+                found.setdefault(history.session.name, []).append((number, read))
+    return found
 
 
 def _filmed(

@@ -2,8 +2,8 @@
 
 Fields are read as text, and those of LISTS as lists of text, whatever their JSON type; `integer` and `seconds` say what
 is a number.
-Four fields hold facts: `facts` and `ending` a list of them, `reason` and `trained` one; `judging` holds the rules by which a session
-is judged. So a record that another program has written never holds a value of an unexpected type.
+Four fields hold facts: `facts` and `ending` a list of them, `reason` and `trained` one; `judging` holds the rules by
+which a session is judged. So a record that another program has written never holds a value of an unexpected type.
 """
 
 from __future__ import annotations

@@ -198,7 +198,6 @@ class LogValues:
         steps: dict[str, tuple[float, int]] = {}
         values: list[tuple[Metric, float]] = []
         end = 0
-        evaluates = writer.evaluates or _EVALUATES.search(text) is not None
         for found in _VALUE.finditer(text):
             before = text[max(end, found.start() - NAME_MOST) : found.start()]
             if _IN_KEY.search(before) and text[found.end() : found.end() + 1] == ")":
@@ -213,12 +212,14 @@ class LogValues:
                     self._total(unit[0], found)
             elif key and not found.group("total") and not _goes_on(text, found):
                 name = f"{writer.section}/{key}" if writer.section and "/" not in key else key
-                values += _value(name, found, evaluates)
+                values += _value(name, found)
         bar = None if steps else _BAR.search(text)
         if bar:
             steps[ITERATIONS] = float(bar.group("done")), 2
         if values and len(steps) > 1:
             steps.pop(EPISODES, None)
+        if _EVALUATES.search(text) or (writer.evaluates and (writer.block or not steps)):
+            values = [(what if what.of == EVALUATION else _evaluated(what), told) for what, told in values]
         return steps, values
 
     def _total(self, unit: str, found: re.Match[str]) -> None:
@@ -239,15 +240,17 @@ def _key(before: str) -> str:
     return (text[ends[-1] :] if ends else text).strip(_TRIM + "[(")
 
 
-def _value(name: str, found: re.Match[str], evaluates: bool) -> list[tuple[Metric, float]]:
+def _evaluated(what: Metric) -> Metric:
+    return metric(f"eval/{what.name}") or what
+
+
+def _value(name: str, found: re.Match[str]) -> list[tuple[Metric, float]]:
     """The value of this name; none if it is no metric."""
     what = metric(name)
     size = found.group("size") or ""
     told = number(found.group("number"), size if size != "%" else "") if what else None
     if what is None or told is None:
         return []
-    if evaluates and what.of != EVALUATION:
-        what = metric(f"eval/{name}") or what
     return [(what, told / 100 if size == "%" and what.role == SUCCESS and not what.percent else told)]
 
 

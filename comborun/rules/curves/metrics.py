@@ -44,9 +44,9 @@ _NEUTRAL = (
     | _PERCENT
     | _EVALUATION
     | word_set(
-        "returns train training rollout rollouts total sum cumulative undiscounted undisc running rate ratio once end at"
-        " is current last latest per smoothed env envs environment task tasks final extrinsic agent agents overall raw"
-        " original all the of over in fraction window charts metrics performance perf info stats global"
+        "returns train training rollout rollouts total sum cumulative undiscounted undisc running rate ratio once"
+        " end at is current last latest per smoothed env envs environment task tasks final extrinsic agent agents"
+        " overall raw original all the of over in fraction window charts metrics performance perf info stats global"
     )
 )
 _NO_PREFIX = word_set("reward rewards rew loss losses termination terminations curriculum weights scales")

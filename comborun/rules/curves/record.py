@@ -1,7 +1,7 @@
 """The record of a training's curves: read back, and joined over the attempts of a session. Pure.
 
-A later attempt goes on from a checkpoint: what it wrote of a step, and of later ones, counts in place of what an earlier
-attempt wrote.
+A later attempt goes on from a checkpoint: what it wrote of a step, and of later ones, counts in place of what an
+earlier attempt wrote.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _list(value: object) -> list[Any]:
 
 def _number(value: object) -> int | float | None:
     plain = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return value if plain and abs(value) <= _FINITE else None  # type: ignore[operator,return-value,arg-type]
+    return value if plain and abs(value) <= _FINITE else None  # type: ignore[return-value,arg-type]
 
 
 def _count(value: object) -> int:
@@ -70,11 +70,9 @@ def _curve(value: object) -> dict[str, Any] | None:
     points = points[:_POINTS_MOST]
     if points != sorted(points, key=lambda one: one[0]):
         return None
-    data = {key: _text(value.get(key)) for key in ("name", "role", "of", "unit", "source")}
-    data = {
-        **data,
-        **{key: _count(value.get(key)) for key in ("score", "points", "read", "not_numbers", "superseded", "ranks")},
-    }
+    data: dict[str, Any] = {key: _text(value.get(key)) for key in ("name", "role", "of", "unit", "source")}
+    counts = ("score", "points", "read", "not_numbers", "superseded", "ranks")
+    data.update({key: _count(value.get(key)) for key in counts})
     return {**data, "steps": [step for step, _ in points], "values": [told for _, told in points]}
 
 
@@ -128,14 +126,12 @@ def joined(attempts: Sequence[tuple[int, dict[str, Any]]]) -> dict[str, Any]:
     total: dict[str, Any] = {"announced": None, "more_curves": 0, "checkpoints_found": 0, "checkpoints_size": 0}
     for number, found in attempts:
         restarted: tuple[float, str] | None = None
-        for one in found.get("curves", ()):
+        for one in (curve for curve in found.get("curves", ()) if curve["steps"]):
             key = (one["of"], one["role"], one["name"], one["unit"])
             before = curves.get(key)
-            if before and one["steps"]:
-                if before["steps"] and one["steps"][0] <= before["steps"][-1]:
-                    restarted = max(restarted or (0.0, ""), (one["steps"][0], one["unit"]))
-                one = _after(before, one)
-            curves[key] = one if one["steps"] or not before else before
+            if before and one["steps"][0] <= before["steps"][-1]:
+                restarted = max(restarted or (0.0, ""), (one["steps"][0], one["unit"]))
+            curves[key] = _after(before, one) if before else one
         if restarted:
             facts.append(Fact("trained_again", attempt=number, step=restarted[0], unit=restarted[1]))
         checkpoints += [{**one, "attempt": number} for one in found.get("checkpoints", ())]
@@ -144,9 +140,7 @@ def joined(attempts: Sequence[tuple[int, dict[str, Any]]]) -> dict[str, Any]:
             total[name] += found.get(name, 0)
         total["more_curves"] = max(total["more_curves"], found.get("more_curves", 0))
         total["announced"] = found.get("announced") or total["announced"]
-    ordered = sorted(
-        curves.values(), key=lambda one: (one["of"], one["role"], not one["steps"], -one["score"], -one["points"])
-    )
+    ordered = sorted(curves.values(), key=lambda one: (one["of"], one["role"], -one["score"], -one["points"]))
     return {**total, "curves": ordered, "checkpoints": checkpoints, "facts": facts}
 
 

@@ -161,13 +161,11 @@ def format_of(path: str) -> Format | None:
 
 
 def as_data(curve: Curve) -> dict[str, Any]:
-    best = max(range(len(curve.values)), key=lambda at: (curve.values[at], -at), default=None)
     steps, values = thin(curve.steps, curve.values, SHOWN)
     data: dict[str, Any] = {key: getattr(curve, key) for key in ("name", "role", "of", "unit", "source", "score")}
     data.update(points=len(curve.steps), read=curve.read)
     data.update({key: getattr(curve, key) for key in ("not_numbers", "superseded") if getattr(curve, key)})
     data.update({"ranks": curve.ranks} if curve.ranks > 1 else {})
-    data["best"] = None if best is None else [_whole(curve.steps[best]), _rounded(curve.values[best])]
     data.update(steps=[_whole(one) for one in steps], values=[_rounded(one) for one in values])
     return data
 
