@@ -12,7 +12,6 @@ from functools import lru_cache
 
 from comborun.rules import counting
 from comborun.rules.curves.metrics import (
-    EPISODES,
     EVALUATION,
     ITERATIONS,
     NAME_MOST,
@@ -47,6 +46,7 @@ _RANK = re.compile(
     r"\s*\[?\(?(?:rank|default|local_rank|worker)[ _:=]?(?P<rank>[0-9]{1,5})(?:/[0-9]{1,5})?[\])]?\s*[:|\]]?\s?",
     re.IGNORECASE,
 )
+_ONLY_WORDS = re.compile(r"\s[A-Za-z][A-Za-z\s.]*")
 _BAR = re.compile(r"(?P<done>[0-9]{1,15})/(?P<total>[0-9]{1,15}) \[[0-9]+:[0-9]")
 _SECTION = re.compile(r"[\s|│┃├─\-=*#]*(?P<name>[A-Za-z][\w /-]{0,60}?)[\s/|│┃┤─\-=*#:]*")
 _EVALUATES = re.compile(r"(?i)\beval(?:uat\w*|s)?\b|\btest(?:ing|ed)?\b")
@@ -216,8 +216,6 @@ class LogValues:
         bar = None if steps else _BAR.search(text)
         if bar:
             steps[ITERATIONS] = float(bar.group("done")), 2
-        if values and len(steps) > 1:
-            steps.pop(EPISODES, None)
         if _EVALUATES.search(text) or (writer.evaluates and (writer.block or not steps)):
             values = [(what if what.of == EVALUATION else _evaluated(what), told) for what, told in values]
         return steps, values
@@ -255,7 +253,8 @@ def _value(name: str, found: re.Match[str]) -> list[tuple[Metric, float]]:
 
 
 def _goes_on(text: str, found: re.Match[str]) -> bool:
-    """Whether a number is the beginning of a word, or one of several in brackets."""
-    after = text[found.end() :]
-    opened = text[: found.start()].rstrip().endswith("[")
-    return after[:1].isalpha() or (opened and after.lstrip()[:1] not in ("]", ""))
+    """Whether a number is the beginning of a word, one of several in brackets, or part of a sentence."""
+    before, after = text[: found.start()], text[found.end() :]
+    opened = before.rstrip().endswith("[")
+    counts = before.rstrip()[-1:].isalpha() and _ONLY_WORDS.fullmatch(after)
+    return after[:1].isalpha() or bool(counts) or (opened and after.lstrip()[:1] not in ("]", ""))

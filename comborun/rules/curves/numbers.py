@@ -13,6 +13,7 @@ NUMBER = (
     r"[-+−]?(?:(?:[0-9]{1,20}(?:[.,_][0-9]{1,30})*\.?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,4})?|(?i:nan|inf|infinity)\b)"
 )
 _SIZES = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9}
+_TRUTH = {"true": 1.0, "false": 0.0}
 _THOUSANDS = re.compile(r"[-+]?[0-9]{1,3}(?:[,_][0-9]{3})+(?:\.[0-9]*)?")
 _POINTS = re.compile(r"[-+]?[0-9]{1,3}(?:\.[0-9]{3}){2,}(?:,[0-9]+)?")
 _DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+(?:[eE][-+]?[0-9]+)?")
@@ -56,6 +57,8 @@ def value(found: object) -> float | None:
             return None
     if isinstance(found, str) and 0 < len(found) < 64:
         text = found.strip()
+        if text.lower() in _TRUTH:
+            return _TRUTH[text.lower()]
         size = text[-1:] if text[-1:].lower() in _SIZES and text[:1] not in "in" else ""
         return number(text[: len(text) - len(size)].strip("%$ "), size)
     return None

@@ -25,7 +25,7 @@ TRACKS_MOST = 64
 """curves of one source; some programs give every joint a name"""
 LARGEST = 1e300
 _CHAOS = 0.25
-"""a number that restarts as often is no step"""
+"""a number that goes back as often is no step"""
 
 
 def thin(steps: Sequence[float], values: Sequence[float], most: int) -> tuple[list[float], list[float]]:
@@ -52,12 +52,13 @@ def thin(steps: Sequence[float], values: Sequence[float], most: int) -> tuple[li
 class Points:
     """One metric over one kind of step, from one writer. The steps are in order."""
 
-    __slots__ = ("_doubt", "_same", "not_numbers", "read", "restarts", "steps", "superseded", "values")
+    __slots__ = ("_doubt", "_same", "back", "not_numbers", "read", "steps", "superseded", "values")
 
     def __init__(self) -> None:
         self.steps: list[float] = []
         self.values: list[float] = []
-        self.read = self.not_numbers = self.restarts = self.superseded = 0
+        self.read = self.not_numbers = self.back = self.superseded = 0
+        """`back`: how often a step was lower than the one before"""
         self._same = 1
         self._doubt: tuple[float, float] | None = None
         """the newest step and its value, which is lower than those before: a restart if others follow it"""
@@ -79,6 +80,7 @@ class Points:
             self._same += 1
             self.values[-1] += (value - self.values[-1]) / self._same
         else:
+            self.back += 1
             self._doubt = step, value
 
     def _append(self, step: float, value: float) -> None:
@@ -91,7 +93,6 @@ class Points:
     def _restart(self, step: float, value: float) -> None:
         place = bisect_left(self.steps, step)
         self.superseded += len(self.steps) - place
-        self.restarts += 1
         del self.steps[place:], self.values[place:]
         self._doubt = None
         self._append(step, value)
@@ -112,7 +113,7 @@ class Points:
 
     @property
     def chaotic(self) -> bool:
-        return self.restarts > 3 and self.restarts > _CHAOS * self.read
+        return self.back > 3 and self.back > _CHAOS * self.read
 
 
 class Curve:
@@ -165,6 +166,8 @@ class Tracks:
         self.last: dict[str, float] = {}
         """unit -> its newest step"""
         self.left_out = 0
+        self.jumping: list[str] = []
+        """metrics without a curve, because their steps go back too often; known once the curves are"""
         self._tracks: dict[Key, tuple[Metric, dict[int, Points]]] = {}
 
     def add(self, metric: Metric, steps: Mapping[str, float], value: float, rank: int = 0) -> None:
@@ -183,7 +186,7 @@ class Tracks:
 
     def curves(self, units: Sequence[str]) -> Iterator[Curve]:
         """Each metric once, over the first of the units that are steps."""
-        told = set()
+        told, jumping = set(), set()
         for (role, of, name, unit), (metric, ranks) in sorted(
             self._tracks.items(), key=lambda one: (one[0][:3], _place(one[0][3], units))
         ):
@@ -191,6 +194,9 @@ class Tracks:
             if (role, of, name) not in told and points and not any(one.chaotic for one in points):
                 told.add((role, of, name))
                 yield Curve(metric, unit, self.source, points)
+            elif points:
+                jumping.add((role, of, name))
+        self.jumping = sorted(name for _, _, name in jumping - told)
 
 
 def _place(unit: str, units: Sequence[str]) -> int:

@@ -29,6 +29,7 @@ LOG_MOST, FILE_MOST, ALL_MOST = 16 << 20, 8 << 20, 32 << 20
 """bytes that are read: of the log, of one file, of all files together"""
 FILES_MOST = 300
 _DIGITS = 7
+_JUMPING_SHOWN = 5
 _LOGS = (".log", ".txt", ".out")
 
 
@@ -72,9 +73,11 @@ def read(log: str, directory: str) -> dict[str, Any]:
     facts: list[dict[str, Any]] = []
     curves: list[Curve] = []
     told = _read_log(log, facts)
-    curves += told.tracks.curves(UNITS)
-    for tracks in _read_files(directory, files, facts):
+    for tracks in (told.tracks, *_read_files(directory, files, facts)):
         curves += tracks.curves(UNITS)
+        facts += [
+            {"code": "steps_jump", "name": name, "path": tracks.source} for name in tracks.jumping[:_JUMPING_SHOWN]
+        ]
     chosen = [one for one in best_of(curves) if one.read]
     kept = _kept(chosen)
     shown = listed[-checkpoints.LISTED_MOST :]
