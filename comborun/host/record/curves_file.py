@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from comborun.rules.facts import Fact
     from comborun.rules.names import AttemptLayout
 
-EVERY_S = 60.0
+EVERY_S = 5.0
 """seconds between two looks while it runs"""
-_SHARE = 50
-"""a look takes at most this part of the time until the next one"""
+_SHARE = 100
+"""so many times as long as a look took, it waits for the next one"""
 
 
 class LiveCurves:
@@ -29,7 +29,7 @@ class LiveCurves:
         self._trained: Fact | None = None
 
     def look(self) -> Fact | None:
-        """How far it is; the files are read once a minute, or less often if they are large."""
+        """How far it is; files that take long to read are read less often."""
         begun = time.monotonic()
         if begun >= self._next:
             keep(self._at)
