@@ -113,7 +113,7 @@ def _results(directory: Path, histories: Sequence[SessionHistory], unread: Mappi
     collector.link_videos([*chain(*found.values())], {session.name: session.results.base for session in sessions})
     collected = collector.collected(_text(directory / RUN.id).strip() or directory.resolve().name)
     filmed = tuple(_filmed(histories, found, collected.records))
-    lacking = (*_changed(directory, attempts, unread), *_videos_missing(filmed, histories))
+    lacking = (*_changed(directory, attempts, unread), *_videos_missing(filmed, histories, collector.videos_missing))
     return replace(collected, defects=(*collected.defects, *lacking), videos=filmed)
 
 
@@ -151,8 +151,11 @@ def _filmed(
         yield SessionVideos(session.name, *combo_of(session), len(whole), len(there), expected, size, apart)
 
 
-def _videos_missing(filmed: Sequence[SessionVideos], histories: Sequence[SessionHistory]) -> Iterator[Defect]:
-    """Ended sessions with fewer videos than expected, or than others of their environment with as many episodes."""
+def _videos_missing(
+    filmed: Sequence[SessionVideos], histories: Sequence[SessionHistory], told: Mapping[str, int]
+) -> Iterator[Defect]:
+    """Ended sessions with fewer videos than expected, or than others of their environment with as many episodes.
+    `told`: how many of a session's are named with their episodes already."""
     ended = {one.session.name: one.session.count for one in histories if one.end}
     most = {(one.environment, ended.get(one.session)): 0 for one in filmed}
     for one in filmed:
@@ -160,6 +163,9 @@ def _videos_missing(filmed: Sequence[SessionVideos], histories: Sequence[Session
         most[alike] = max(most[alike], one.found)
     for one in filmed:
         others = most[one.environment, ended.get(one.session)]
+        lacking = (others if one.expected is None else one.expected) - one.found
+        if lacking <= told.get(one.session, 0):
+            continue
         if one.session in ended and one.expected is not None and one.found < one.expected:
             yield Defect(one.session, 0, f"{one.expected - one.found} of {one.expected} videos are missing")
         elif one.session in ended and one.expected is None and one.found < others:
