@@ -40,7 +40,7 @@ WORDS: Words = {
     ),
     "read_in_part": "{path} has {size:amount}: only its beginning and its end are read, {most:amount} together",
     "files_not_read": "{path} and later files are not read: only the first {most} files, or so many bytes, are",
-    "steps_jump": "{name} in {path}: its steps go back too often to be those of one training, so it has no curve",
+    "steps_jump": "{name} in {path}: its steps go back too often, or stand still, so it has no curve",
     "values_superseded": (
         "{superseded:value} of its curves were written again by a later start; the newest value of a step counts"
     ),

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from comborun.rules import counting
 from comborun.rules.curves.metrics import (
+    EPOCHS,
     EVALUATION,
     ITERATIONS,
     NAME_MOST,
@@ -48,6 +49,9 @@ _RANK = re.compile(
 )
 _ONLY_WORDS = re.compile(r"\s[A-Za-z][A-Za-z\s.]*")
 _BAR = re.compile(r"(?P<done>[0-9]{1,15})/(?P<total>[0-9]{1,15}) \[[0-9]+:[0-9]")
+_BRACKETED = re.compile(r"\s*\[(?P<step>[0-9][0-9,]{0,14})\][\s:]")
+"""a number before all else, in a log in which nothing else counts"""
+_COMMAS = re.compile(r"[0-9],[0-9]{1,2}(?![0-9])")
 _SECTION = re.compile(r"[\s|│┃├─\-=*#]*(?P<name>[A-Za-z][\w /-]{0,60}?)[\s/|│┃┤─\-=*#:]*")
 _EVALUATES = re.compile(r"(?i)\beval(?:uat\w*|s)?\b|\btest(?:ing|ed)?\b")
 _HOLDS = tuple(
@@ -62,7 +66,7 @@ _DRAWN = (b"---", b"===", b"###", b"***", b"___", b"+++", b"~~~", b"|", b"\xe2\x
 class _Writer:
     """What is known of the lines of one rank."""
 
-    __slots__ = ("block", "evaluates", "pending", "section", "steps", "used")
+    __slots__ = ("block", "evaluates", "pending", "section", "steps", "used", "worded")
 
     def __init__(self) -> None:
         self.steps: dict[str, tuple[float, int]] = {}
@@ -74,6 +78,8 @@ class _Writer:
         self.pending: list[tuple[Metric, float]] = []
         self.section = ""
         self.evaluates = False
+        self.worded = False
+        """whether a word or a bar has told a step"""
 
 
 class LogValues:
@@ -198,6 +204,7 @@ class LogValues:
         steps: dict[str, tuple[float, int]] = {}
         values: list[tuple[Metric, float]] = []
         end = 0
+        commas = _COMMAS.search(text) is not None
         for found in _VALUE.finditer(text):
             before = text[max(end, found.start() - NAME_MOST) : found.start()]
             if _IN_KEY.search(before) and text[found.end() : found.end() + 1] == ")":
@@ -206,16 +213,22 @@ class LogValues:
             key = _key(before)
             unit = step_unit(key)
             if unit and found.group("size") != "%":
-                told = number(found.group("number"), found.group("size") or "", whole=True)
+                whole = unit[0] != EPOCHS
+                told = number(found.group("number"), found.group("size") or "", whole=whole, commas=commas)
                 if told is not None and 0 <= told < 1e18 and unit[1] < steps.get(unit[0], (0.0, 9))[1]:
                     steps[unit[0]] = told, unit[1]
                     self._total(unit[0], found)
             elif key and not found.group("total") and not _goes_on(text, found):
                 name = f"{writer.section}/{key}" if writer.section and "/" not in key else key
                 values += _value(name, found)
-        bar = None if steps else _BAR.search(text)
+        bar, bracketed = (None, None) if steps else (_BAR.search(text), _BRACKETED.match(text))
         if bar:
             steps[ITERATIONS] = float(bar.group("done")), 2
+        elif bracketed and writer.worded:
+            return {}, []  # it may be a process, or a step: nothing is guessed
+        elif bracketed:
+            steps[STEPS] = float(bracketed.group("step").replace(",", "")), 2
+        writer.worded = writer.worded or bool(steps and not bracketed)
         if _EVALUATES.search(text) or (writer.evaluates and (writer.block or not steps)):
             values = [(what if what.of == EVALUATION else _evaluated(what), told) for what, told in values]
         return steps, values

@@ -51,7 +51,7 @@ _NEUTRAL = (
 )
 _NO_PREFIX = word_set("reward rewards rew loss losses termination terminations curriculum weights scales")
 """words of a folder of names whose values are parts of a reward, or no measures at all"""
-_OVER = re.compile(r"(?i)(.+)/(step|steps|iter|frame|frames|epoch)")
+_OVER = re.compile(r"(?i)(.+)/(step|steps|iter|frame|frames|epoch|mean|avg|average)")
 _BY_TIME = re.compile(r"(?i).+/(time|relative|wall|wall_time|walltime)")
 """of one value that is written over the clock, too"""
 _OF_ITS_OWN = {"saving next best rewards": "next best reward"}

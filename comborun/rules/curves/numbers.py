@@ -15,19 +15,25 @@ NUMBER = (
 _SIZES = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9}
 _TRUTH = {"true": 1.0, "false": 0.0}
 _THOUSANDS = re.compile(r"[-+]?[0-9]{1,3}(?:[,_][0-9]{3})+(?:\.[0-9]*)?")
+_POINT = re.compile(r"[0-9]{1,3}\.[0-9]{3}")
 _POINTS = re.compile(r"[-+]?[0-9]{1,3}(?:\.[0-9]{3}){2,}(?:,[0-9]+)?")
 _DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+(?:[eE][-+]?[0-9]+)?")
 _PLAIN = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?(?i:nan|inf|infinity)")
 
 
-def number(text: str, size: str = "", *, whole: bool = False) -> float | None:
+def number(text: str, size: str = "", *, whole: bool = False, commas: bool = False) -> float | None:
     """None for what is no number, or one of two. `size`: the letter behind it. `whole`: it counts something, so that a
-    comma before three digits groups them; elsewhere it could also be a decimal comma, and nothing is guessed."""
+    comma before three digits groups them; elsewhere it could also be a decimal comma, and nothing is guessed. A point
+    before three digits of what counts is only clear if other numbers have decimal `commas`."""
     plain = text.strip().replace("−", "-")
     if _THOUSANDS.fullmatch(plain):
         if not whole and plain.count(",") == 1 and "." not in plain and not plain.lstrip("+-").startswith("0"):
             return None
         plain = plain.replace(",", "." if not whole and plain.lstrip("+-").startswith("0") else "").replace("_", "")
+    elif whole and _POINT.fullmatch(plain):
+        if not commas:
+            return None
+        plain = plain.replace(".", "")
     elif _POINTS.fullmatch(plain):
         plain = plain.replace(".", "").replace(",", ".")
     elif _DECIMAL_COMMA.fullmatch(plain):

@@ -24,8 +24,8 @@ SHOWN = 200
 TRACKS_MOST = 64
 """curves of one source; some programs give every joint a name"""
 LARGEST = 1e300
-_CHAOS = 0.25
-"""a number that goes back as often is no step"""
+_CHAOS, _STANDS = 0.25, 20
+"""a number that goes back as often, or never changes in so many values, is no step"""
 
 
 def thin(steps: Sequence[float], values: Sequence[float], most: int) -> tuple[list[float], list[float]]:
@@ -113,7 +113,8 @@ class Points:
 
     @property
     def chaotic(self) -> bool:
-        return self.back > 3 and self.back > _CHAOS * self.read
+        goes_back = self.back > 3 and self.back > _CHAOS * self.read
+        return goes_back or (len(self.steps) == 1 and self.read - self.not_numbers > _STANDS)
 
 
 class Curve:
@@ -167,7 +168,7 @@ class Tracks:
         """unit -> its newest step"""
         self.left_out = 0
         self.jumping: list[str] = []
-        """metrics without a curve, because their steps go back too often; known once the curves are"""
+        """metrics without a curve, because their steps go back too often, or stand still; known once the curves are"""
         self._tracks: dict[Key, tuple[Metric, dict[int, Points]]] = {}
 
     def add(self, metric: Metric, steps: Mapping[str, float], value: float, rank: int = 0) -> None:

@@ -119,6 +119,10 @@ def test_values_of_a_step_from_all_ranks_are_averaged() -> None:
         ("env_steps: 1.048.576 | ep_ret: tensor(4.5, device='cuda:0')", 1_048_576, 4.5),
         ("2026-01-02 10:10:10,123 INFO trainer: update=12 fps=900 mean reward: 0.75 (best 0.9)", 12, 0.75),
         ("num_timesteps = 12_000 , episode_reward = .5", 12_000, 0.5),
+        ("Iteration 1.000 | mean_reward 12,5", 1000, 12.5),
+        ("[2,000] return 12.3 / length 500", 2000, 12.3),
+        ("Epoch [3/100], Reward: 5", 3, 5),
+        ("step:7 - critic/score/mean:0.25 - critic/score/max:1.0", 7, 0.25),
         ("Episode   12 | Reward=  6.1 | Epsilon=0.100", 12, 6.1),
         ("total_timesteps 300 ep_rew_mean −4.5", 300, -4.5),
         ("  5%|▌  | 50/1000 [00:10<03:10,  5.00it/s, return=8.5]\r", 50, 8.5),
@@ -136,6 +140,7 @@ def test_other_names_units_and_colours_are_read(line: str, steps: float, reward:
         "step=10 returns 12 values",
         "step=10 rewards=[1.0, 2.0, 3.0]",
         "step=10 reward=1,234",
+        "iteration 1.000 reward 2.5",
         "step=10 sequence length: 512 success_threshold=0.9",
         "reward=5.0 and nothing counts steps",
         "fps step: 112918 reward: 5",
@@ -144,6 +149,11 @@ def test_other_names_units_and_colours_are_read(line: str, steps: float, reward:
 )
 def test_no_other_number_is_taken_for_one_of_a_curve(line: str) -> None:
     assert curves(f"{line}\n") == {}
+
+
+def test_a_number_in_brackets_is_no_step_where_words_tell_steps() -> None:
+    assert curves("step 100\n[4321] reward 3\n") == {}
+    assert curves("".join(f"[4321] reward {at}\n" for at in range(40))) == {}
 
 
 def test_a_value_before_a_rule_does_not_belong_to_the_step_behind_it() -> None:
