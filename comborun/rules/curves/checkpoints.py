@@ -34,8 +34,10 @@ _UNITS = (
 )
 _PLAIN = re.compile(r"(?<![0-9.\w])[0-9]+(?![0-9.\w])|(?<=[-_=])[0-9]+(?![0-9.]|\w)")
 _NO_STEP = re.compile(
-    r"(?i)(?:seed|rank|fold|run|version|v|lr|gpu|of)[-_=]?[0-9.]+|[0-9]+[-_]of[-_][0-9]+|(?:rew|reward|loss|return|score|acc|success)[-_=]?-?[0-9.]+|[0-9]{8}[-_T]?[0-9]{4,6}|[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"(?i)[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}[-_T]?[0-9]{4,6}|[0-9]+[-_]of[-_][0-9]+"
+    r"|(?:seed|rank|fold|run|version|v|lr|gpu|of|rew|reward|loss|return|score|acc|success)[-_=]?-?[0-9.]+"
 )
+"""dates, seeds, shards and values"""
 LISTED_MOST = 100
 ENTRIES_MOST = 20_000
 """names below an output folder that are looked at"""
@@ -56,16 +58,16 @@ class Checkpoint:
 def step_in(path: str) -> tuple[int | None, str]:
     """The step that a name says, and its unit."""
     parts = path.split("/")
-    for part in (parts[-1], *parts[-2:-1]):
+    for place, part in enumerate((parts[-1], *parts[-2:-1])):
         stem = part
         for suffix in SUFFIXES:
             stem = stem[: -len(suffix)] if stem.lower().endswith(suffix) else stem
         for unit, pattern in _UNITS:
-            found = pattern.search(stem)
+            found = pattern.search(_NO_STEP.sub("", stem))
             told = number(found.group("number"), found.group("size") or "", whole=True) if found else None
             if told is not None and told < 1e15:
                 return int(told), unit
-        plain = _PLAIN.findall(_NO_STEP.sub("", stem))
+        plain = [] if place else _PLAIN.findall(_NO_STEP.sub("", stem))
         if plain and len(plain[-1]) < 15:
             return int(plain[-1]), ""
     return None, ""

@@ -110,7 +110,7 @@ def metric(name: str) -> Metric | None:
     role, known = roles.pop(), {*last, *before}
     of = EVALUATION if known & _EVALUATION else TRAINING
     score = 2 * bool(known & _EPISODE) + bool(known & _MEAN)
-    return Metric(role, name, of, role == SUCCESS and bool(known & _PERCENT), score)
+    return Metric(role, name, of, role == SUCCESS and (bool(known & _PERCENT) or "%" in name), score)
 
 
 @lru_cache(maxsize=4096)

@@ -54,7 +54,7 @@ def step(value: object) -> float | None:
     return found if 0 <= found < 1e18 and not math.isnan(found) else None
 
 
-def value(found: object) -> float | None:
+def value(found: object, *, whole: bool = False) -> float | None:
     """A value of a field: a number, a truth value, or a text that is a number. None for anything else."""
     if isinstance(found, (bool, int, float)):
         try:
@@ -66,5 +66,5 @@ def value(found: object) -> float | None:
         if text.lower() in _TRUTH:
             return _TRUTH[text.lower()]
         size = text[-1:] if text[-1:].lower() in _SIZES and text[:1] not in "in" else ""
-        return number(text[: len(text) - len(size)].strip("%$ "), size)
+        return number(text[: len(text) - len(size)].strip("%$ "), size, whole=whole)
     return None

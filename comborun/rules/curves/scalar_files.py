@@ -12,7 +12,7 @@ import json
 import os
 import re
 
-from comborun.rules.curves.metrics import EPISODES, EVALUATION, STEPS, Metric, is_evaluation, metric, step_unit
+from comborun.rules.curves.metrics import EPISODES, EPOCHS, EVALUATION, STEPS, Metric, is_evaluation, metric, step_unit
 from comborun.rules.curves.numbers import step, value
 from comborun.rules.curves.series import Tracks
 
@@ -106,7 +106,7 @@ def steps_of(named: Iterable[tuple[str, Any]]) -> Steps:
     found: dict[str, tuple[int, float]] = {}
     for name, told in named:
         unit = step_unit(name)
-        place = step(value(told)) if unit and not isinstance(told, bool) else None
+        place = step(value(told, whole=unit[0] != EPOCHS)) if unit and not isinstance(told, bool) else None
         if unit and place is not None and (unit[0] not in found or unit[1] < found[unit[0]][0]):
             found[unit[0]] = unit[1], place
     return {unit: place for unit, (_, place) in found.items()}
@@ -125,7 +125,7 @@ def table(file: ScalarFile) -> None:
             continue
         if not names:
             between = max(("\t", ";", ","), key=line.count)
-            names = _cells(line.lstrip("\ufeff"), between)
+            names = [_named_by_file(file, name) for name in _cells(line.lstrip("\ufeff"), between)]
             if not _is_table(file, names):
                 return
             continue
@@ -139,6 +139,12 @@ def table(file: ScalarFile) -> None:
         steps = steps_of(row)
         for name, cell in row if steps else ():
             file.add(name, steps, cell)
+
+
+def _named_by_file(file: ScalarFile, name: str) -> str:
+    """TensorBoard's page gives a table of steps and values, whose metric is in the name of the file."""
+    stem = file.path.rpartition("/")[2].rpartition(".")[0]
+    return stem.rpartition("tag-")[2] if name.lower() == "value" else name
 
 
 def _cells(line: str, between: str) -> list[str]:

@@ -113,7 +113,7 @@ class Points:
 
     @property
     def chaotic(self) -> bool:
-        goes_back = self.back > 3 and self.back > _CHAOS * self.read
+        goes_back = self.back > 3 and (self.back > _CHAOS * self.read or 2 * self.superseded > self.read)
         return goes_back or (len(self.steps) == 1 and self.read - self.not_numbers > _STANDS)
 
 

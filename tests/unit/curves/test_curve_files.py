@@ -116,6 +116,15 @@ FILES: dict[str, tuple[str | bytes, dict[str, list[tuple[float, float]]]]] = {
         {"episode_return": [(10, 1.5), (20, 2.5)]},
     ),
     "semicolons.csv": ("Iteration;Mean Reward;Success %\n1;1,5;50\n2;2,5;75\n", {"Mean Reward": [(1, 1.5), (2, 2.5)]}),
+    "units.csv": (
+        "frames,Episode Return,win rate (%)\n1.2M,5,50\n2.4M,6,60%\n",
+        {"Episode Return": [(1_200_000, 5), (2_400_000, 6)], "win rate (%)": [(1_200_000, 0.5), (2_400_000, 0.6)]},
+    ),
+    "quoted.csv": ('"step","mean reward"\n"1,000","2.5"\n"2,000","3.5"\n', {"mean reward": [(1000, 2.5), (2000, 3.5)]}),
+    "run-ppo-tag-Train_mean_reward.csv": (
+        "Wall time,Step,Value\n1.7e9,0,1.5\n1.7e9,10,2.5\n",
+        {"Train_mean_reward": [(0, 1.5), (10, 2.5)]},
+    ),
     "train.log": (
         samples.SB3[:400],
         {
@@ -189,6 +198,11 @@ def test_steps_of_unmarked_ranks_that_go_back_all_the_time_give_no_curve_and_it_
     assert found["facts"] == [{"code": "steps_jump", "name": "reward", "path": "log"}]
 
 
+def test_steps_that_begin_again_with_each_episode_are_none_of_a_training(tmp_path: Path) -> None:
+    rows = "".join(f"{at % 50},{at}\n" for at in range(500))
+    assert read(tmp_path, {"trajectory.csv": f"step,reward\n{rows}"})["curves"] == []
+
+
 def test_a_long_curve_keeps_its_ends_and_its_extremes_in_few_points(tmp_path: Path) -> None:
     values = {7777: 99.0, 3: -50.0}
     log = "".join(f"step={step} reward={values.get(step, step % 10)}\n" for step in range(20_000))
@@ -213,6 +227,9 @@ NAMES = {
     "best_model.zip": (None, ""),
     "model-00001-of-00002.safetensors": (None, ""),
     "sac_20260102_101010.pt": (None, ""),
+    "run_2026-01-02/model_best_0.93.pt": (None, ""),
+    "step-000500/model.safetensors": (500, "steps"),
+    "1200000_steps.zip": (1_200_000, "steps"),
     "iter_0000500.pth": (500, "iterations"),
 }
 
