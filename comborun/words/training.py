@@ -39,6 +39,7 @@ WORDS: Words = {
         " there its values count, and not those of earlier attempts"
     ),
     "read_in_part": "{path} has {size:amount}: only its beginning and its end are read, {most:amount} together",
+    "curves_not_read": "{path}: its curves can't be read: {error}",
     "files_not_read": "{path} and later files are not read: only the first {most} files, or so many bytes, are",
     "steps_jump": "{name} in {path}: its steps go back too often, or stand still, so it has no curve",
     "values_superseded": (

@@ -168,16 +168,16 @@ class Episodes:
     def take(self, file: ScalarFile) -> None:
         """`r`, `l` and `t` of each episode; in the first line when the program began."""
         columns: dict[str, int] = {}
-        began = 0.0
+        width, began = 0, 0.0
         for line in file.lines():
             if line.startswith("#"):
                 began = _began(line)
                 continue
             cells = _cells(line, ",")
             if "r" in cells and "l" in cells:
-                columns = {name: at for at, name in enumerate(cells)}
+                columns, width = {name: at for at, name in enumerate(cells)}, len(cells)
                 continue
-            if not columns or len(cells) < len(columns) or len(self._rows) >= EPISODES_MOST:
+            if not columns or len(cells) < width or len(self._rows) >= EPISODES_MOST:
                 continue
             told = [value(cells[columns[name]]) if name in columns else None for name in _OF_EPISODE]
             length, ended = told[1], told[2]

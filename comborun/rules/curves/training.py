@@ -146,7 +146,10 @@ def _read_files(directory: str, files: Sequence[tuple[str, int]], facts: list[di
             else:
                 whole = None
                 episodes.setdefault(folder, (file, Episodes()))[1].take(file)
-        except (OSError, MemoryError, OverflowError):
+        except (OSError, MemoryError):
+            continue
+        except Exception as error:  # noqa: BLE001 - the other files can be read
+            facts.append({"code": "curves_not_read", "path": path, "error": type(error).__name__})
             continue
         left -= min(size, most)
         if whole is False or (file.in_part and format_.name not in (TENSORBOARD, "evaluations", "json")):

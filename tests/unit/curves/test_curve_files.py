@@ -203,6 +203,13 @@ def test_steps_that_begin_again_with_each_episode_are_none_of_a_training(tmp_pat
     assert read(tmp_path, {"trajectory.csv": f"step,reward\n{rows}"})["curves"] == []
 
 
+def test_a_reader_that_fails_costs_its_own_file_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("comborun.rules.curves.scalar_files.Episodes.take", lambda *_: 1 / 0)
+    found = read(tmp_path, {**samples.MONITORS, "progress.csv": "step,reward\n1,2\n"})
+    assert points(found) == {"reward": [(1, 2)]}
+    assert {fact["code"] for fact in found["facts"]} == {"curves_not_read"}
+
+
 def test_a_long_curve_keeps_its_ends_and_its_extremes_in_few_points(tmp_path: Path) -> None:
     values = {7777: 99.0, 3: -50.0}
     log = "".join(f"step={step} reward={values.get(step, step % 10)}\n" for step in range(20_000))
