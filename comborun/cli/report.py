@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from comborun.api.named import HostChoice
     from comborun.monitor.status import RunStatus
     from comborun.reporter.counting.combo import ComboSummary
-    from comborun.reporter.pages.between import Between
+    from comborun.reporter.pages.between import AnyBetween
     from comborun.reporter.summary import Summary
 
 _CLAIM_LINES = 6
@@ -226,7 +226,7 @@ def differences(seen: RunStatus, summary: Summary) -> list[str]:
     return lines
 
 
-def show_comparison(between: Between, folder: Path, *, as_json: bool) -> None:
+def show_comparison(between: AnyBetween, folder: Path, *, as_json: bool) -> None:
     if as_json:
         show_json(reports.comparison_answer(folder))
         return
