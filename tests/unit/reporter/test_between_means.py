@@ -54,6 +54,8 @@ def test_a_policy_whose_mean_return_is_higher_got_better(tmp_path: Path) -> None
     assert "is better in 1 of 3 combos, by mean return; 2 not decided" in found.answer
     one = dict(found.rows[:1])["ppo"]
     assert one.means == pytest.approx((fmean(second["ppo", "hop"]), fmean(first["ppo", "hop"])))
+    assert (one.a.split("-")[0], one.b.split("-")[0]) == ("after", "before")
+    assert [float(cell) for cell in found.table.rows[0][2:4]] == pytest.approx(one.means[::-1], abs=0.01)
     assert one.gap == pytest.approx(one.means[0] - one.means[1])
     assert [(name, len(it.environments)) for name, it in found.rows] == [("ppo", 1), ("ppo", 1), ("sac", 1), ("ppo", 2)]
     document = json.loads(render_between(found)["comparison.json"])
@@ -64,6 +66,17 @@ def test_without_a_word_which_values_are_better_it_is_higher_or_lower(tmp_path: 
     found = between(tmp_path, {("a", "x"): drawn(1, 8)}, {("a", "x"): drawn(2, 5)}, metric="energy")
     assert "is lower in 1 of 1 combo, by mean energy." in found.answer
     assert found.sentences[0].startswith("a in x got lower: mean energy")
+
+
+def test_of_a_metric_that_is_better_when_it_is_lower_less_is_better(tmp_path: Path) -> None:
+    rules = ResultRules.of({"files": ["*.jsonl"], "success": "none", "compare": ["cost"], "lower": ["cost"]})
+    for name, mean in (("before", 8.0), ("after", 5.0)):
+        directory = RunDirectory(tmp_path / name)
+        session = directory.session("a", "x", 20, results=rules)
+        directory.attempt(session, "".join(row(at, value, "cost") for at, value in enumerate(drawn(1, mean))))
+        directory.write(run=f"{name}-20260509T073525Z-1a2b")
+    found = compare_runs(collect_run(tmp_path / "before"), collect_run(tmp_path / "after"))
+    assert "is better in 1 of 1 combo, by mean cost." in found.answer
 
 
 def test_combos_of_one_run_and_few_values_are_named(tmp_path: Path) -> None:
