@@ -54,11 +54,19 @@ def _values(one: Training, of: str, role: str) -> list[str]:
     found = one.curve(of, role)
     if found is None:
         return [""] if role == LENGTH else ["", ""]
-    there = (found.last_step, found.unit) == one.reached
-    last = f"{value(role, found.last)}{'' if there else f' ({at(found.last_step, found.unit)})'}"
+    step, unit = one.reached
+    last = value(role, found.last)
+    if (found.last_step, found.unit) != (step, unit):
+        last += f" at {_place(found.last_step, found.unit, unit)}"
     if found.best is None or found.best_step is None:
         return [last]
-    return [last, f"{value(role, found.best)} ({at(found.best_step, found.unit)})"]
+    return [last, f"{value(role, found.best)} at {_place(found.best_step, found.unit, unit)}"]
+
+
+def _place(step: float, unit: str, usual: str) -> str:
+    """A step, with its unit if that is not the usual one."""
+    words = at(step, unit)
+    return words.partition(" ")[2] if unit == usual else words
 
 
 def evaluations(found: Sequence[Training]) -> TextTable | None:
