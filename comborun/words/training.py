@@ -40,6 +40,7 @@ WORDS: Words = {
     ),
     "read_in_part": "{path} has {size:amount}: only its beginning and its end are read, {most:amount} together",
     "curves_not_read": "{path}: its curves can't be read: {error}",
+    "folder_in_part": "its output folder holds more than {most} files: curves and checkpoints are of the first ones",
     "files_not_read": "{path} and later files are not read: only the first {most} files, or so many bytes, are",
     "steps_jump": "{name} in {path}: its steps go back too often, or stand still, so it has no curve",
     "values_superseded": (

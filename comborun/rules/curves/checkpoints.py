@@ -73,8 +73,9 @@ def step_in(path: str) -> tuple[int | None, str]:
     return None, ""
 
 
-def found(directory: str) -> tuple[list[Checkpoint], list[tuple[str, int]]]:
-    """The checkpoints below a folder, by step; and its other files, each with its size. Links are not followed."""
+def found(directory: str) -> tuple[list[Checkpoint], list[tuple[str, int]], bool]:
+    """The checkpoints below a folder, by step; its other files, each with its size; and whether all names were looked
+    at. Links are not followed."""
     checkpoints: list[Checkpoint] = []
     files: list[tuple[str, int]] = []
     sharded: dict[str, int] = {}
@@ -102,7 +103,8 @@ def found(directory: str) -> tuple[list[Checkpoint], list[tuple[str, int]]]:
             else:
                 files.append((f"{below}{name}", size))
     checkpoints += [Checkpoint(path.rstrip("/"), size) for path, size in sharded.items() if size]
-    return sorted(checkpoints, key=lambda one: (one.step is None, one.step or 0, one.path)), files
+    ordered = sorted(checkpoints, key=lambda one: (one.step is None, one.step or 0, one.path))
+    return ordered, files, looked <= ENTRIES_MOST
 
 
 def _parents(below: str) -> list[str]:

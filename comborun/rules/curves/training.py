@@ -69,8 +69,8 @@ FORMATS: tuple[Format, ...] = (
 
 def read(log: str, directory: str) -> dict[str, Any]:
     """The record of an attempt's curves, a JSON object. `directory`: its output folder."""
-    listed, files = checkpoints.found(directory)
-    facts: list[dict[str, Any]] = []
+    listed, files, whole = checkpoints.found(directory)
+    facts: list[dict[str, Any]] = [] if whole else [{"code": "folder_in_part", "most": checkpoints.ENTRIES_MOST}]
     curves: list[Curve] = []
     told = _read_log(log, facts)
     for tracks in (told.tracks, *_read_files(directory, files, facts)):

@@ -203,6 +203,15 @@ def test_steps_that_begin_again_with_each_episode_are_none_of_a_training(tmp_pat
     assert read(tmp_path, {"trajectory.csv": f"step,reward\n{rows}"})["curves"] == []
 
 
+def test_of_a_folder_with_too_many_files_the_first_are_looked_at_and_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "ENTRIES_MOST", 3)
+    found = read(tmp_path, {f"{at}/model_{at}.pt": b"x" for at in range(1, 6)})
+    assert [one["step"] for one in found["checkpoints"]] == [1, 2, 3]
+    assert [fact["code"] for fact in found["facts"]] == ["folder_in_part"]
+
+
 def test_a_reader_that_fails_costs_its_own_file_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("comborun.rules.curves.scalar_files.Episodes.take", lambda *_: 1 / 0)
     found = read(tmp_path, {**samples.MONITORS, "progress.csv": "step,reward\n1,2\n"})
