@@ -73,7 +73,7 @@ def read(log: str, directory: str) -> dict[str, Any]:
     facts: list[dict[str, Any]] = [] if whole else [{"code": "folder_in_part", "most": checkpoints.ENTRIES_MOST}]
     curves: list[Curve] = []
     told = _read_log(log, facts)
-    for tracks in (told.tracks, *_read_files(directory, files, facts)):
+    for tracks in (*_read_files(directory, files, facts), told.tracks):  # of two alike a file is more exact than a log
         curves += tracks.curves(UNITS)
         facts += [
             {"code": "steps_jump", "name": name, "path": tracks.source} for name in tracks.jumping[:_JUMPING_SHOWN]
