@@ -170,6 +170,12 @@ def test_a_metric_that_log_and_files_have_comes_from_the_one_with_more_of_it(tmp
     assert (one["source"], one["points"]) == ("log", 4)
 
 
+def test_of_as_many_values_in_a_file_and_in_the_log_those_of_the_file_are_taken(tmp_path: Path) -> None:
+    rows = "time/total_timesteps,rollout/ep_rew_mean\n2048,21.4987\n4096,25.7512\n"
+    found = read(tmp_path, {"progress.csv": rows}, samples.SB3)
+    assert points(found)["rollout/ep_rew_mean"] == [(2048, 21.4987), (4096, 25.7512)]
+
+
 @pytest.mark.parametrize(
     "content", ["", "\0\0", "step,reward", "{", "[[[[", "PK\x03\x04", "\x93NUMPY", "a,b\n1,2\n", '"step"']
 )
