@@ -1,11 +1,12 @@
 """Damaged result files in `out/` of a running grid: its other sessions end well, and `status` and `stop` answer.
 
-    python benchmarks/damaged.py [--files 10000] [--sessions 8] [--seed 1] [--stop]
+    python benchmarks/damaged.py [--files 10000] [--sessions 8] [--seed 1] [--stop] [--training]
 
 A third of the sessions write files of real formats (npz, eval, sqlite, csv, json, jsonl, names of videos), torn,
 swollen, or with a piece of another one in it; the others write rows. Runs in tmux on this machine, in a folder of its
 own. Prints how long `status` took, and fails if a healthy session did not succeed or a command did not answer. With
---stop the run is stopped while the files arrive; it fails if anything is left of it.
+--stop the run is stopped while the files arrive; it fails if anything is left of it. With --training they are
+trainings, of which curves and checkpoints are looked for in these files.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ environments: [healthy, also_healthy, broken]
 episodes: 20
 workdir: .
 command: {python} program.py {samples} {{environment}} {files} {{policy}} {{output_dir}}
-results: {{files: ["**/*"]}}
+{results}
 limits: {{parallel: 4}}
 poll: 1 s
 """
@@ -68,6 +69,7 @@ def main() -> int:
     given.add_argument("--sessions", type=int, default=8)
     given.add_argument("--seed", type=int, default=1)
     given.add_argument("--stop", action="store_true")
+    given.add_argument("--training", action="store_true")
     args = given.parse_args()
     place = Path(tempfile.mkdtemp(prefix="comborun-damaged-"))
     (place / "program.py").write_text(PROGRAM.replace('kind == "healthy"', 'kind.endswith("healthy")'))
@@ -76,6 +78,7 @@ def main() -> int:
         "root": place / "root",
         "python": sys.executable,
         "samples": SAMPLES,
+        "results": "unit: step\nresults: none" if args.training else 'results: {files: ["**/*"]}',
         "files": 10**9 if args.stop else args.files // args.sessions,
     }
     grid = place / "grid.yaml"

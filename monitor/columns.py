@@ -137,11 +137,11 @@ def _node(session: SessionStatus, _: Setting) -> Text:
 
 def _last_line(session: SessionStatus, at: Setting) -> Text:
     """Its note, if it has one, and the last line of its log."""
-    if remarked := session.remark:
-        line = Text(remarked, note_style(session))
+    if remarked := "; ".join(filter(None, (session.remark, session.training if session.alive else ""))):
+        line = Text(remarked, note_style(session) if session.remark else "")
         line.append(f"  {session.unquoted_line}" if session.unquoted_line else "", "dim")
     elif session.outcome is Outcome.SUCCEEDED and session.seconds is not None:
-        line = Text(f"took {duration(session.seconds)}", "dim")
+        line = Text("; ".join(filter(None, (session.training, f"took {duration(session.seconds)}"))), "dim")
     else:
         line = Text(session.last_line, "" if session.alive else "dim")
     return cut(line, at.width)
@@ -161,7 +161,8 @@ COLUMNS = (
     Column("node", "its node, on Slurm", _node, lambda session: session.node, 30),
     Column("host", "its host, in a run on several", _host, lambda session: session.host, 35),
     Column("GPU", "the GPUs of its latest attempt", _gpus, lambda session: session.gpus, 40),
-    Column("last line", "why its rows don't count, how it ended, or the last line of its log", _last_line, priority=10),
+    Column("last line", "why its rows don't count, how far a training is, how it ended, or the last line of its log",
+           _last_line, priority=10),
 )  # fmt: skip
 LAST_LINE = COLUMNS[-1]
 

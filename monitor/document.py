@@ -132,7 +132,7 @@ def _session(one: SessionStatus) -> Session:
         progressed=one.latest.progressed,
         peak_memory=end and end.peak_memory,
         task=task and Task(task.job, task.attempt, task.state, task.reason or None, task.node or None, task.start),
-        facts=(*one.reasons, *one.facts),
+        facts=(*one.reasons, *one.facts, *((one.trained,) if one.trained else ())),
         waiting=waits and Waiting(waits.until, waits.fact, waits.waits_for, waits.words),
         ending=end.facts if end else (),
     )

@@ -67,11 +67,11 @@ def why(session: SessionStatus, place: int | None = None) -> str:
         return cause_of(session)
     if group == DONE:
         took = f"took {duration(session.seconds)}" if session.seconds is not None else ""
-        return "; ".join(filter(None, (session.remark, took)))
+        return "; ".join(filter(None, (session.remark, session.training, took)))
     if group == QUEUED:
         waits = session.note or (visible(session.waiting.words) if session.waiting else "")
         return waits or (f"{_ordinal(place)} in the queue" if place else "")
-    return "; ".join(filter(None, (session.remark, session.last_line)))
+    return "; ".join(filter(None, (session.remark, session.training, session.last_line)))
 
 
 def _ordinal(number: int) -> str:

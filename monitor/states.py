@@ -11,6 +11,7 @@ from comborun.monitor.snapshot import NOT_STARTED, Attempt, SlurmTask, Waiting
 from comborun.monitor.status import SessionStatus
 from comborun.monitor.waiting import next_start
 from comborun.monitor.wording import last_line, visible
+from comborun.rules.curves.metrics import STEPS
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact, data_of
@@ -24,6 +25,7 @@ from comborun.rules.results.counts import (
     completeness,
     joined,
 )
+from comborun.rules.results.fields import LOG
 from comborun.rules.room.waits import ROOM, WaitFor
 from comborun.rules.vocabulary import Completeness, Life, Outcome, session_outcome
 from comborun.words import say
@@ -94,6 +96,7 @@ def session_status(case: Case, part: str = "") -> SessionStatus:
         silent=session.progress.silent,
         part=part,
         latest=case.latest,
+        trained=counts.trained,
     )
     return _with_state(status, _by_all(case, session, counts))
 
@@ -159,6 +162,8 @@ def _counts(session: Session, attempts: Sequence[Attempt]) -> Counts:
 def _done_so_far(session: Session, attempts: Sequence[Attempt], counts: Counts | None) -> int | None:
     """The number of its records; while it runs, the count from its log, unless some rows don't count. None: unknown."""
     parts = _chain(session, attempts)
+    if session.unit != "episode":
+        return _steps_so_far(session, parts)
     if counts and (counts.facts or (attempts and attempts[-1].end)):
         done = counts.records
     elif counts:
@@ -170,6 +175,19 @@ def _done_so_far(session: Session, attempts: Sequence[Attempt], counts: Counts |
     return min(done, session.count) if session.count else done
 
 
+def _steps_so_far(session: Session, parts: Sequence[Attempt]) -> int | None:
+    """The steps of a training: by the pattern of its progress, else by its curves. Rows are no steps."""
+    if session.progress.pattern or any(one.counter.done is not None for one in parts):
+        done = max((one.counter.done or 0 for one in parts), default=0)
+    else:
+        trained = next((one.counts.trained for one in reversed(parts) if one.counts.trained), None)
+        step = trained.number("step") if trained and trained.text("unit") == STEPS else None
+        if step is None:
+            return None
+        done = int(step)
+    return min(done, session.count) if session.count else done
+
+
 def _by_all(case: Case, session: Session, counts: Counts) -> Case:
     """With the end of the latest attempt by the results of all attempts, as in the report."""
     end = case.latest.end
@@ -178,7 +196,8 @@ def _by_all(case: Case, session: Session, counts: Counts) -> Case:
     found = {one.end.completeness for one in case.attempts if one.end}
     if counts.records:
         found.add(Completeness.PARTIAL)
-    if session.evidence.records and not session.evidence.beside_records and session.count:
+    by_rows = session.unit == "episode" or session.results.source != LOG  # a training's lines are of many steps each
+    if session.evidence.records and not session.evidence.beside_records and session.count and by_rows:
         asked = RequiredEvidence(session.count, records=True, verdicts=session.unit == "episode")
         found.add(completeness(asked, counts, 0, 1, end.code))
     best = next(one for one in Completeness if one in found)  # from complete to none

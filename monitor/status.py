@@ -123,6 +123,13 @@ class SessionStatus(NamedTuple):
     latest: Attempt = NOT_STARTED
     host: str = ""
     """in a run on several hosts, where it runs"""
+    trained: Fact | None = None
+    """of a training: its newest step and values"""
+
+    @property
+    def training(self) -> str:
+        """How far its training is, in words."""
+        return harmless(say(self.trained)) if self.trained else ""
 
     @property
     def uncounted(self) -> str:

@@ -36,6 +36,7 @@ from comborun.remote.host import host_facts
 from comborun.remote.runs import release, remove
 from comborun.rules.names import AttemptLayout, RunLayout
 from comborun.rules.results.counts import where_it_ran
+from comborun.rules.results.fields import LOG
 from comborun.rules.vocabulary import Outcome
 from comborun.text import KIB, MIB, did_you_mean, several
 from comborun.words.rows import why_not_counted
@@ -192,6 +193,11 @@ class TryResult:
     @property
     def seconds(self) -> float | None:
         return self.end.ended - self.end.started if self.end.started else None
+
+    @property
+    def looks_for_rows(self) -> bool:
+        """Whether its files must hold a row for each episode or step."""
+        return self.session.results.has_records and self.session.results.source != LOG
 
     @property
     def counts(self) -> bool:

@@ -30,6 +30,8 @@ from comborun.reporter.records.names import names_in_rows, not_in_grid, of_any_s
 from comborun.reporter.records.reading import Context, Defect, Reading
 from comborun.reporter.records.rows import settle_rows, tell_errors
 from comborun.rules import counting, events, globs, names
+from comborun.rules.curves import record as curves
+from comborun.rules.curves import training
 from comborun.rules.deal import parse as parse_deal
 from comborun.rules.facts import Fact
 from comborun.rules.following import Decision, Record
@@ -81,6 +83,7 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
         environments=tuple(map(parse, _text(directory / RUN.environments).splitlines())),
         retuned=tuple(filter(_retunes, events.parse(_text(directory / RUN.events)))),
         followed=tuple(followed.remarks()),
+        trained=MappingProxyType(_trained(directory, histories)),
         stop_early=_stop_rule(directory, manifest),
         canary=_canary(directory),
         unpaired=MappingProxyType({**by_session, **declared, **collected.unpaired}),  # what a file says comes first
@@ -110,8 +113,25 @@ def _results(directory: Path, histories: Sequence[SessionHistory], unread: Mappi
     collector.link_videos([*chain(*found.values())], {session.name: session.results.base for session in sessions})
     collected = collector.collected(_text(directory / RUN.id).strip() or directory.resolve().name)
     filmed = tuple(_filmed(histories, found, collected.records))
-    lacking = (*_changed(directory, attempts, unread), *_videos_missing(filmed, histories))
+    lacking = (*_changed(directory, attempts, unread), *_videos_missing(filmed, histories, collector.videos_missing))
     return replace(collected, defects=(*collected.defects, *lacking), videos=filmed)
+
+
+def _trained(directory: Path, histories: Sequence[SessionHistory]) -> dict[str, list[tuple[int, dict[str, Any]]]]:
+    """The curves of each training's attempts, as the host kept them; else from the log and the output folder."""
+    found: dict[str, list[tuple[int, dict[str, Any]]]] = {}
+    for history in histories:
+        if history.session.unit == "episode":
+            continue
+        process = process_of(history.session)
+        layouts = ((one.number, RUN.attempt(process, one.number)) for one in history.attempts)
+        for number, at in layouts:
+            text = _text(directory / at.curves)
+            if not text and (directory / at.log).is_file():
+                text = json.dumps(training.read(str(directory / at.log), str(directory / at.output)))
+            if read := curves.parse(text):
+                found.setdefault(history.session.name, []).append((number, read))
+    return found
 
 
 def _filmed(
@@ -131,8 +151,11 @@ def _filmed(
         yield SessionVideos(session.name, *combo_of(session), len(whole), len(there), expected, size, apart)
 
 
-def _videos_missing(filmed: Sequence[SessionVideos], histories: Sequence[SessionHistory]) -> Iterator[Defect]:
-    """Ended sessions with fewer videos than expected, or than others of their environment with as many episodes."""
+def _videos_missing(
+    filmed: Sequence[SessionVideos], histories: Sequence[SessionHistory], told: Mapping[str, int]
+) -> Iterator[Defect]:
+    """Ended sessions with fewer videos than expected, or than others of their environment with as many episodes.
+    `told`: how many of a session's are named with their episodes already."""
     ended = {one.session.name: one.session.count for one in histories if one.end}
     most = {(one.environment, ended.get(one.session)): 0 for one in filmed}
     for one in filmed:
@@ -140,6 +163,9 @@ def _videos_missing(filmed: Sequence[SessionVideos], histories: Sequence[Session
         most[alike] = max(most[alike], one.found)
     for one in filmed:
         others = most[one.environment, ended.get(one.session)]
+        lacking = (others if one.expected is None else one.expected) - one.found
+        if lacking <= told.get(one.session, 0):
+            continue
         if one.session in ended and one.expected is not None and one.found < one.expected:
             yield Defect(one.session, 0, f"{one.expected - one.found} of {one.expected} videos are missing")
         elif one.session in ended and one.expected is None and one.found < others:

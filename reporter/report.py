@@ -22,7 +22,7 @@ from comborun.reporter.collect import collect_by_plan, collect_folder, collect_r
 from comborun.reporter.figures import MAKERS, figures
 from comborun.reporter.figures.files import FORMS, files
 from comborun.reporter.pages import data, document, page
-from comborun.reporter.pages.between import Between, compare_runs, render_between
+from comborun.reporter.pages.between import AnyBetween, compare_runs, render_between
 from comborun.reporter.pages.contact import contact_sheet
 from comborun.reporter.pages.latex import latex
 from comborun.reporter.records.collected import Collected
@@ -143,7 +143,7 @@ def _looks(earlier: Path, summary: Summary) -> tuple[int, ...]:
     return (*looks,) if len(looks) > 1 else ()
 
 
-def report_between(before: Collected, after: Collected, output: Path) -> Between:
+def report_between(before: Collected, after: Collected, output: Path) -> AnyBetween:
     between = compare_runs(before, after)
     _publish({name: [content] for name, content in render_between(between).items()}, output)
     return between

@@ -33,6 +33,7 @@ from comborun.reporter.counting.combo import ComboData, ComboSummary, MacroMean,
 from comborun.reporter.counting.ending import RunTiming, timing
 from comborun.reporter.counting.measures import JUDGED, EpisodeEnds, Measure, ends_of, time_field
 from comborun.reporter.counting.quality import DataFinding, Quality, differences, quality
+from comborun.reporter.counting.trainings import Training, training_findings, trainings
 from comborun.reporter.evidence import words as evidence_words
 from comborun.reporter.evidence.context import alike, varying
 from comborun.reporter.evidence.fields import Fields, fields_of
@@ -118,6 +119,8 @@ class Summary:
     """the conditions of --gate"""
     videos: tuple[SessionVideos, ...] = ()
     """of each session that should have some"""
+    trainings: tuple[Training, ...] = ()
+    """curves, evaluations and checkpoints of combos that are counted in steps"""
     strengths: tuple[Strength, ...] | None = None
     """with --ranking: log-strengths of Bradley-Terry"""
 
@@ -268,6 +271,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         kinds=kinds,
         trends=found_trends,
         videos=collected.videos,
+        trainings=trainings(collected.sessions, collected.trained),
         losses=lost,
         factors=found_factors,
         gates=_checked(gates, results, basis.order, chosen=bool(stopping)),
@@ -314,6 +318,7 @@ def _with_reasons(combo: ComboSummary, marks: str, why: Iterable[str], tested: I
 def _findings(basis: Basis, combos: Sequence[ComboSummary], comparisons: Comparisons) -> Iterator[DataFinding]:
     """What to know of the data, besides what the files themselves show."""
     yield from _warnings(combos, basis.results.counts)
+    yield from training_findings(trainings(basis.collected.sessions, basis.collected.trained))
     yield from (DataFinding("names", evidence_words.say(fact)) for fact in basis.names_alike)
     yield from evidence(basis.results)
     yield from _single_runs(comparisons)

@@ -340,6 +340,27 @@ class DataNote:
 
 
 @dataclass(frozen=True)
+class ComparedMeans:
+    """A policy's mean of the metric in two runs without verdicts. The difference is the second run's minus the
+    first's."""
+
+    policy: str
+    environments: tuple[str, ...]
+    """several: over all of them, each with the same weight"""
+    means: tuple[float, float]
+    """of the second run and of the first"""
+    n: tuple[int, int]
+    """number of values of the second run and of the first"""
+    difference: float
+    interval: tuple[float, float]
+    p: float | None
+    p_holm: float | None
+    decided: bool
+    paired: bool
+    test: str
+
+
+@dataclass(frozen=True)
 class Comparison:
     report: str
     schema: int
@@ -352,6 +373,11 @@ class Comparison:
     """in one sentence"""
     findings: tuple[DataNote, ...] = ()
     """of the data of both runs"""
+    metric: str | None = None
+    """by whose means the runs are compared, where no episode has a verdict"""
+    better: str | None = None
+    """which values of it are better, higher or lower; null where nobody says it"""
+    means: tuple[ComparedMeans, ...] = ()
 
 
 @dataclass(frozen=True)

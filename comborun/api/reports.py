@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from comborun.api.named import Copy, HostChoice, Target
     from comborun.remote.mirror import Skipped
     from comborun.reporter.comparing.comparison import Comparison, Overall, Tested
-    from comborun.reporter.pages.between import Between
+    from comborun.reporter.pages.between import AnyBetween
     from comborun.reporter.records.collected import Collected
     from comborun.reporter.summary import Summary
 
@@ -137,7 +137,7 @@ def is_folder(word: str, where: HostChoice) -> bool:
 
 def compare(
     pair: tuple[str, str], where: HostChoice, output: Path | None = None, most: int | None = None
-) -> tuple[Between, Path]:
+) -> tuple[AnyBetween, Path]:
     """Compare two runs, or folders of results, into files. Returns the comparison and its folder."""
     from comborun.reporter.report import report_between, without_garbage_collection
 

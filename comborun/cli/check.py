@@ -174,7 +174,8 @@ def _latest_counts(grid: Grid) -> tuple[Session, Counts] | None:
 
     combos = {(combo.policy.name, combo.environment.name): combo for combo in grid.combos}
     for session, at in _ended(grid):
-        if combo := combos.get(combo_of(session)):
+        combo = combos.get(combo_of(session))
+        if combo and combo.settings.unit == "episode" and combo.result_rules.has_records:
             counts = _counts(at, session, combo.result_rules)
             counts.facts = where_it_ran(counts.facts, names_of(grid))
             return session, counts

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from comborun.api.named import HostChoice
     from comborun.monitor.status import RunStatus
     from comborun.reporter.counting.combo import ComboSummary
-    from comborun.reporter.pages.between import Between
+    from comborun.reporter.pages.between import AnyBetween
     from comborun.reporter.summary import Summary
 
 _CLAIM_LINES = 6
@@ -166,7 +166,25 @@ def _show_rates(summary: Summary) -> None:
         show_table(heads, rows, numbers=heads[2:])
         if len(recorded) > len(rows):
             click.echo(f"and {len(recorded) - len(rows)} more combos in the report")
+    _show_trainings(summary)
     _show_findings(alike((one.where, one.what) for one in summary.quality.findings))
+
+
+def _show_trainings(summary: Summary) -> None:
+    """Print a row for each training with curves or checkpoints."""
+    from comborun.reporter.pages.training_tables import trainings
+
+    if (table := trainings(summary.trainings)) is None:
+        return
+    heads, left = zip(*table.columns, strict=True)
+    click.echo()
+    show_table(
+        heads,
+        table.rows[:_ROWS_MOST],
+        numbers=[head for head, side in zip(heads, left, strict=True) if side == "right"],
+    )
+    if len(table.rows) > _ROWS_MOST:
+        click.echo(f"and {len(table.rows) - _ROWS_MOST} more trainings in the report")
 
 
 def _show_findings(findings: Sequence[str]) -> None:
@@ -208,7 +226,7 @@ def differences(seen: RunStatus, summary: Summary) -> list[str]:
     return lines
 
 
-def show_comparison(between: Between, folder: Path, *, as_json: bool) -> None:
+def show_comparison(between: AnyBetween, folder: Path, *, as_json: bool) -> None:
     if as_json:
         show_json(reports.comparison_answer(folder))
         return

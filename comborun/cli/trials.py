@@ -115,7 +115,7 @@ def _show_tried(tried: TryResult, then: str) -> None:
     click.echo(f"  {how}{after}" + (f" ({harmless(end.note)})" if end.note else ""))
     _show_files(tried)
     said = why_not_counted(end.counts.facts) == _trouble(tried)
-    if not said and not any(fact.code == WROTE_NOTHING for fact in end.counts.facts):
+    if not said and session.unit == "episode" and not any(fact.code == WROTE_NOTHING for fact in end.counts.facts):
         show_why(end.counts.facts, tried.grid)
     if tried.seed and tried.counts:
         click.echo(f"  Its rows have the seed in {harmless(tried.seed)!r}. This line compares policies by it:")
@@ -127,6 +127,8 @@ def _trouble(tried: TryResult) -> str:
     """Why nothing counts, in a few words: how the program ended, or what its files lack; empty if it counts."""
     if tried.counts:
         return ""
+    if tried.end.clean and tried.session.unit != "episode":
+        return "give `results: none`, since a training has no episodes that files could hold" * tried.looks_for_rows
     if tried.end.clean:
         return why_not_counted([kept for fact in tried.end.counts.facts for kept in without_line(fact)])
     last = next((line.strip() for line in reversed(tried.log) if line.strip()), "")
@@ -145,8 +147,13 @@ def _show_files(tried: TryResult) -> None:
 
 def _verdict(tried: TryResult) -> str:
     counts, planned = tried.end.counts, tried.session.count
-    if not tried.session.results.has_records:
-        return "only its exit code counts: the grid says `results: none`"
+    if not tried.session.results.has_records or tried.session.unit != "episode":
+        evidence = tried.session.evidence.beside_records
+        proven = f"its end is proven by {evidence}" if evidence else "only its exit code counts"
+        if tried.session.unit == "episode":
+            return f"{proven}: the grid says `results: none`"
+        trained = say(counts.trained) if counts.trained else "no curve is found in its log and files"
+        return f"a training, {trained}; {proven}"
     of = f" of {planned}" if planned else ""
     if not tried.counts and not tried.end.clean:
         return "it failed"

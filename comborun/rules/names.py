@@ -105,6 +105,7 @@ class AttemptLayout:
     output = _File("out")
     files = _File("files")
     videos = _File("videos.tsv")
+    curves = _File("curves.json")  # only of a training
     stop = _File("stop")
     signalled = _File("signalled")
     stalled = _File("stalled")
@@ -279,6 +280,7 @@ FETCHED = (RUN.id, RUN.digest, RUN.manifest, RUN.grid, RUN.canary, RUN.queue, RU
 FETCHED_STATE = (RUN.slots, RUN.multiplexer, RUN.stopped, RUN.environments, RUN.events, RUN.checkpoints)
 _RECORDS = AttemptLayout("")
 FETCHED_RECORDS = tuple(
-    path[1:] for path in (_RECORDS.claim, _RECORDS.grant, _RECORDS.begin, _RECORDS.stop, _RECORDS.videos)
+    path[1:]
+    for path in (_RECORDS.claim, _RECORDS.grant, _RECORDS.begin, _RECORDS.stop, _RECORDS.videos, _RECORDS.curves)
 )
 """what it copies of an attempt, beside its results, its log and, last, its end"""

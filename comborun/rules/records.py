@@ -2,8 +2,8 @@
 
 Fields are read as text, and those of LISTS as lists of text, whatever their JSON type; `integer` and `seconds` say what
 is a number.
-Three fields hold facts: `facts` and `ending` a list of them, `reason` one; `judging` holds the rules by which a session
-is judged. So a record that another program has written never holds a value of an unexpected type.
+Four fields hold facts: `facts` and `ending` a list of them, `reason` and `trained` one; `judging` holds the rules by
+which a session is judged. So a record that another program has written never holds a value of an unexpected type.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _INTEGERS = re.compile("[0-9]{1,5}(,[0-9]{1,5})*")
 _SECONDS = re.compile(r"[0-9]{1,18}(\.[0-9]*)?")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
-FACTS, ENDING, REASON = "facts", "ending", "reason"
-"""the fields that hold facts; ENDING: how an attempt ended"""
+FACTS, ENDING, REASON, TRAINED = "facts", "ending", "reason", "trained"
+"""the fields that hold facts; ENDING: how an attempt ended; TRAINED: how far a training is"""
 JUDGING = "judging"
 """of a claim: a JSON object, which `host/record/judging.py` reads"""
 
@@ -51,7 +51,7 @@ def read(found: object) -> dict[str, Any]:
 def _value(key: str, value: object) -> object:
     if key in (FACTS, ENDING):
         return facts_of(value)
-    if key == REASON:
+    if key in (REASON, TRAINED):
         return Fact.of(value)
     if key == JUDGING:
         return value if isinstance(value, dict) else {}

@@ -25,7 +25,19 @@ if TYPE_CHECKING:
 
     Words = Mapping[str, Union[str, Callable[[Fact], str]]]
 
-MODULES = ("doctor", "endings", "episodes", "events", "following", "holds", "host", "monitor", "rows", "waits")
+MODULES = (
+    "doctor",
+    "endings",
+    "episodes",
+    "events",
+    "following",
+    "holds",
+    "host",
+    "monitor",
+    "rows",
+    "training",
+    "waits",
+)
 """the modules of this package with a table of words"""
 
 

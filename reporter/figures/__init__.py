@@ -10,6 +10,7 @@ from comborun.reporter.figures.figure import Figure
 from comborun.reporter.figures.ranking import differences, pairs, ranking
 from comborun.reporter.figures.rates import heat_map, intervals
 from comborun.reporter.figures.sessions import sessions
+from comborun.reporter.figures.training import training
 from comborun.reporter.standing import standing_of
 from comborun.reporter.summary import Report
 
@@ -23,6 +24,7 @@ MAKERS: Mapping[str, Callable[[Report], Figure | None]] = {
     "differences": lambda report: differences(standing_of(report.summary), report.summary.comparisons.mean_differences),
     "intervals": lambda report: intervals(report.summary),
     "trends": lambda report: trends(report.summary),
+    "training": lambda report: training(report.summary),
     "cumulative_success": lambda report: cumulative_success(report.summary, running(report.episodes)),
     "time_to_success": lambda report: time_to_success(report.summary),
     "failure_kinds": lambda report: failure_kinds(report.summary),

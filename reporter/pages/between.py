@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from comborun.errors import UserError
 from comborun.model.work import Combo
@@ -14,6 +15,7 @@ from comborun.reporter.comparing.pairing import Results, Side, meet, results_of
 from comborun.reporter.comparing.stopping import spared
 from comborun.reporter.counting.quality import DataFinding, between_runs, quality
 from comborun.reporter.evidence.words import limits
+from comborun.reporter.pages.between_means import MeansBetween, compare_means
 from comborun.reporter.pages.comparison_tables import holm_p, strong
 from comborun.reporter.pages.document import SCHEMA, as_json, table
 from comborun.reporter.pages.page import rendered
@@ -131,6 +133,21 @@ class Between:
     def quality(self) -> tuple[str, ...]:
         return tuple(alike((one.where, one.what) for one in self.findings))
 
+    @property
+    def method(self) -> str:
+        return METHOD
+
+    @property
+    def document(self) -> dict[str, Any]:
+        compared, over_all = table(Comparison, _KEYS), table(Overall, _OVERALL)
+        return {
+            "comparisons": [{"policy": policy, **compared.write(one)} for policy, one in self.rows],
+            "overall": [{"policy": policy, **over_all.write(one)} for policy, one in self.overall],
+        }
+
+
+AnyBetween = Between | MeansBetween
+
 
 def _combos(count: int, many: str) -> str:
     return f"{many if count > 1 else 'the only '}{f'{count} combos' if count > 1 else 'combo'}"
@@ -144,8 +161,9 @@ def _over_all(policy: str, one: Overall) -> str:
     )
 
 
-def compare_runs(before: Collected, after: Collected) -> Between:
-    """Compare every combo that both have, paired if seeds or initial states show it. Raises UserError without any."""
+def compare_runs(before: Collected, after: Collected) -> AnyBetween:
+    """Compare every combo that both have, paired if seeds or initial states show it; without verdicts by the means of
+    their metric. Raises UserError without any."""
     if before.name == after.name:
         raise UserError(f"{before.name} is compared with itself", "name two runs")
     results = [results_of(run) for run in (before, after)]
@@ -157,6 +175,8 @@ def compare_runs(before: Collected, after: Collected) -> Between:
     partner = {combo: other for combo, other in partners.items() if other in first}
     pairs = [(partner[combo], combo) for combo in second if combo in partner]
     if not pairs:
+        if means := compare_means((before, after), findings, [*between_runs(before, after)], _without_plan):
+            return means
         raise UserError(
             "\n".join(
                 [
@@ -239,19 +259,17 @@ _OVERALL = (
 """of a comparison in comparison.json, as in `document.KEYS`"""
 
 
-def render_between(between: Between) -> dict[str, bytes]:
+def render_between(between: AnyBetween) -> dict[str, bytes]:
     pages = [f"comparison.{kind}" for kind in ("html", "md")]
-    shown = {"table": between.table, "matrix": between.matrix}
-    texts = {name: rendered(f"{name}.j2", between=between, **shown, method=METHOD) for name in pages}
-    compared, over_all = table(Comparison, _KEYS), table(Overall, _OVERALL)
+    shown = {"table": between.table, "matrix": between.matrix, "method": between.method}
+    texts = {name: rendered(f"{name}.j2", between=between, **shown) for name in pages}
     texts["comparison.json"] = as_json(
         {
             "schema": SCHEMA,
             "before": between.before,
             "after": between.after,
             "answer": between.answer,
-            "comparisons": [{"policy": policy, **compared.write(one)} for policy, one in between.rows],
-            "overall": [{"policy": policy, **over_all.write(one)} for policy, one in between.overall],
+            **between.document,
             "sentences": between.sentences,
             "notes": between.notes,
             "findings": [{"where": one.where, "what": one.what} for one in between.findings],

@@ -43,8 +43,8 @@ KEYS: Mapping[type, str] = {
         comparisons=comparisons.all overall=comparisons.overall graded?=comparisons.graded
         mean_differences?=comparisons.mean_differences not_worse?=comparisons.not_worse
         losses? factors? gates? failure_kinds?=kinds
-        trends? videos? detectable=comparisons.environments means=macro_means strengths? looks? attempts=timing.spans
-        quality canary? provenance""",
+        trends? trainings? videos? detectable=comparisons.environments means=macro_means strengths? looks?
+        attempts=timing.spans quality canary? provenance""",
     ComboSummary: """
         policy environment unit planned completed=counts.completed successes=counts.successes
         errored=counts.errored missing=counts.missing measured?=counts.measured missing_episodes=counts.which_missing

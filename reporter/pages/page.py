@@ -18,7 +18,7 @@ from comborun.reporter.comparing.claims import NOTHING_DECIDED
 from comborun.reporter.counting.quality import COUNTED
 from comborun.reporter.figures import MOST_COMBOS, OF_COMBOS
 from comborun.reporter.figures.figure import Figure, shortened, untitled
-from comborun.reporter.pages import combo_tables, comparison_tables, policy_tables
+from comborun.reporter.pages import combo_tables, comparison_tables, policy_tables, training_tables
 from comborun.reporter.pages.text_table import Plot, Strong, Tagged
 from comborun.reporter.pages.words import methods, sentences
 from comborun.reporter.standing import standing_of
@@ -68,12 +68,18 @@ def page(summary: Summary) -> dict[str, Any]:
         "metrics": combo_tables.metrics(tabled),
         "consistency": combo_tables.consistency(tabled),
         "videos": combo_tables.videos(summary.videos),
+        "trainings": training_tables.trainings(summary.trainings),
+        "evaluations": training_tables.evaluations(summary.trainings),
+        "checkpoints": training_tables.checkpoints(summary.trainings),
         "logs": [combo for combo in combos if combo.ending.log],
         "tallies": [(COUNTED[key], count) for key, count in summary.quality.counts.items() if count or key in ALWAYS],
         "provenance": tuple(_provenance(summary)),
         "method": methods(summary),
     }
     order = (
+        "trainings",
+        "evaluations",
+        "checkpoints",
         "combos",
         "comparisons",
         "means",

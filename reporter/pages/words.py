@@ -165,7 +165,8 @@ def _sessions(summary: Summary) -> Iterator[str]:
     if summary.by_run and bad:
         yield f"Outcomes other than succeeded: {', '.join(bad)}."
     if steps := sum(combo.unit == "step" for combo in summary.combos):
-        yield f"{several(steps, 'combo')} counted in steps: outcome and duration, no rate."
+        shown = "outcome, duration, curves and checkpoints" if summary.trainings else "outcome and duration"
+        yield f"{several(steps, 'combo')} counted in steps: {shown}, no rate."
 
 
 def _times(summary: Summary) -> Iterator[str]:
@@ -192,8 +193,15 @@ def methods(summary: Summary) -> str:
             " Episodes have numbers and no verdict. Errored ones ran without a value; missing ones were planned and"
             " left no record."
         )
+    if not any(combo.counts for combo in summary.combos):
+        counting = ""
+    if summary.trainings:
+        counting += (
+            " Trainings are shown and not compared: values are those that programs wrote, the last and the highest one,"
+            " and a single training says nothing of the spread between trainings."
+        )
     outcomes = "A session's outcome follows from its records, not from its exit code." if summary.by_run else ""
-    return " ".join(filter(None, (counting, *_comparisons(summary), *_graded(summary), outcomes)))
+    return " ".join(filter(None, (counting.strip(), *_comparisons(summary), *_graded(summary), outcomes)))
 
 
 def _comparisons(summary: Summary) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
@@ -176,6 +176,8 @@ class Collected:
     """of a training: which of its checkpoints were not evaluated, or do not count"""
     stop_early: StopRule | None = None
     videos: tuple[SessionVideos, ...] = ()
+    trained: Mapping[str, Sequence[tuple[int, dict[str, Any]]]] = field(default_factory=dict)
+    """session of a training -> its attempts' numbers and curves (rules/curves/record.py)"""
     canary: Canary | None = None
     """how some episodes went when they ran alone once more"""
 

@@ -78,6 +78,8 @@ class Links:
     ) -> None:
         self.of: dict[Key, str] = {}
         self.findings: list[Defect] = []
+        self.missing: set[Key] = set()
+        """records whose video is told to be missing"""
         fields = ((record, record.extra.get("video")) for record in records)
         claims = [(record, path) for record, path in fields if isinstance(path, str) and path]
         claimed = {_name(path) for _, path in claims}
@@ -105,6 +107,7 @@ class Links:
             if found:
                 self.of[key(record)] = found[0]
             else:
+                self.missing.add(key(record))
                 self._report(wanted, f"the video of episode {record.episode} is missing")
         for (wanted, *_), episodes in claimed.items():
             if len(episodes) > 1:
@@ -137,15 +140,22 @@ class Links:
     def _gaps(self, records: Iterable[EpisodeRecord]) -> None:
         """Report videos that are missing between neighbours. Programs record the first few episodes, or every tenth."""
         linked: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+        told: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+        known: dict[tuple[str, str, int], EpisodeRecord] = {}
         for record in records:
+            known.setdefault((*record.combo, record.episode), record)
             if key(record) in self.of:
                 linked[record.combo].add(record.episode)
+            elif key(record) in self.missing:
+                told[record.combo].add(record.episode)
         for (policy, environment), episodes in linked.items():
             dense = range(min(episodes), max(episodes) + 1)
-            missing = gaps((dense,), sorted(episodes))
+            missing = gaps((dense,), sorted(episodes | told[policy, environment]))
             if missing and len(episodes) * 2 > len(dense):
                 complaint = f"no video of {describe(missing)}, between episodes that have one"
                 self._report(f"{policy} × {environment}", complaint)
+                lacking = (known.get((policy, environment, one)) for span in missing for one in span)
+                self.missing.update(key(record) for record in lacking if record)
 
 
 def _name(path: str) -> str:

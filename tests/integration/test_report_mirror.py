@@ -16,8 +16,10 @@ from comborun.cli.options import Shown
 from comborun.cli.status import watch_until_the_end
 from comborun.cli.terminal import INTERRUPTED, TERMINAL
 from comborun.errors import HostError
+from comborun.host.record.curves_file import keep
 from comborun.remote.transport import Completed, LocalTransport
 from comborun.reporter.summary import Summary
+from comborun.rules.names import AttemptLayout
 from comborun.rules.results.fields import ResultRules
 
 ID = "grid-20260509T073525Z-1a2b"
@@ -67,7 +69,11 @@ def run(tmp_path: Path) -> Path:
         (scratch / policy).mkdir()
         (scratch / policy / "three.jsonl").write_text(row(3))
         (output / "sub").symlink_to(scratch / policy)
-    run.put(RUN.queue, queue_rows(stairs_flat="", stairs_rough=""))
+    training = run.session("ppo", "stairs", 400, unit="step")
+    run.attempt(training)
+    run.put(RUN.attempt(training.name, 1).log, "step=100 reward=1.5\nstep=200 reward=2.5\n")
+    keep(AttemptLayout(str(run.path / RUN.attempt(training.name, 1).directory)))
+    run.put(RUN.queue, queue_rows(stairs_flat="", stairs_rough="", stairs_ppo=""))
     run.put(RUN.policy, record(parallel=2))
     run.write(run=ID)
     put_library(run.path)
@@ -91,6 +97,7 @@ def test_linked_results_give_the_same_report_on_the_host_and_on_any_laptop(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     summary, here = report(LocalTransport(), run, tmp_path / "on the host")
+    assert [one.curves[0].last for one in summary.trainings] == [2.5]
     assert (summary.totals.completed, summary.totals.missing, summary.quality.counts["files"]) == (8, 0, 10)
     reports = []
     for laptop in ("first", "second"):

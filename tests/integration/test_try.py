@@ -119,3 +119,14 @@ def test_a_combo_that_is_not_there_comes_with_a_close_name(desk: Desk) -> None:
     done = desk.combo("try", desk.grid(), "por", "maze")
     assert done.returncode != 0
     assert "did you mean `poor`?" in done.stderr
+
+
+@pytest.mark.parametrize("results", ["none", "{files: '*.jsonl'}"])
+def test_a_training_is_shown_by_its_curves_and_by_what_proves_its_end(desk: Desk, results: str) -> None:
+    printed = shlex.quote("echo step=100 reward=2.5; echo done")
+    grid = desk.grid(command=f"bash -c {printed}", results=results, unit="step", evidence="{line: done}")
+    shown = desk.combo("try", grid).stdout
+    assert "a training, step 100: reward 2.5; its end is proven by a line of the log like 'done'" in shown
+    assert ("give `results: none`" in shown) is (results != "none")
+    assert "Episode" not in shown
+    assert "count by this grid" not in desk.combo("check", grid).stdout

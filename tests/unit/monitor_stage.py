@@ -113,6 +113,7 @@ class Seen:
     host: str = ""
     gpus: str = ""
     address: str = ""
+    trained: Fact | None = None
 
     def told(self) -> dict[str, object]:
         """It as the probe tells it."""
@@ -126,6 +127,7 @@ class Seen:
         else:
             counts = self._counted(*self.counts)
             counts |= {"why": self.why} if self.countable else {"why": self.why, "countable": 0}
+            counts |= {"trained": self.trained.as_data()} if self.trained else {}
             told |= {"claimed": self.claimed, "live": _filled(counts), "problems": data_of(self.problems)}
             told |= {"stalled": self.stalled, "ending": self.ending, "wrong_gpu": self.wrong_gpu}
             told |= {"verdict": data_of(self.verdict), "written": self.written, "closing": self.closing}
@@ -151,9 +153,9 @@ class Seen:
 
 
 def _filled(record: Mapping[str, object]) -> dict[str, object]:
-    """Without what is empty; lists, such as of facts, stay what they are."""
+    """Without what is empty; lists and objects, such as facts, stay what they are."""
     return {
-        key: value if isinstance(value, list) else str(value)
+        key: value if isinstance(value, list | dict) else str(value)
         for key, value in record.items()
         if value is not None and value != ""
     }

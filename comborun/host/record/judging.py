@@ -12,6 +12,7 @@ import os
 import re
 import time
 
+from comborun.host.record import curves_file
 from comborun.host.system import files
 from comborun.rules import counting, globs, patterns, records
 from comborun.rules.endings.failures import failure_of
@@ -40,7 +41,10 @@ DONE = "done"
 """of the end of a process: how many of its sessions this start completed"""
 _LOG_CHUNK = 1 << 20
 _OF_COUNTS = frozenset(
-    ("records", "successes", "verdicts", "rows", "refused", "marks", "ordered", "countable", records.FACTS)
+    (
+        *("records", "successes", "verdicts", "rows", "refused", "marks", "ordered", "countable", records.FACTS),
+        records.TRAINED,
+    )
 )
 """the fields of an end that come from its counts"""
 _ANNOUNCED = re.compile(r"[Tt]otal steps:\s*([0-9]{1,18})\b")
@@ -97,8 +101,8 @@ class Rules:
     def required(self) -> RequiredEvidence:
         others = len(self.evidence_files) + bool(self.line) + bool(self.steps)
         verdicts = self.unit == "episode" and self.results.success.word != NO_VERDICTS
-        # A training prints one line for many steps, so its rows are fewer: where the log counts steps, they decide.
-        each = self.records and not (self.steps and self.unit != "episode")
+        # A training prints one line for many steps, so its rows are fewer, and prove nothing.
+        each = self.records and not (self.unit != "episode" and (self.steps or self.results.source == LOG))
         return RequiredEvidence(self.count, each, others, self.any_files, verdicts)
 
 
@@ -180,6 +184,7 @@ class Watched:
         self.folder = Folder(self.at.output, rules.results.files, rules.identity, rules.results.format, log)
         self._unread: Fact | None = None
         self._began, self._search_after = time.monotonic(), 0.0
+        self._curves = None if rules.unit == "episode" else curves_file.LiveCurves(self.at)
 
     def follow(self) -> bool:
         """Take over the rules of a changed grid. Returns whether there are any."""
@@ -195,6 +200,7 @@ class Watched:
         if self.rules.results.files and not self.folder.found:
             found = self._not_read()
             counts.facts = (found,) if found else ()
+        counts.trained = self._curves.look() if self._curves else None
         text = records.render(counts.pairs())
         if text != self._told and files.write_text(self.at.counts, text):
             self._told = text
@@ -279,6 +285,8 @@ def judge(at: AttemptLayout, code: int | None) -> Judged:
     """Judge by the rules of the claim, and list the videos. `code` is None if it is unknown or proves nothing."""
     rules = Rules.of(files.read(at.claim))
     list_videos(at, rules)
+    if rules.unit != "episode":
+        curves_file.keep(at)
     return judged(at, rules, code)
 
 
@@ -289,6 +297,8 @@ def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
         counted = watched.count(over=True)
         with contextlib.suppress(LookupError, ValueError, TypeError, AttributeError):  # it is only advice
             name_unread(counted, watched.folder, rules.span, at.log)
+        if rules.unit != "episode":
+            counted.trained = curves_file.trained(at)
         return Judged(counted, watched.completeness(counted, code))
     except (OSError, MemoryError):
         raise

@@ -7,7 +7,7 @@ several attempts give the same sum as their result files.
 from __future__ import annotations
 
 from comborun.rules.facts import Fact, facts_of
-from comborun.rules.records import FACTS, integer
+from comborun.rules.records import FACTS, TRAINED, integer
 from comborun.rules.results.caught import ASIDE
 from comborun.rules.results.fields import OUTSIDE
 from comborun.rules.vocabulary import Completeness
@@ -61,7 +61,18 @@ _VERDICTS = {_ERRORED: None, _FAILURE: False, _SUCCESS: True}
 class Counts:
     """Counts of an attempt, or of all attempts of a session."""
 
-    __slots__ = ("countable", "facts", "failures", "marks", "ordered", "records", "refused", "rows", "successes")
+    __slots__ = (
+        "countable",
+        "facts",
+        "failures",
+        "marks",
+        "ordered",
+        "records",
+        "refused",
+        "rows",
+        "successes",
+        "trained",
+    )
 
     def __init__(self) -> None:
         self.records = self.successes = self.failures = 0
@@ -76,6 +87,8 @@ class Counts:
         """the episodes and their verdicts, as `marked` writes them"""
         self.ordered = False
         """episodes are numbered as they ended, so equal indexes in two attempts mean nothing"""
+        self.trained: Fact | None = None
+        """of a training: its newest step and values"""
         self.countable = True
         """False if only the report can read the files; then `records` says nothing"""
 
@@ -119,6 +132,7 @@ class Counts:
             "ordered": "1" if self.ordered else "",
             "countable": "" if self.countable else "0",
             FACTS: self.facts,
+            TRAINED: self.trained,
         }
         return fields + [(key, value) for key, value in optional.items() if value]
 
@@ -138,6 +152,8 @@ class Counts:
         counts.facts = tuple(fact for fact in (facts if isinstance(facts, tuple) else ()) if fact.code in REASONS)
         if not counts.facts and record.get("why"):
             counts.facts = (Fact(FORMER, text=record["why"]),)
+        trained = record.get(TRAINED)
+        counts.trained = trained if isinstance(trained, Fact) else None
         counts.ordered, counts.countable = record.get("ordered") == "1", record.get("countable") != "0"
         return counts
 
@@ -211,6 +227,7 @@ def joined(attempts: Sequence[tuple[Span, Counts]], span: Span) -> Counts:
             counts.facts = one.facts or counts.facts
         for reason, number in one.refused.items():
             counts.refused[reason] = counts.refused.get(reason, 0) + number
+        counts.trained = one.trained or counts.trained
     counts.countable = all(one.countable for _, one in attempts)
     undecided = next((fact for _, one in attempts for fact in one.facts if fact.code == UNDECIDED), None)
     if undecided:  # the verdicts of another attempt are of the same coding, whose values it did not show

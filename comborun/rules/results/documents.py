@@ -153,9 +153,9 @@ _HEADER_MOST = 1 << 16
 
 def arrays(file: Whole) -> Iterator[Entry]:
     """An episode for each value of the arrays; of several evaluations in one file the last. Raises RefusedError."""
-    data, own = file.data, file.identity.success.name
+    own = file.identity.success.name
     name = file.path.rpartition("/")[2].partition(".")[0]
-    held = {name: _array(data, name)} if data.startswith(_MAGIC) else _members(data)
+    held = held_arrays(file.data, name)
     if own not in held:
         held = {own if name in SUCCESS_LISTS and name != "successes" else name: one for name, one in held.items()}
     known = [name for name in held if name in _ARRAY_NAMES or name == own]
@@ -174,7 +174,10 @@ def arrays(file: Whole) -> Iterator[Entry]:
         yield 0, {name: column[at] for name, column in columns.items()}, None if at else remark, at
 
 
-def _members(data: bytes) -> dict[str, Array]:
+def held_arrays(data: bytes, name: str = "") -> dict[str, Array]:
+    """The arrays of an archive, or the one of a `.npy` under this name. Raises RefusedError."""
+    if data.startswith(_MAGIC):
+        return {name: _array(data, name)}
     with opened(data) as archive:
         names = [name for name in archive.namelist()[:_ARRAYS_MOST] if name.endswith(".npy")]
         return {name[: -len(".npy")]: _array(member(archive, name), name) for name in names}

@@ -255,3 +255,39 @@ def test_steps_decide_about_a_training_whose_log_is_read_for_its_numbers(
     Path(at.claim).write_text(records.render(Rules(judged, 0, 1000).fields()))
     Path(at.log).write_text("".join(f"step={step} reward=0.5\n" for step in range(100, last + 1, 100)))
     assert judging.judge(at, 0).completeness is found
+
+
+def test_few_rows_of_a_log_do_not_make_a_finished_training_partial(tmp_path: Path) -> None:
+    results = {"files": [], "source": "log", "pattern": r"step=(?P<step>\d+)", "success": "none", "episode": "step"}
+    at = attempt(tmp_path)
+    Path(at.claim).write_text(records.render(Rules({"unit": "step", "results": results}, 0, 1000).fields()))
+    Path(at.log).write_text("step=500 reward=1\nstep=1000 reward=2\n")
+    assert judging.judge(at, 0).completeness is Completeness.COMPLETE
+    assert judging.judge(at, 1).completeness is not Completeness.COMPLETE
+
+
+def test_how_far_a_training_is_stands_in_its_counts_while_it_runs_and_in_its_end(tmp_path: Path) -> None:
+    at = attempt(tmp_path)
+    Path(at.claim).write_text(records.render(Rules({"unit": "step", "results": {"files": []}}, 0, 1000).fields()))
+    Path(at.log).write_text("total steps: 1000\nstep=500 reward=1\n")
+    watched = Watched(at, Rules.of(files.read(at.claim)))
+    watched.look()
+    running = live_counts(at).trained
+    assert running
+    assert (running.fields["step"], running.fields["steps"], running.fields["reward"]) == (500, 1000, 1)
+    with Path(at.log).open("a") as log:
+        log.write("step=1000 reward=2\n")
+    judged = judging.judge(at, 0)
+    assert judging.write_end(at, Ending("exited", None, 0), judged, reserved=False)
+    ended = counts.Counts.of(files.read(at.end)).trained
+    assert ended
+    assert (ended.fields["step"], ended.fields["reward"]) == (1000, 2)
+    assert json.loads(Path(at.curves).read_text())["curves"][0]["steps"] == [500, 1000]
+
+
+def test_a_reader_of_curves_that_fails_holds_up_no_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = attempt(tmp_path)
+    Path(at.claim).write_text(records.render(Rules({"unit": "step", "results": {"files": []}}, 0, 1000).fields()))
+    monkeypatch.setattr("comborun.rules.curves.checkpoints.found", lambda _: 1 / 0)
+    assert judging.judge(at, 0).completeness is Completeness.COMPLETE
+    assert not Path(at.curves).exists()

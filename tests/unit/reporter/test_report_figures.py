@@ -33,8 +33,8 @@ from comborun.reporter.figures.rates import heat_map
 from comborun.reporter.pages.page import TEMPLATES
 from comborun.reporter.summary import summarize
 
-DRAWN = tuple(name for name in MAKERS if name not in {"trends", "pairs"})
-"""the run has no checkpoints, and one pair of policies"""
+DRAWN = tuple(name for name in MAKERS if name not in {"trends", "pairs", "training"})
+"""the run has no checkpoints, one pair of policies, and no training"""
 
 
 def everything(run: Path) -> tuple[Figure, ...]:

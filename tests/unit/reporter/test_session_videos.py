@@ -57,3 +57,18 @@ def test_nothing_is_told_of_sessions_that_left_as_many_as_expected_or_none_at_al
     assert told(filmed(tmp_path / "whole", {"a": {"0.mp4": WHOLE}}, (env,))) == []
     assert told(filmed(tmp_path / "none", {"a": {}, "b": {}})) == []
     assert videos(filmed(tmp_path / "no", {"a": {}}).videos) is None
+
+
+def test_a_video_that_its_episode_or_its_neighbours_tell_is_missing_is_told_once(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    named = "".join(row(at, video=f"clip{at}.mp4") for at in range(4))
+    for policy, rows, lacking in (("all", named, 9), ("claimed", named, 1), ("numbered", ROWS, 2)):
+        session = run.session(policy, "stairs", count=4, results=FILMED)
+        run.attempt(session, rows)
+        name = "ep{}.mp4" if rows is ROWS else "clip{}.mp4"
+        there = ((1000, WHOLE, f"out/{name.format(at)}") for at in range(4) if at != lacking)
+        run.put(RUN.attempt(session.name, 1).videos, render(there))
+    assert told(run.report().summary) == [
+        ("clip1.mp4", "the video of episode 1 is missing"),
+        ("numbered × stairs", "no video of 2, between episodes that have one"),
+    ]

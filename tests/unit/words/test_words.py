@@ -39,6 +39,12 @@ SPACE = {"free_bytes": 3 << 30, "total_bytes": 128 << 30}
 GPU = {"gpu": 0, "name": "RTX 4090", "free_bytes": 1000 << 20, "total_bytes": 24 << 30}
 SPENT = {"failure": "error", "made": 1, "most": 3}
 EXAMPLES: dict[str, list[dict[str, object]]] = {
+    "trained_to": [
+        {"step": 4096, "steps": 100_000, "unit": "steps", "reward": 12.345, "success": 0.4, "length": 61.0},
+        {"step": 12, "unit": "iterations", "success": 250.0},
+        {"step": 0.5, "unit": "epochs"},
+    ],
+    "trained_again": [{"attempt": 2, "step": 4096, "unit": "steps"}],
     "following": [
         {"evaluated": 0},
         {"evaluated": 3, "last": "step_9", "alive": True, "held": 1, "skipped": 2, "changed": 1},

@@ -1,0 +1,60 @@
+"""The curves of a training's attempt, in a file that travels with its records. The training is never judged by it."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from comborun.host.system import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from comborun.rules.facts import Fact
+    from comborun.rules.names import AttemptLayout
+
+EVERY_S = 5.0
+"""seconds between two looks while it runs"""
+_SHARE = 100
+"""so many times as long as a look took, it waits for the next one"""
+
+
+class LiveCurves:
+    """Keeps the curves of an attempt that runs."""
+
+    def __init__(self, at: AttemptLayout) -> None:
+        self._at = at
+        self._next = 0.0
+        self._trained: Fact | None = None
+
+    def look(self) -> Fact | None:
+        """How far it is; files that take long to read are read less often."""
+        begun = time.monotonic()
+        if begun >= self._next:
+            keep(self._at)
+            self._trained = trained(self._at)
+            ended = time.monotonic()
+            self._next = ended + max(EVERY_S, _SHARE * (ended - begun))
+        return self._trained
+
+
+def keep(at: AttemptLayout) -> None:
+    """Read the curves of an attempt and write them down. If that fails, the file of before stays."""
+    from comborun.rules.curves import training
+
+    try:
+        found = training.read(at.log, at.output)
+        text = json.dumps(found, allow_nan=False, separators=(",", ":")) + "\n"
+    except Exception:  # noqa: BLE001 - whatever a program wrote
+        return
+    if found["curves"] or found["checkpoints"]:
+        files.write_text(at.curves, text)
+
+
+def trained(at: AttemptLayout) -> Fact | None:
+    """How far the training is, as its file says."""
+    from comborun.rules.curves import record
+
+    found: Any = record.parse(files.read_text(at.curves))
+    return record.newest(found)

@@ -1,0 +1,192 @@
+"""Two runs whose episodes have numbers and no verdicts, side by side: by the means of their metric. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from comborun.model.work import Combo
+from comborun.reporter.comparing.comparison import corrected
+from comborun.reporter.comparing.graded import MeanDifference, Scores, mean_difference_of, scores
+from comborun.reporter.comparing.pairing import Arm, Side, meet
+from comborun.reporter.counting.quality import DataFinding
+from comborun.reporter.evidence.words import limits
+from comborun.reporter.pages.comparison_tables import holm_p, strong
+from comborun.reporter.pages.document import table
+from comborun.reporter.pages.text_table import TextTable, columns, filled
+from comborun.reporter.records.collected import Collected
+from comborun.reporter.statistics.difference import FEWEST_UNPAIRED
+from comborun.reporter.summary import basis_of
+from comborun.reporter.text import combo_name, number, p_value
+from comborun.text import alike, several
+
+METHOD = (
+    "Episodes have numbers and no verdicts. Differences are the second run's mean minus the first's, with a 95 % t"
+    " interval of each alone. Where the records show equal seeds or initial states in all common episodes, only these"
+    " count, by flipping signs; else all episodes, taken as independent, by a studentized permutation (from 300 values"
+    " on t). Over several environments each has the same weight. p is two-sided and adjusted by Holm over all"
+    " comparisons of this page, with half of the error for those over several environments. Decided is what also holds"
+    " if episodes without a value count as the worst of the run that is ahead."
+)
+_KEYS = (
+    "environments means n difference=gap interval=limits p p_holm worst_p worst_holm decided paired test unpaired?"
+    " facts?"
+)
+
+
+@dataclass(frozen=True)
+class MeansBetween:
+    before: str
+    after: str
+    metric: str
+    better: Literal["higher", "lower", ""]
+    """which values are better; empty: nobody says it"""
+    rows: tuple[tuple[str, MeanDifference], ...]
+    """the policy and the comparison, in which a is the second run and b the first; those over several environments
+    last"""
+    notes: tuple[str, ...]
+    findings: tuple[DataFinding, ...]
+    matrix: TextTable | None = None
+    method: str = METHOD
+
+    @property
+    def _single(self) -> list[MeanDifference]:
+        return [one for _, one in self.rows if len(one.environments) == 1]
+
+    @property
+    def answer(self) -> str:
+        found = self._single
+        up, down = (sum(one.decided and (one.difference > 0) is more for one in found) for more in (True, False))
+        if not up + down:
+            where = f"any of {len(found)} combos" if len(found) > 1 else "the only combo"
+            return f"{self.after} and {self.before} are not told apart in {where}, by mean {self.metric}."
+        words = {self._word(True): up, self._word(False): down}
+        parts = " and ".join(f"{word} in {count}" for word, count in words.items() if count)
+        rest = f"; {len(found) - up - down} not decided" if len(found) > up + down else ""
+        return f"{self.after} is {parts} of {several(len(found), 'combo')}, by mean {self.metric}{rest}."
+
+    def _word(self, more: bool) -> str:
+        if not self.better:
+            return "higher" if more else "lower"
+        return "better" if more is (self.better == "higher") else "worse"
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        found = [self._got(policy, one) for policy, one in self.rows if one.decided]
+        undecided = sum(not one.decided for _, one in self.rows)
+        if undecided:
+            found.append(
+                f"{several(undecided, 'comparison')} not decided, which does not mean that nothing has changed."
+            )
+        return tuple(found)
+
+    def _got(self, policy: str, one: MeanDifference) -> str:
+        low, high = map(number, one.interval)
+        return (
+            f"{policy} {one.where} got {self._word(one.difference > 0)}: mean {self.metric} {number(one.means[1])}"
+            f" before and {number(one.means[0])} after, {number(one.difference)} [{low}, {high}],"
+            f" Holm p {p_value(one.p_holm)}.{limits(one.facts)}"
+        )
+
+    @property
+    def table(self) -> TextTable:
+        rows = [
+            [
+                *(policy, one.environments[0] if len(one.environments) == 1 else f"all {len(one.environments)}"),
+                *(number(one.means[1]), number(one.means[0]), strong(number(one.difference), one)),
+                *(f"[{number(one.interval[0])}, {number(one.interval[1])}]", holm_p(one)),
+                *(f"{one.n[1]}/{one.n[0]}", "/".join(map(str, one.unknown[::-1])) if any(one.unknown) else ""),
+                one.test,
+            ]
+            for policy, one in self.rows
+        ]
+        heads = columns("policy|environment", "before|after|change|95 % interval|p (Holm)|n|no value", "test")
+        return filled(TextTable(f"Means of {self.metric}", heads, rows))
+
+    @property
+    def quality(self) -> tuple[str, ...]:
+        return tuple(alike((one.where, one.what) for one in self.findings))
+
+    @property
+    def document(self) -> dict[str, Any]:
+        compared = table(MeanDifference, _KEYS)
+        return {
+            "metric": self.metric,
+            "better": self.better or None,
+            "comparisons": [],
+            "means": [{"policy": policy, **compared.write(one)} for policy, one in self.rows],
+        }
+
+
+Vouch = Callable[[tuple[Collected, Side], tuple[Collected, Side], str], tuple[Side, Side, Mapping[Combo, str]]]
+"""both sides, the one with fewer records and no plan with missing episodes; and why"""
+
+
+def compare_means(
+    runs: tuple[Collected, Collected], findings: Sequence[DataFinding], notes: Sequence[str], vouch: Vouch
+) -> MeansBetween | None:
+    """None if the runs have no metric in common, or no combo with enough values of it."""
+    before, after = runs
+    bases = basis_of(before), basis_of(after)
+    old, new = (one.metric for one in bases)
+    if old is None or new is None or old.name != new.name:
+        return None
+    first, second = (
+        {
+            combo: scores(merged, new.name, one.results.settled.get(combo), one.fields)
+            for combo, merged in one.results.merged.items()
+        }
+        for one in bases
+    )
+    pairs, fewer = [], dict[Combo, str]()
+    for combo in (one for one in second if one in first):
+        old_arm, new_arm, told_of = vouch((before, first[combo].arm), (after, second[combo].arm), combo[1])
+        fewer |= told_of
+        if isinstance(old_arm, Arm) and isinstance(new_arm, Arm):
+            pairs.append((combo, replace(second[combo], arm=new_arm), replace(first[combo], arm=old_arm)))
+    enough = [one for one in pairs if _enough(*one[1:])]
+    within = {combo: mean_difference_of(new.name, [(combo[1], a, b)]) for combo, a, b in enough}
+    of_policies: dict[str, list[tuple[str, Scores, Scores]]] = {}
+    for (policy, environment), a, b in enough:
+        of_policies.setdefault(policy, []).append((environment, a, b))
+    over = {name: mean_difference_of(new.name, some) for name, some in of_policies.items() if len(some) > 1}
+    overall = [(name, one) for name, one in over.items() if one]
+    single = [(combo[0], one) for combo, one in within.items() if one]
+    if not single:
+        return None
+    shares = [*(1 / len(overall) for _ in overall), *(1 / len(single) for _ in single)]
+    family = corrected([*(one for _, one in overall), *(one for _, one in single)], shares)
+    told = [replace(one, a=after.name, b=before.name) for one in family]
+    names = [name for name, _ in (*overall, *single)]
+    rows = sorted(zip(names, told, strict=True), key=lambda row: len(row[1].environments) > 1)
+    few = [combo for combo, _, _ in pairs if not within.get(combo)]
+    return MeansBetween(
+        before=before.name,
+        after=after.name,
+        metric=new.name,
+        better=new.better,
+        rows=tuple(rows),
+        notes=(
+            *_notes((before.name, first), (after.name, second), few),
+            *(f"{run} in {environment}: {why}." for (run, environment), why in fewer.items()),
+            *notes,
+        ),
+        findings=tuple(findings),
+    )
+
+
+def _enough(a: Scores, b: Scores) -> bool:
+    if not (a.values and b.values):
+        return False
+    return meet("", a.arm, b.arm).paired or min(len(a.by_start), len(b.by_start)) >= FEWEST_UNPAIRED
+
+
+def _notes(
+    before: tuple[str, Mapping[Combo, Scores]], after: tuple[str, Mapping[Combo, Scores]], few: Sequence[Combo]
+) -> Iterator[str]:
+    for (run, own), (_, other) in ((before, after), (after, before)):
+        if alone := sorted(combo_name(*combo) for combo in own.keys() - other.keys()):
+            yield f"Only in {run}: {', '.join(alone)}."
+    if few:
+        yield f"Too few values to compare: {', '.join(combo_name(*combo) for combo in few)}."
