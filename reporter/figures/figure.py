@@ -145,7 +145,8 @@ def _points(inches: float) -> str:
 
 
 def _path(points: Sequence[Point]) -> str:
-    return "M" + " ".join(f"{_points(x)} {_points(y)}" for x, y in points)
+    places = [72 * inches for point in points for inches in point]  # all in one format, since there are many
+    return "M" + ("%.1f " * len(places) % (*places,)).replace(".0 ", " ").rstrip()
 
 
 # -- text that fits ---------------------------------------------------------------------------------------------------

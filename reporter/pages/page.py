@@ -128,6 +128,7 @@ def _environment() -> Environment:
 
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
+        optimized=False,  # each report compiles its templates, which takes longer than what this would save
         autoescape=select_autoescape(["html.j2"]),
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -70,11 +70,13 @@ def tell_errors(file: Reading) -> None:
     held = {name for names in {one.names for one in file.records} for name in names[1]}
     failed = having(file.records, Verdict.FAILURE)
     for field in sorted(held.intersection((*ERRORS, *ENDS))):
-        texts = Counter(text for text in field_column(failed, field) if isinstance(text, str))
+        column = field_column(failed, field)
+        kinds = dict.fromkeys(text for text in column if isinstance(text, str))
         found = [
-            text for text in texts if (field in ERRORS and looks_wrong(text)) or text.strip().lower() in BROKEN_OFF
+            text for text in kinds if (field in ERRORS and looks_wrong(text)) or text.strip().lower() in BROKEN_OFF
         ]
         if found:
+            texts = Counter(text for text in column if isinstance(text, str))
             episodes = sum(texts[text] for text in found)
             file.defect(0, say(Fact(WITH_ERRORS, episodes=episodes, field=field, text=found[0][:TEXT_MOST])))
 
