@@ -154,10 +154,12 @@ def _looks(earlier: Path, summary: Summary) -> tuple[int, ...]:
     return (*looks,) if len(looks) > 1 else ()
 
 
-def report_between(before: Collected, after: Collected, output: Path) -> Between:
+def report_between(
+    before: Collected, after: Collected, output: Path, same: Mapping[str, str] = MappingProxyType({})
+) -> Between:
     from comborun.reporter.pages.between import compare_runs, render_between
 
-    between = compare_runs(before, after)
+    between = compare_runs(before, after, same)
     _publish({name: [content] for name, content in render_between(between).items()}, output)
     return between
 

@@ -131,7 +131,7 @@ class Coding:
             if most < 1 or (most in _FULL_MARKS[1:] and 1 in amounts.values()):
                 return {}  # no full mark is seen, or 1 may be one as well
             signed = any(isinstance(value, str) and number(value) is None for value in self.others)
-            if most not in _FULL_MARKS and (signed or len(amounts) == 1):
+            if most not in _FULL_MARKS and (signed or len(amounts) != 2):
                 return {}
             if signed:
                 return {"field": field, "any_of": [str(value) for value, amount in amounts.items() if amount == most]}
