@@ -48,7 +48,7 @@ def combo_of_path(path: str) -> tuple[str, str]:
     The policy is the next folder outward that is called otherwise.
     """
     names = _saying_names(path)
-    names = tuple(one for one, inner in zip(names, (*names[1:], ""), strict=True) if one.casefold() != inner.casefold())
+    names = tuple(one for one, inner in zip(names, (*names, "")[1:], strict=True) if one.casefold() != inner.casefold())
     for name in reversed(names):
         if match := _MANISKILL.fullmatch(name):
             return match[2], match[1]
