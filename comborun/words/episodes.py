@@ -31,7 +31,8 @@ def _runs(fact: Fact) -> str:
 
 def _steps(fact: Fact) -> str:
     names = fact.texts("left_out")
-    left = f"; {', '.join(names)} vary from row to row of an episode, so they are left out" if names else ""
+    varies = "varies from row to row, so it is" if len(names) == 1 else "vary from row to row, so they are"
+    left = f"; {', '.join(names)} {varies} left out" if names else ""
     return (
         f"{_range(fact, 'row')} per episode, which differ by {fact.text('by')!r} and have one verdict: taken as its"
         f" steps, each of {several(fact.count('episodes'), 'episode')} counts once{left}"

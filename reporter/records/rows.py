@@ -10,8 +10,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, groupby
 from math import comb
+from operator import attrgetter
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -267,10 +268,13 @@ def _natural(run: JsonValue) -> Any:
 
 
 def _join_steps(file: Reading) -> None:
-    """Rows for the steps of an episode that all have its verdict are one episode. Its other numbers are of a step, so
-    only those that never vary in an episode are kept."""
-    episodes = [*grouped(file.records, lambda one: (one.combo, one.episode)).values()]
-    if any(len({one.verdict for one in rows}) > 1 or len({one.names for one in rows}) > 1 for rows in episodes):
+    """Rows for the steps of an episode, one after another, that all have its verdict are one episode. Its other numbers
+    are of a step, so only those that never vary in an episode are kept."""
+    key = attrgetter("combo", "episode")
+    episodes = [*grouped(file.records, key).values()]
+    if sum(1 for _ in groupby(file.records, key)) > len(episodes) or any(
+        len({one.verdict for one in rows}) > 1 or len({one.names for one in rows}) > 1 for rows in episodes
+    ):
         return
     several = [rows for rows in episodes if len(rows) > 1]
     by = next((name for name in _counting(several) if STEP.search(name)), "") if several else ""

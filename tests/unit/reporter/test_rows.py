@@ -196,7 +196,9 @@ def test_steps_with_the_verdict_of_their_episode_are_one_episode_each(name: str,
 
 def test_rows_that_only_repeat_an_episode_are_not_its_steps(tmp_path: Path) -> None:
     rows = [row("A", n % 30, good(n % 30), trial=n // 30) for n in range(60)]
-    assert "taken as its steps" not in findings(told(tmp_path, {"rows.jsonl": rows}))
+    assert "taken as its steps" not in findings(told(tmp_path / "a", {"rows.jsonl": rows}))
+    checkpoints = [row("A", n % 30, True, step=1000 * (n // 30)) for n in range(60)]
+    assert "taken as its steps" not in findings(told(tmp_path / "b", {"rows.jsonl": checkpoints}))
 
 
 def test_runs_in_one_file_that_number_their_episodes_alike_are_joined(tmp_path: Path) -> None:
