@@ -146,7 +146,8 @@ def measure(python: str, code: str, run: Path, scratch: Path) -> Cost:
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), "MPLCONFIGDIR": str(scratch)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled once
     before = time.monotonic()
-    child = subprocess.Popen([python, "-c", code, str(run), str(scratch / "report")], env=environment)
+    command = [python, "-c", code, str(run), str(scratch / "report")]  # not where another checkout could be imported
+    child = subprocess.Popen(command, env=environment, cwd=scratch)
     _, status, used = os.wait4(child.pid, 0)
     if status:
         raise SystemExit(f"benchmarks/report.py: a way ended with status {status}")

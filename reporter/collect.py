@@ -205,12 +205,11 @@ def _changed(
 ) -> Iterator[Defect]:
     """Attempts whose results are no longer those by which they were judged."""
     for session, attempt in attempts:
-        end, output = (RUN.attempt(name, attempt.number) for name in (session.name, process_of(session)))
-        if any(path.is_relative_to(output.output) for path in unread):
+        output = RUN.attempt(process_of(session), attempt.number).output
+        if not attempt.judged or any(path.is_relative_to(output) for path in unread):
             continue  # a copy that lacks some of them
-        before = str(parse(_text(directory / end.end)).get("results", ""))
-        if changed(str(directory / output.output), session.results.files, before, 0.0):
-            yield Defect(output.output, 0, say(Fact(CHANGED)))
+        if changed(str(directory / output), session.results.files, attempt.judged, 0.0):
+            yield Defect(output, 0, say(Fact(CHANGED)))
 
 
 def _manifest(directory: Path) -> Mapping[str, Any]:
@@ -312,11 +311,18 @@ def _read_attempt(
         collector.read_file(directory / log, replace(context, path=str(log)), expected=True)
     found = [output / path for path in globs.found(str(directory / output), rules.files)]
     named = {path for path in found if FILE.fullmatch(path.name)}
-    empty = {path for path in found if (directory / path).exists() and not (directory / path).stat().st_size}
+    empty = {path for path in found if _is_empty(directory / path)}
     whole = {*found} - named - empty
     for path in sorted(whole | {name for name in unread if name.is_relative_to(output)}):
         collector.read_file(directory / path, replace(context, path=str(path)), expected=True)
     collector.read_names(sorted(directory / path for path in named), context)
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        return not path.stat().st_size
+    except OSError:
+        return False
 
 
 def _plan(directory: Path) -> Plan:
@@ -348,10 +354,12 @@ def _history(directory: Path, session: Session) -> SessionHistory:
     for number in attempts_of(RunLayout(str(directory)), session.name):
         at = RUN.attempt(session.name, number)
         claim, begin, text = (_text(directory / path) for path in (at.claim, at.begin, at.end))
-        end = End.parse(text) if text and own_end(claim, text) else None
+        record = parse(text) if text else {}
+        end = End.of(record) if text and own_end(claim, text) else None
         log = RUN.attempt(process_of(session), number).log if end and end.failure else ""
         lines = _last_lines(directory / log) if log else ()
-        attempts.append(AttemptRecord(number, Begin.parse(begin) if begin else None, end, lines))
+        judged = str(record.get("results", ""))
+        attempts.append(AttemptRecord(number, Begin.parse(begin) if begin else None, end, lines, judged))
     return SessionHistory(session, tuple(attempts))
 
 

@@ -18,10 +18,14 @@ DIGITS = 10
 Pair = tuple[float, float]
 
 
+def as_it_is(value: Any) -> Any:
+    return value
+
+
 @dataclass(frozen=True, eq=False)
 class Shape:
     schema: Mapping[str, Any]
-    write: Callable[[Any], Any] = lambda value: value
+    write: Callable[[Any], Any] = as_it_is
     """from a value that is not None to that of the document"""
 
 

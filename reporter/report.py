@@ -13,23 +13,26 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.model.attempt import Aggregate, EpisodeRecord
+from comborun.model.attempt import Aggregate, EpisodeRecord, held
 from comborun.model.plan import Plan
 from comborun.model.work import combo_of
 from comborun.reporter.collect import collect_by_plan, collect_folder, collect_run
 from comborun.reporter.figures import MAKERS, figures
 from comborun.reporter.figures.files import FORMS, files
 from comborun.reporter.pages import data, document, page
-from comborun.reporter.pages.between import AnyBetween, compare_runs, render_between
-from comborun.reporter.pages.contact import contact_sheet
 from comborun.reporter.pages.latex import latex
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.records.collector import SCHEMA_FILE
-from comborun.reporter.summary import Summary, summarize
+from comborun.reporter.summary import Report, Summary, summarize
 from comborun.rules.results.formats import FORMATS
 from comborun.text import alike
+
+if TYPE_CHECKING:
+    from comborun.reporter.pages.between import AnyBetween
+    from comborun.reporter.pages.contact import ContactSheet
 
 _OUR_FIGURE = re.compile(rf"(?:{'|'.join(MAKERS)})(?:-\d+)?\.(?:{'|'.join(FORMS)})")
 
@@ -103,7 +106,7 @@ def write_report(
         looks = _looks(output / "final_benchmark_report.json", report.summary)
         report = replace(report, summary=replace(report.summary, looks=looks))
     drawn = figures(report, files=bool(forms))
-    sheet = contact_sheet(directory, report.episodes, output) if directory else None
+    sheet = _contact_sheet(directory, report, output) if directory else None
     sections = page.page(report.summary)
     texts: dict[str, Iterable[str]] = {
         "report.html": [page.html({**sections, "sheet": sheet}, drawn)],
@@ -125,6 +128,14 @@ def write_report(
     return report.summary
 
 
+def _contact_sheet(directory: Path, report: Report, output: Path) -> ContactSheet | None:
+    if not any("video" in names for _, names in held(report.episodes)):
+        return None
+    from comborun.reporter.pages.contact import contact_sheet
+
+    return contact_sheet(directory, report.episodes, output)
+
+
 def _looks(earlier: Path, summary: Summary) -> tuple[int, ...]:
     """Completed episodes at each report of a folder that grows, this one last; empty at the first one.
 
@@ -143,8 +154,12 @@ def _looks(earlier: Path, summary: Summary) -> tuple[int, ...]:
     return (*looks,) if len(looks) > 1 else ()
 
 
-def report_between(before: Collected, after: Collected, output: Path) -> AnyBetween:
-    between = compare_runs(before, after)
+def report_between(
+    before: Collected, after: Collected, output: Path, same: Mapping[str, str] = MappingProxyType({})
+) -> AnyBetween:
+    from comborun.reporter.pages.between import compare_runs, render_between
+
+    between = compare_runs(before, after, same)
     _publish({name: [content] for name, content in render_between(between).items()}, output)
     return between
 

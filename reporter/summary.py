@@ -124,12 +124,12 @@ class Summary:
     strengths: tuple[Strength, ...] | None = None
     """with --ranking: log-strengths of Bradley-Terry"""
 
-    @property
+    @cached_property
     def by_numbers(self) -> bool:
         """Whether no episode has a verdict, and some have numbers."""
         return bool(self.totals.measured and not self.totals.completed)
 
-    @property
+    @cached_property
     def axes(self) -> GridAxes | None:
         """Of the combos that are counted in episodes; None without any."""
         combos = [combo for combo in self.combos if combo.counts]
@@ -139,7 +139,7 @@ class Summary:
             return GridAxes(policies, environments, policies_across=True) if combos else None
         return GridAxes(environments, policies, policies_across=False)
 
-    @property
+    @cached_property
     def totals(self) -> Totals:
         """Sums over the combos."""
         counted = [combo.counts for combo in self.combos if combo.counts]

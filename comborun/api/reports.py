@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from comborun.answers import runs
@@ -16,7 +17,7 @@ from comborun.rules.names import RUN
 from comborun.text import clean, did_you_mean, harmless, several
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from comborun.api.listener import Listener
     from comborun.api.named import Copy, HostChoice, Target
@@ -136,16 +137,23 @@ def is_folder(word: str, where: HostChoice) -> bool:
 
 
 def compare(
-    pair: tuple[str, str], where: HostChoice, output: Path | None = None, most: int | None = None
+    pair: tuple[str, str],
+    where: HostChoice,
+    output: Path | None = None,
+    most: int | None = None,
+    same: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[AnyBetween, Path]:
-    """Compare two runs, or folders of results, into files. Returns the comparison and its folder."""
+    """Compare two runs, or folders of results, into files. Returns the comparison and its folder.
+
+    `same`: names of policies or environments in the first one, by what they are called in the second.
+    """
     from comborun.reporter.report import report_between, without_garbage_collection
 
     with without_garbage_collection():
         (first, _), (second, source) = (_collect(word, where, most) for word in pair)
         folder = output or source / "report" / f"against-{clean(first.name)}"
         with where.listener.working("comparing the records"):
-            return report_between(first, second, folder), folder
+            return report_between(first, second, folder, same), folder
 
 
 def _collect(word: str, where: HostChoice, most: int | None) -> tuple[Collected, Path]:

@@ -40,6 +40,12 @@ _METRICS = 2
 @run_option
 @root_options
 @click.option("--compare", "pair", nargs=2, metavar="RUN1 RUN2", help="Compare two runs: is the second one better?")
+@click.option(
+    "--same",
+    multiple=True,
+    metavar="NAME2=NAME1",
+    help="With --compare: a policy or an environment of RUN2 and what RUN1 calls it.",
+)
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Folder for the report.")
 @click.option(
     "--grid",
@@ -71,14 +77,14 @@ def report(
     combo report --gate 'rough not worse than flat by 5 points'
     combo report --compare quadruped-20260509T073525Z quadruped-20260510T221502Z
     """
-    run = one_run(run, wanted)
+    run, same = one_run(run, wanted), _same(how["same"], how["pair"])
     if pair := how["pair"]:
         if run:
             raise UserError(f"`{run}` besides the two runs of --compare", "name two runs, or leave --compare out")
         if other := next((name for name in ("grid", "videos", "figures", "ranking", "gates") if how[name]), None):
             other = other.removesuffix("s") if other == "gates" else other
             raise UserError(f"--{other} with --compare", f"--{other} is for the report of one run: leave it out")
-        between, folder = reports.compare(pair, where, output, _size(how["max_size"]))
+        between, folder = reports.compare(pair, where, output, _size(how["max_size"]), same)
         show_comparison(between, folder, as_json=as_json)
         return
     forms, grid, ranked = _forms(how["figures"] or ""), how["grid"], bool(how["ranking"])
@@ -119,6 +125,16 @@ def _forms(words: str) -> tuple[str, ...]:
     if unknown := [word for word in wanted if word not in FORMS]:
         raise UserError(f"--figures {unknown[0]}: unknown type of file", f"one or more of {', '.join(FORMS)}")
     return wanted
+
+
+def _same(words: Sequence[str], pair: tuple[str, str] | None) -> dict[str, str]:
+    """Names of the first run by those of the second."""
+    if words and not pair:
+        raise UserError("--same without --compare", "--same says which names of two runs mean the same")
+    for word in words:
+        if not all(word.partition("=")):
+            raise UserError(f"--same {word}: not two names", "such as `--same Stairs=stairs`")
+    return {own: theirs for own, _, theirs in (word.partition("=") for word in words)}
 
 
 def _size(text: str | None) -> int | None:

@@ -231,6 +231,9 @@ def packed(metrics: Mapping[str, float] = _NO_FIELDS, extra: Mapping[str, JsonVa
 
 def having(records: Sequence[EpisodeRecord], *verdicts: Verdict) -> list[EpisodeRecord]:
     """The records with one of these verdicts, in their order."""
+    if len(verdicts) == 1:
+        (only,) = verdicts
+        return [record for record in records if record.verdict is only]
     return [record for record in records if record.verdict in verdicts]
 
 

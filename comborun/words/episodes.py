@@ -21,6 +21,24 @@ def _several_rows(fact: Fact) -> str:
     )
 
 
+def _runs(fact: Fact) -> str:
+    policy, environment = fact.texts("combo")
+    return (
+        f"{fact.count('runs')} runs of {policy} in {environment} number their episodes alike: {fact.text('field')!r}"
+        f" tells them apart, and the episodes of each count from a multiple of {fact.count('length')}"
+    )
+
+
+def _steps(fact: Fact) -> str:
+    names = fact.texts("left_out")
+    varies = "varies from row to row, so it is" if len(names) == 1 else "vary from row to row, so they are"
+    left = f"; {', '.join(names)} {varies} left out" if names else ""
+    return (
+        f"{_range(fact, 'row')} per episode, which differ by {fact.text('by')!r} and have one verdict: taken as its"
+        f" steps, each of {several(fact.count('episodes'), 'episode')} counts once{left}"
+    )
+
+
 def _means(fact: Fact) -> str:
     return (
         f"each row is the mean of {_range(fact, 'trial')} ({fact.text('trials')!r}), no episode: {fact.text('field')!r}"
@@ -54,6 +72,8 @@ WORDS: Words = {
     "no_verdicts_at_all": "no row has a verdict ({field!r}): its episodes have numbers alone",
     "several_rows_per_episode": _several_rows,
     "means_of_trials": _means,
+    "runs_by_field": _runs,
+    "steps_of_episodes": _steps,
     "failures_with_errors": "{episodes:failure} with {text!r} or the like in the field {field!r}, counted as the rows"
     " say: for an episode that broke off, write null as its verdict",
 }

@@ -153,7 +153,8 @@ def _repeat(fact: Fact) -> str:
     if not by:
         return f"{repeated} an episode: of each the first with a verdict counts"
     if by == "steps":
-        return f"{repeated} an index one after another, with other verdicts, as steps do: none counts"
+        how = "with other verdicts" if fact.fields.get("contested", True) else "with a count of steps"
+        return f"{repeated} an index one after another, {how}, as steps do: none counts"
     told = "each file numbers its own" if by == "file" else f"they differ in {by}"
     if "planned" in fact.fields:
         told += f", and {fact.count('episodes')} are more than the {fact.count('planned')} planned"

@@ -65,9 +65,14 @@ class Arm:
             return self.counts
         return round(fsum(len(group & self.successes) / len(group) for group in groups), 9), len(groups)
 
-    @property
+    @cached_property
     def unknown(self) -> frozenset[int]:
         return self.errored | self.missing | self.contested
+
+    @cached_property
+    def met(self) -> dict[int, tuple[Side, Meeting]]:
+        """The meetings with other sides so far, by their identity."""
+        return {}
 
     def filled(self, *, success: bool) -> Arm:
         """The arm as if every unknown episode had succeeded, or had failed."""
@@ -202,6 +207,14 @@ class Meeting:
 def meet(environment: str, a: Side, b: Side) -> Meeting:
     if isinstance(a, CountsAlone) or isinstance(b, CountsAlone):
         return Meeting(environment, a, b, paired=False, why="counts alone, without episodes")
+    known = a.met.get(id(b))  # two policies meet for their rates, for each metric and for their kinds of failure
+    if known is None:
+        known = a.met[id(b)] = b, _whole_meeting(environment, a, b)
+    _, found = known
+    return found if found.environment == environment else replace(found, environment=environment)
+
+
+def _whole_meeting(environment: str, a: Arm, b: Arm) -> Meeting:
     found = _meet(environment, a, b)
     if not found.paired and (moved := _under_the_indexes_of(a, b)):
         again = _meet(environment, a, moved)

@@ -157,12 +157,15 @@ def _metric(
 def _percentiles(values: Sequence[float]) -> Interval | None:
     if len(values) < FEWEST_FOR_PERCENTILES:
         return None
-    import numpy as np
+    ordered = sorted(values)
+    return _between(ordered, 5), _between(ordered, 95)
 
-    array = np.array(values)
-    scale = np.abs(array).max() or 1.0
-    low, high = np.percentile(array / scale, (5, 95)) * scale
-    return float(low), float(high)
+
+def _between(ordered: Sequence[float], percent: int) -> float:
+    """A percentile of sorted values, between neighbours in proportion."""
+    at, beyond = divmod(percent * (len(ordered) - 1), 100)
+    share = beyond / 100
+    return ordered[at] * (1 - share) + ordered[at + 1] * share if share else ordered[at]
 
 
 def _mean(values: Sequence[float]) -> float:

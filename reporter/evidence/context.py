@@ -36,7 +36,7 @@ _CONDITION = re.compile(
 _RESULT = re.compile(
     r"outcome|result|status|verdict|message|note|comment|video|path|file|host|time|date|id$|uuid", re.IGNORECASE
 )
-_SEAMS = re.compile(r"[\s_-]+")
+_SEAMS = re.compile(r"[\s_\-\u2010-\u2015\u2212]+")
 _LEFT_OUT = {*FAILURE_FIELDS, *HASH_FIELDS}
 
 
@@ -108,6 +108,13 @@ def alike(names: Iterable[str], kind: str) -> Iterator[Fact]:
     for found in grouped(names, normal).values():
         if len(found) > 1:
             yield Fact(ContextFact.NAMES_ALIKE, kind=kind, names=list(found))
+
+
+def namesakes(these: Iterable[str], those: Iterable[str]) -> dict[str, str]:
+    """Names that are not in the other list, each with the one there that is equal but for case, blanks and signs."""
+    known = {normal(name): name for name in those}
+    lacking = (name for name in dict.fromkeys(these) if name not in known.values())
+    return {name: known[normal(name)] for name in lacking if normal(name) in known}
 
 
 @lru_cache(maxsize=4096)

@@ -151,7 +151,7 @@ def _may_mean_none(name: str, value: float) -> bool:
     if value == -1:
         return not _SIGNED.search(name)
     size = abs(value)
-    if _TIME.search(name) or size < 99 or size != int(size):  # 999 steps may be all that there are
+    if size < (HUGE if _TIME.search(name) else 99) or size != int(size):  # 999 steps may be all that there are
         return False
     digits = f"{size:.0f}"
     return {*digits} == {"9"} or (size >= HUGE and digits.rstrip("0") == "1") or size in _LARGEST

@@ -23,7 +23,7 @@ from comborun.reporter.figures.figure import (
     Panel,
     Point,
     TextStyle,
-    fit,
+    fit_apart,
     ink_on,
     left_out,
     legend,
@@ -212,7 +212,7 @@ def _segments(failures: FailureKinds, colours: Mapping[str, str]) -> Iterator[tu
 def _bars(combos: Sequence[ComboSummary], colours: Mapping[str, str], *, numbered: bool) -> Panel:
     environment, height = combos[0].environment, ROW * len(combos)
     panel = titled(Panel(f"Failure kinds: {environment}", COLUMN, HEAD + height + FOOT), environment)
-    names = [fit(combo.policy, POLICY, NORMAL) for combo in combos]
+    names = fit_apart([combo.policy for combo in combos], POLICY, NORMAL)
     left = room(names, POLICY) + 0.14
     axes = Axes(left, HEAD, COLUMN - left - 0.25, height)
     for row, (combo, name) in enumerate(zip(combos, names, strict=True)):

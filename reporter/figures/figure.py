@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -145,7 +146,8 @@ def _points(inches: float) -> str:
 
 
 def _path(points: Sequence[Point]) -> str:
-    return "M" + " ".join(f"{_points(x)} {_points(y)}" for x, y in points)
+    places = [72 * inches for point in points for inches in point]  # all in one format, since there are many
+    return "M" + ("%.1f " * len(places) % (*places,)).replace(".0 ", " ").rstrip()
 
 
 # -- text that fits ---------------------------------------------------------------------------------------------------
@@ -191,13 +193,27 @@ def fit(name: str, width: float, size: float, *, bold: bool = False) -> str:
 
 
 def fit_apart(names: Sequence[str], width: float, size: float, *, bold: bool = False) -> list[str]:
-    """As `fit`; if one doesn't fit, without the words that all have in common."""
-    shown = [fit(name, width, size, bold=bold) for name in names]
-    if shown == [*map(printable, names)]:
-        return shown
+    """As `fit`; if one doesn't fit, without the words that all have in common, or else all that don't fit. Names that
+    would still look alike lose what they have in common, too."""
+    shown = {name: fit(name, width, size, bold=bold) for name in names}
+    if all(shown[name] == printable(name) for name in names):
+        return [shown[name] for name in names]
+    long = [name for name in shown if shown[name] != printable(name)]
+    start, _, end = in_common(names)
+    shown |= _without_common([*shown] if start or end else long, width, size, bold=bold)
+    for label, count in Counter(shown.values()).items():
+        if count > 1:
+            shown |= _without_common([name for name in shown if shown[name] == label], width, size, bold=bold)
+    return [shown[name] for name in names]
+
+
+def _without_common(names: Sequence[str], width: float, size: float, *, bold: bool) -> dict[str, str]:
+    if len(names) < 2:
+        return {}
     start, middles, end = in_common(names)
     marks = ("…" if start else "", "…" if end else "")
-    return [fit(middle.strip("_-/. ").join(marks), width, size, bold=bold) for middle in middles]
+    texts = (middle.strip("_-/. ").join(marks) for middle in middles)
+    return {name: fit(text, width, size, bold=bold) for name, text in zip(names, texts, strict=True)}
 
 
 def in_common(names: Sequence[str]) -> tuple[str, tuple[str, ...], str]:
@@ -400,8 +416,8 @@ ROW, SWATCH, BETWEEN = 0.2, 0.36, 0.26
 def legend(entries: Sequence[tuple[str, LineStyle | str]]) -> Panel:
     panel = Panel("What the colours mean", 0, ROW)
     left = 0.0
-    for name, style in entries:
-        words = fit(name, LABEL, NORMAL)
+    names = fit_apart([name for name, _ in entries], LABEL, NORMAL)
+    for words, (_, style) in zip(names, entries, strict=True):
         width = SWATCH + measure(words, NORMAL)
         if left and left + width > PAGE:
             left, panel.height = 0.0, panel.height + ROW

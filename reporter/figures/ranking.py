@@ -21,6 +21,7 @@ from comborun.reporter.figures.figure import (
     along,
     fit,
     fit_apart,
+    measure,
     room,
     spread,
     zoomed,
@@ -31,6 +32,8 @@ from comborun.reporter.text import fraction, number, points
 WIDTH, POLICY, ROW, HEAD, FOOT = 5.0, 1.6, 0.19, 0.06, 0.42
 MOST = 100
 PAIRS = 40
+BESIDE, LEGIBLE = 5.9, 0.37
+"""inches beside the ranking on a page, and of a cell with a number"""
 LABEL = 2.2
 BETTER, WORSE = "#1f5fa8", "#b5532a"
 
@@ -98,7 +101,8 @@ def pairs(standing: Standing | None) -> Figure | None:
     places = standing.names[:PAIRS]
     names = fit_apart(places, POLICY, NORMAL)
     left = room(names, POLICY) + 0.12
-    cell = min(0.44, (PAGE - left) / len(places))
+    beside = (BESIDE - left) / len(places)
+    cell = min(0.44, beside if beside >= LEGIBLE else (PAGE - left) / len(places))
     numbered = cell > 0.33
     top, tall = room(names, POLICY) + 0.12, min(cell, 0.22)
     panel = Panel("Pairs of policies", left + cell * len(places) + 0.02, top + tall * len(places) + 0.02)
@@ -154,7 +158,7 @@ def differences(standing: Standing | None, by_means: Sequence[MeanDifference] = 
     if not found:
         return None
     shown = sorted(found, key=lambda one: (not one.decided, -abs(one.difference)))[:PAIRS]
-    names = [fit(f"{one.ahead} − {one.behind}", LABEL, NORMAL, bold=True) for one in shown]
+    names = _differences_named(shown)
     limits = [tuple(sorted(end * _sign(one) for end in _finite(one))) for one in shown]
     left = room(names, LABEL, bold=True) + 0.14
     words = [(points if standing.by_rate else number)(abs(one.difference)) for one in shown]
@@ -174,6 +178,16 @@ def differences(standing: Standing | None, by_means: Sequence[MeanDifference] = 
         f" decided by the corrected p, a thin grey one is not.{some}"
     )
     return Figure("differences", "Differences", note, (panel,))
+
+
+def _differences_named(shown: Sequence[Tested]) -> list[str]:
+    whole = [f"{one.ahead} − {one.behind}" for one in shown]
+    if all(measure(name, NORMAL, bold=True) <= LABEL for name in whole):
+        return whole
+    policies = [*dict.fromkeys(name for one in shown for name in (one.ahead, one.behind))]
+    each = (LABEL - measure(" − ", NORMAL, bold=True)) / 2
+    short = dict(zip(policies, fit_apart(policies, each, NORMAL, bold=True), strict=True))
+    return [f"{short[one.ahead]} − {short[one.behind]}" for one in shown]
 
 
 def _finite(one: Tested) -> tuple[float, float]:

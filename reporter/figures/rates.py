@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import ceil
 
 from comborun.reporter.counting.combo import ComboSummary
@@ -138,11 +139,14 @@ class _Cells:
         shown = "Successes of completed episodes" if self.counted else "Success rates, rounded to whole per cent"
         return f"{shown}; a dot marks missing or errored episodes."
 
-    def head(self, name: str) -> Sequence[str]:
-        """The lines of a column's label, which reads upwards except over wide cells."""
+    def heads(self, names: Sequence[str]) -> list[Sequence[str]]:
+        """The lines of the columns' labels, which read upwards except over wide cells."""
         if self.width < TWO_LINES:
-            return (fit(name, COLUMN_LABEL, NORMAL, bold=True),)
-        return wrap(name, self.width - 0.1 if self.worded else WRAPPED, NORMAL, bold=True)
+            return [(words,) for words in fit_apart(names, COLUMN_LABEL, NORMAL, bold=True)]
+        room = self.width - 0.1 if self.worded else WRAPPED
+        wrapped = [wrap(name, room, NORMAL, bold=True) for name in names]
+        apart = len({*wrapped}) == len({*names})
+        return [*wrapped] if apart else [(words,) for words in fit_apart(names, room, NORMAL, bold=True)]
 
 
 def heat_map(summary: Summary) -> Figure | None:
@@ -160,12 +164,12 @@ def heat_map(summary: Summary) -> Figure | None:
     counts = max((measure(values.short(combo), SMALL) for combo in summary.combos if combo.rate), default=0.0)
     numbered = height > 0.1 and width >= (NUMBERED if not values.metric else counts + 0.08)
     cells = _Cells(width, height, worded, numbered, width >= counts + 0.08, values)
-    heads = [line for name in columns for line in cells.head(name)]
-    top = 0.4 if worded else room(heads, COLUMN_LABEL, bold=True) + 0.12
+    heads = cells.heads(columns)
+    top = 0.4 if worded else room([*chain(*heads)], COLUMN_LABEL, bold=True) + 0.12
     bottom = top + height * len(rows)
     below = BELOW + (0.12 if values.metric else 0.0)
     panel = Panel(f"{values.title} of all combos", left + max(width * len(columns), WIDEST), bottom + below)
-    _column_heads(panel, columns, cells, (left, top))
+    _column_heads(panel, heads, cells, (left, top))
     combos = {combo.key: combo for combo in summary.combos}
     for down, (row, label) in enumerate(zip(rows, labels, strict=True)):
         panel.text((left - 0.08, top + (down + 0.5) * height), label, TextStyle(align="right", bold=True))
@@ -180,10 +184,10 @@ def heat_map(summary: Summary) -> Figure | None:
     return Figure("means" if values.metric else "success_rates", values.title, note, (panel,))
 
 
-def _column_heads(panel: Panel, columns: Sequence[str], cells: _Cells, corner: Point) -> None:
+def _column_heads(panel: Panel, heads: Sequence[Sequence[str]], cells: _Cells, corner: Point) -> None:
     (left, top), step = corner, max(1, ceil(0.11 / cells.width))  # so that labels don't overlap
-    for across, name in enumerate(columns):
-        middle, lines = left + (across + 0.5) * cells.width, cells.head(name)
+    for across, lines in enumerate(heads):
+        middle = left + (across + 0.5) * cells.width
         if cells.worded:
             for above, words in enumerate(reversed(lines)):
                 panel.text((middle, top - 0.1 - 0.13 * above), words, TextStyle(bold=True))
@@ -260,7 +264,7 @@ def intervals(summary: Summary) -> Figure | None:
     combos = [combo for combo in summary.combos if values.interval(combo)]
     letters = {combo.key: fit(combo.letters, 0.6, NORMAL) for combo in combos}
     sides = (  # the same in every environment, so that they can be compared by eye
-        room([fit(combo.policy, POLICY, NORMAL) for combo in combos], POLICY) + 0.14,
+        room(fit_apart([combo.policy for combo in combos], POLICY, NORMAL), POLICY) + 0.14,
         room([values.short(combo) for combo in combos], 0.8, SMALL) + 0.1,
         room([*letters.values()], 0.6) + 0.12,
     )
@@ -290,9 +294,10 @@ def _intervals(
     if not values.metric:
         ticks, title, unit = zoomed(limits), "", " (%)"
     axes = along(ticks, (names, HEAD), size, panel, title, unit)
-    for row, combo in enumerate(combos):
+    labels = fit_apart([combo.policy for combo in combos], POLICY, NORMAL)
+    for row, (combo, label) in enumerate(zip(combos, labels, strict=True)):
         middle = axes.top + (row + 0.5) * ROW
-        panel.text((axes.left - 0.1, middle), fit(combo.policy, POLICY, NORMAL), TextStyle(align="right"))
+        panel.text((axes.left - 0.1, middle), label, TextStyle(align="right"))
         panel.lines([[(axes.x(limit), middle) for limit in values.interval(combo) or ()]], LineStyle(width=1.6))
         panel.dot((axes.x(values.value(combo) or 0.0), middle))
         panel.text((COLUMN - marks, middle), values.short(combo), TextStyle(SMALL, "right"))

@@ -103,7 +103,7 @@ def _order(found: Standing) -> str:
     if len(leaders) > 1:
         head = f"{listed(leaders)} lead and {_not_apart(found, leaders)}"
     elif sum(winner == leaders[0] for winner, _ in found.won) == others:
-        head = f"{leaders[0]} beats all {others} others"
+        head = f"{leaders[0]} beats {'both' if others == 2 else f'all {others}'} others"
     else:
         rivals = [name for name in found.names if name != leaders[0] and (leaders[0], name) not in found.won]
         head = f"{leaders[0]} leads, but is not told apart from {listed(rivals)}"

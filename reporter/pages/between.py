@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from comborun.errors import UserError
@@ -14,6 +16,7 @@ from comborun.reporter.comparing.comparison import Comparison, Overall, Tested, 
 from comborun.reporter.comparing.pairing import Results, Side, meet, results_of
 from comborun.reporter.comparing.stopping import spared
 from comborun.reporter.counting.quality import DataFinding, between_runs, quality
+from comborun.reporter.evidence.context import namesakes
 from comborun.reporter.evidence.words import limits
 from comborun.reporter.pages.between_means import MeansBetween, compare_means
 from comborun.reporter.pages.comparison_tables import holm_p, strong
@@ -161,9 +164,12 @@ def _over_all(policy: str, one: Overall) -> str:
     )
 
 
-def compare_runs(before: Collected, after: Collected) -> AnyBetween:
-    """Compare every combo that both have, paired if seeds or initial states show it; without verdicts by the means of
-    their metric. Raises UserError without any."""
+def compare_runs(before: Collected, after: Collected, same: Mapping[str, str] = MappingProxyType({})) -> AnyBetween:
+    """Compare every combo that both have, paired if seeds or initial states show it; without verdicts by the
+    means of their metric. Raises UserError without any.
+
+    `same`: names of policies or environments in `before`, by what they are called in `after`.
+    """
     if before.name == after.name:
         raise UserError(f"{before.name} is compared with itself", "name two runs")
     results = [results_of(run) for run in (before, after)]
@@ -171,16 +177,25 @@ def compare_runs(before: Collected, after: Collected) -> AnyBetween:
     first, second = ({combo: side for combo, side in one.sides.items() if side.counts[1]} for one in results)
     then, now = ({policy for policy, _ in combos} for combos in (first, second))
     alone = len(then) == len(now) == 1  # then their names don't matter
-    partners = {(policy, environment): (min(then) if alone else policy, environment) for policy, environment in second}
+    partners = {combo: _renamed(combo, same) for combo in second}
+    if alone:
+        partners = {combo: (min(then), environment) for combo, (_, environment) in partners.items()}
     partner = {combo: other for combo, other in partners.items() if other in first}
+    alike_names = [*_alike_names((before, after), (first.keys() - {*partner.values()}, second.keys() - partner.keys()))]
     pairs = [(partner[combo], combo) for combo in second if combo in partner]
     if not pairs:
-        if means := compare_means((before, after), findings, [*between_runs(before, after)], _without_plan):
+        there = {*results[0].merged}
+        here = {_renamed(combo, same): combo for combo in results[1].merged}
+        alone_in = there - here.keys(), {here[one] for one in here.keys() - there}
+        unlike = [*_alike_names((before, after), alone_in)]
+        notes = [*between_runs(before, after), *(f"{one[0].upper()}{one[1:]}." for one in unlike)]
+        if means := compare_means((before, after), findings, notes, _without_plan, lambda one: _renamed(one, same)):
             return means
         raise UserError(
             "\n".join(
                 [
                     f"{before.name} and {after.name} have no combo in common in which both completed an episode",
+                    *(f"  {one}" for one in alike_names),
                     *(f"  {one}" for one in alike((one.where, one.what) for one in findings)[:OPEN]),
                 ]
             ),
@@ -191,7 +206,7 @@ def compare_runs(before: Collected, after: Collected) -> AnyBetween:
     for then_, now_ in pairs:
         old, new, told = _without_plan((before, first[then_]), (after, second[now_]), now_[1])
         fewer |= told
-        name = now_[0] if then_ == now_ else f"{then_[0]} → {now_[0]}"
+        name = now_[0] if then_[0] == now_[0] else f"{then_[0]} → {now_[0]}"
         meetings.append((name, meet(now_[1], new, old)))
     of_policies = {name: [one for own, one in meetings if own == name] for name in dict(meetings)}
     over = {name: some for name, some in of_policies.items() if len(some) > 1}
@@ -205,11 +220,31 @@ def compare_runs(before: Collected, after: Collected) -> AnyBetween:
         after=after.name,
         rows=tuple((name, one) for (name, _), one in zip(meetings, found, strict=True)),
         overall=tuple(zip(over, (one for one in family if isinstance(one, Overall)), strict=True)),
-        notes=tuple(_notes((before, after), (first.keys() - {*partner.values()}, second.keys() - partner.keys()))),
+        notes=(
+            *_notes((before, after), (first.keys() - {*partner.values()}, second.keys() - partner.keys())),
+            *(f"{one[0].upper()}{one[1:]}." for one in alike_names),
+        ),
         findings=tuple(findings),
         fewer=fewer,
         early=frozenset(run.name for run in (before, after) if run.stop_early and spared(run.sessions, ())),
     )
+
+
+def _renamed(combo: Combo, same: Mapping[str, str]) -> Combo:
+    policy, environment = combo
+    return same.get(policy, policy), same.get(environment, environment)
+
+
+def _alike_names(runs: Sequence[Collected], alone: Sequence[set[Combo]]) -> Iterator[str]:
+    """Names of combos that only one run has, which differ from names of the other by their signs alone."""
+    before, after = runs
+    for axis, kind in ((0, "policy"), (1, "environment")):
+        there, here = (sorted({combo[axis] for combo in combos}) for combos in alone)
+        for own, theirs in namesakes(here, there).items():
+            what = (
+                f"{kind} {theirs!r} of {before.name} and {own!r} of {after.name} differ only by case, blanks or hyphens"
+            )
+            yield f"{what}: `--same {shlex.quote(f'{own}={theirs}')}` takes them as one"
 
 
 def _findings(run: Collected, results: Results) -> Iterator[DataFinding]:

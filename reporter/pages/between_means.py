@@ -124,9 +124,16 @@ Vouch = Callable[[tuple[Collected, Side], tuple[Collected, Side], str], tuple[Si
 
 
 def compare_means(
-    runs: tuple[Collected, Collected], findings: Sequence[DataFinding], notes: Sequence[str], vouch: Vouch
+    runs: tuple[Collected, Collected],
+    findings: Sequence[DataFinding],
+    notes: Sequence[str],
+    vouch: Vouch,
+    renamed: Callable[[Combo], Combo],
 ) -> MeansBetween | None:
-    """None if the runs have no metric in common, or no combo with enough values of it."""
+    """None if the runs have no metric in common, or no combo with enough values of it.
+
+    `renamed`: what the first run calls a combo of the second.
+    """
     before, after = runs
     bases = basis_of(before), basis_of(after)
     old, new = (one.metric for one in bases)
@@ -139,6 +146,7 @@ def compare_means(
         }
         for one in bases
     )
+    second = {renamed(combo): one for combo, one in second.items()}
     pairs, fewer = [], dict[Combo, str]()
     for combo in (one for one in second if one in first):
         old_arm, new_arm, told_of = vouch((before, first[combo].arm), (after, second[combo].arm), combo[1])

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import cache, partial
+from operator import attrgetter
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from comborun.model.codec import field_docs
@@ -23,7 +24,7 @@ from comborun.reporter.counting.combo import ComboSummary, MacroMean
 from comborun.reporter.counting.ending import TimedAttempt
 from comborun.reporter.counting.measures import Balanced, FailureKinds, Measure, MetricMean, TimeToSuccess
 from comborun.reporter.counting.quality import COUNTED, DataFinding, Quality
-from comborun.reporter.json_types import Pair, Shape, limits, pair_of
+from comborun.reporter.json_types import Pair, Shape, as_it_is, limits, pair_of
 from comborun.reporter.pages.answer import answer
 from comborun.reporter.records.collector import SCHEMA_FILE
 from comborun.reporter.standing import Place, Standing, standing_of
@@ -200,15 +201,18 @@ def table(kind: type, words: str) -> Shape:
         "properties": {key.name: key.schema for key in keys},
     }
 
+    # A large report has a hundred thousand values.
+    each = [(key.name, key.value, None if key.shape.write is as_it_is else key.shape.write, key) for key in keys]
+
     def write(source: Any) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for key in keys:  # a large report has a hundred thousand of them
-            value = key.value(source)
+        for name, value_of, shown, key in each:
+            value = value_of(source)
             if value is None:
                 if not key.left_out:
-                    found[key.name] = None
+                    found[name] = None
             elif value or key.nullable or not key.left_out:
-                found[key.name] = key.shape.write(value)
+                found[name] = shown(value) if shown else value
         return found
 
     return Shape(schema, write)
@@ -231,8 +235,9 @@ class _Key:
         self.nullable = type(None) in get_args(hint)
         self.shape = _or_null(shape_of(hint)) if maybe_none else shape_of(hint)
         self.schema = {**({"description": about} if about else {}), **self.shape.schema}
+        self.value = self._behind if self.path[1:] else attrgetter(self.path[0])
 
-    def value(self, source: Any) -> Any:
+    def _behind(self, source: Any) -> Any:
         for name in self.path:
             source = getattr(source, name, None)
         return source

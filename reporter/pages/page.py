@@ -132,8 +132,11 @@ def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
     from markupsafe import Markup
 
+    from comborun.reporter.pages.compiled import CompiledTemplates
+
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
+        bytecode_cache=CompiledTemplates(TEMPLATES),
         autoescape=select_autoescape(["html.j2"]),
         undefined=StrictUndefined,
         trim_blocks=True,

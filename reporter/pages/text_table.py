@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Self, TypeVar
@@ -44,6 +44,10 @@ class TextTable:
     note: str = ""
     total: int = 0
     below: Sequence[str] = ()
+
+    def cells(self, row: Sequence[str]) -> Iterator[tuple[tuple[str, str], str]]:
+        """With their columns."""
+        return zip(self.columns, row, strict=True)
 
     @property
     def more(self) -> str:

@@ -92,6 +92,8 @@ class AttemptRecord:
     begin: Begin | None
     end: End | None
     log: tuple[str, ...] = ()
+    judged: str = ""
+    """what its results were when it was judged"""
 
     @property
     def started(self) -> float | None:

@@ -280,6 +280,7 @@ def _leave_undecided(files: Sequence[Reading]) -> None:
         unsure = {**_beside_numbers(reading, unsure), **unsure}
     for reading in files:
         if of := next((unsure[key[:2]] for key in reading.codings if key[:2] in unsure), None):
+            reading.withdraw(reading.proposal)  # which is the same line, without its cautions
             reading.defect(0, say(Fact(UNDECIDED, values=of.values, **undecided(of))))
         if any((record.session, record.combo) in unsure for record in reading.records):
             reading.records = [

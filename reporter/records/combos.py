@@ -45,16 +45,18 @@ def combo_of_path(path: str) -> tuple[str, str]:
     """Policy and environment of a file that names neither.
 
     The environment is the file's name or, if that says nothing (`log`), the innermost folder whose name says something.
-    The policy is the next folder outward.
+    The policy is the next folder outward that is called otherwise.
     """
     names = _saying_names(path)
+    names = tuple(one for one, inner in zip(names, (*names, "")[1:], strict=True) if one.casefold() != inner.casefold())
     for name in reversed(names):
         if match := _MANISKILL.fullmatch(name):
             return match[2], match[1]
     outer, inner = (UNNAMED, UNNAMED, *names)[-2:]
     if match := _OPENVLA.fullmatch(inner):
         family = f"{match['family']}--{match['note']}" if match["note"] else match["family"]
-        return (outer if len(names) > 1 else family), match["suite"]
+        folders = (name for name in reversed(names[:-1]) if name.casefold() != match["suite"].casefold())
+        return next(folders, family), match["suite"]
     if len(names) > 2 and _EMBODIED_BENCH.fullmatch(names[-3]):  # eb_alfred/{model}_{experiment}/{eval set}/results/
         return outer, f"{names[-3]}/{inner}"
     return outer, inner

@@ -154,6 +154,10 @@ class Reading:
     def defect(self, line: int, reason: str, path: str = "") -> None:
         self.defects.append(Defect(path or self.path, line, reason))
 
+    def withdraw(self, *reasons: str) -> None:
+        """Say no longer what another finding says better."""
+        self.defects = [one for one in self.defects if one.reason not in reasons]
+
     def take_alike(self, context: Context, line: int, rows: Sequence[Any]) -> bool:
         """Accept the records of rows on consecutive lines, if each looks like an earlier row of this file."""
         if self.plain is None or self.plain.identity is not context.identity:

@@ -10,20 +10,36 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, groupby
 from math import comb
+from operator import attrgetter
 from pathlib import PurePosixPath
 from typing import Any
 
-from comborun.model.attempt import EpisodeRecord, JsonValue, Names, Verdict, field_column, having, metric_columns
+from comborun.model.attempt import (
+    EpisodeRecord,
+    JsonValue,
+    Names,
+    Verdict,
+    field_column,
+    having,
+    held,
+    metric_columns,
+    packed,
+)
 from comborun.model.work import Combo, grouped
+from comborun.reporter.evidence.starts import RUN
 from comborun.reporter.records.reading import Reading
 from comborun.rules.facts import Fact
 from comborun.rules.results.caught import looks_wrong
 from comborun.rules.results.fields import TEXT_MOST
+from comborun.rules.results.repeats import STEP
+from comborun.text import natural
 from comborun.words import say
 
 COPY, SUMMARY, SEVERAL_ROWS, MEANS = "copy_of_file", "summary_of_file", "several_rows_per_episode", "means_of_trials"
 NO_VERDICTS, WITH_ERRORS = "no_verdicts_at_all", "failures_with_errors"
+RUNS, STEPS = "runs_by_field", "steps_of_episodes"
 
 TRIALS = (
     "n_trials",
@@ -58,23 +74,30 @@ def settle_rows(files: Sequence[Reading]) -> None:
     for file in files:
         if found := _means(file):
             file.records = [*map(_without_verdict, file.records)]
+            file.withdraw(file.proposal)
+            file.codings = {}  # no line makes a mean a verdict
             file.defect(0, say(found))
         else:
-            _hold_back_repeated(file)
+            if len({(one.combo, one.episode) for one in file.records}) < len(file.records):
+                _number_runs(file)
+                _join_steps(file)
+                _hold_back_repeated(file)
             tell_errors(file)
     _measure(files)
 
 
 def tell_errors(file: Reading) -> None:
     """Say which failures tell of an error: an episode that broke off is no failure of its policy."""
-    held = {name for names in {one.names for one in file.records} for name in names[1]}
+    names = {name for _, others in held(file.records) for name in others}
     failed = having(file.records, Verdict.FAILURE)
-    for field in sorted(held.intersection((*ERRORS, *ENDS))):
-        texts = Counter(text for text in field_column(failed, field) if isinstance(text, str))
+    for field in sorted(names.intersection((*ERRORS, *ENDS))):
+        column = field_column(failed, field)
+        kinds = dict.fromkeys(text for text in column if isinstance(text, str))
         found = [
-            text for text in texts if (field in ERRORS and looks_wrong(text)) or text.strip().lower() in BROKEN_OFF
+            text for text in kinds if (field in ERRORS and looks_wrong(text)) or text.strip().lower() in BROKEN_OFF
         ]
         if found:
+            texts = Counter(text for text in column if isinstance(text, str))
             episodes = sum(texts[text] for text in found)
             file.defect(0, say(Fact(WITH_ERRORS, episodes=episodes, field=field, text=found[0][:TEXT_MOST])))
 
@@ -91,8 +114,7 @@ def _measure(files: Sequence[Reading]) -> None:
         return
     for file in filled:
         file.records = [replace(one, verdict=Verdict.MEASURED) for one in file.records]
-        told = {f"{say(Fact('no_verdict_field', field=file.judged_by))}: errored", file.proposal}
-        file.defects = [one for one in file.defects if one.reason not in told]
+        file.withdraw(f"{say(Fact('no_verdict_field', field=file.judged_by))}: errored", file.proposal)
         file.defect(0, say(Fact(NO_VERDICTS, field=file.judged_by)))
 
 
@@ -193,11 +215,11 @@ def _drop_summaries(files: Sequence[Reading]) -> None:
 def _means(file: Reading) -> Fact | None:
     """Each row is the mean of several trials."""
     records = file.records
-    held = set.intersection(*({*names[0]} for names in {one.names for one in records})) if records else set()
-    trials = next((name for name in TRIALS if name in held), None)
+    names = set.intersection(*({*metrics} for metrics, _ in held(records))) if records else set()
+    trials = next((name for name in TRIALS if name in names), None)
     if trials is None or min(counts := [int(one.metric(trials) or 0) for one in records]) < 2:
         return None
-    rate = next((name for name in RATES if name in held), "")
+    rate = next((name for name in RATES if name in names), "")
     unjudged = all(one.verdict is Verdict.ERRORED for one in records)
     fractions = any(0 < (one.metric(file.judged_by) or 0) < 1 for one in records)
     whole = file.numeric == len(records) and not any(
@@ -209,17 +231,79 @@ def _means(file: Reading) -> Fact | None:
     return Fact(MEANS, field=field, rows=len(records), trials=trials, least=min(counts), most=max(counts))
 
 
+def _number_runs(file: Reading) -> None:
+    """Runs of one policy that number their episodes alike, if a field such as `train_seed` tells them apart: the
+    episodes of each are numbered after those of the one before."""
+    numbered: list[EpisodeRecord] = []
+    for combo, records in grouped(file.records, lambda one: one.combo).items():
+        name = _run_field(records)
+        if name:
+            length = 1 + max(one.episode for one in records)
+            places = {run: place for place, run in enumerate(sorted({*field_column(records, name)}, key=_natural))}
+            numbered += [
+                replace(one, episode=one.episode + places[run] * length)
+                for one, run in zip(records, field_column(records, name), strict=True)
+            ]
+            file.defect(0, say(Fact(RUNS, combo=[*combo], field=name, runs=len(places), length=length)))
+        else:
+            numbered += records
+    file.records = numbered
+
+
+def _run_field(records: Sequence[EpisodeRecord]) -> str:
+    """The field that names the run of each record, if these repeat their indices and each run has an index once."""
+    if len({one.episode for one in records}) == len(records):
+        return ""
+    for name in set.intersection(*({*chain(*names)} for names in held(records))):
+        if RUN.fullmatch(name):
+            runs = field_column(records, name)
+            apart = all(isinstance(one, str | int | float) for one in runs)
+            if apart and len({(one.episode, run) for one, run in zip(records, runs, strict=True)}) == len(records):
+                return name
+    return ""
+
+
+def _natural(run: JsonValue) -> Any:
+    return natural(f"{run:g}" if isinstance(run, float) else str(run))
+
+
+def _join_steps(file: Reading) -> None:
+    """Rows for the steps of an episode, one after another, that all have its verdict are one episode. Its other numbers
+    are of a step, so only those that never vary in an episode are kept."""
+    key = attrgetter("combo", "episode")
+    episodes = [*grouped(file.records, key).values()]
+    if sum(1 for _ in groupby(file.records, key)) > len(episodes) or any(
+        len({one.verdict for one in rows}) > 1 or len({one.names for one in rows}) > 1 for rows in episodes
+    ):
+        return
+    several = [rows for rows in episodes if len(rows) > 1]
+    by = next((name for name in _counting(several) if STEP.search(name)), "") if several else ""
+    if not by or 2 * len(several) < len(episodes) or {rows[0].names for rows in episodes} != {several[0][0].names}:
+        return
+    metrics, others = several[0][0].names
+    vary = {name for name in metrics if any(len({one.metric(name) for one in rows}) > 1 for rows in several)}
+    kept = [name for name in metrics if name not in vary]
+    file.records = [
+        replace(
+            one,
+            **packed({name: one.metric(name) or 0.0 for name in kept}, dict(zip(others, one.others, strict=True))),
+        )
+        for one in (rows[0] for rows in episodes)
+    ]
+    sizes = [*map(len, several)]
+    fields = {"episodes": len(several), "least": min(sizes), "most": max(sizes), "by": by, "left_out": sorted(vary)}
+    file.defect(0, say(Fact(STEPS, **fields)))
+
+
 def _hold_back_repeated(file: Reading) -> None:
     """If most episodes of a combo have several rows, and verdicts differ, nothing says which row counts."""
     combos = grouped(file.records, lambda one: one.combo)
-    if len(combos) == len(file.records):
-        return
-    held: dict[Combo, list[list[EpisodeRecord]]] = {}
+    unclear: dict[Combo, list[list[EpisodeRecord]]] = {}
     for combo, records in combos.items():
         episodes = [*grouped(records, lambda one: (one.session, one.attempt, one.episode)).values()]
         if 2 * sum(len(rows) > 1 for rows in episodes) > len(episodes):
-            held[combo] = episodes
-    several = [rows for episodes in held.values() for rows in episodes]
+            unclear[combo] = episodes
+    several = [rows for episodes in unclear.values() for rows in episodes]
     contested = sum({one.verdict for one in rows} >= _VERDICTS for rows in several)
     if not contested:
         return
@@ -227,7 +311,7 @@ def _hold_back_repeated(file: Reading) -> None:
     fields = {"episodes": len(several), "least": min(sizes), "most": max(sizes), "contested": contested}
     by = next(_counting([rows for rows in several if len(rows) > 1]), "")
     fact = Fact(SEVERAL_ROWS, **fields, by=by, keys=[{"key": "episode", "value": "line"}])
-    others = [one for one in file.records if one.combo not in held]
+    others = [one for one in file.records if one.combo not in unclear]
     file.records = others + [_without_verdict(rows[0]) for rows in several]
     file.defect(0, say(fact))
 

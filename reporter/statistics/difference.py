@@ -76,8 +76,9 @@ class PairCounts:
 
         D. G. Bonett and R. M. Price, Journal of Educational and Behavioral Statistics 37 (2012) 479-488.
         """
-        first, second = (self.only_a + 1) / (self.n + 2), (self.only_b + 1) / (self.n + 2)
-        return (first + second - (first - second) ** 2) / self.n
+        n = self.n
+        first, second = (self.only_a + 1) / (n + 2), (self.only_b + 1) / (n + 2)
+        return (first + second - (first - second) ** 2) / n
 
 
 def whole(a: float, b: float) -> tuple[int, int]:

@@ -47,7 +47,8 @@ class Stratum:
 
     @classmethod
     def of_pairs(cls, pairs: PairCounts) -> Self:
-        return cls(pairs.counts_a, pairs.counts_b, pairs)
+        n = pairs.n
+        return cls((pairs.both + pairs.only_a, n), (pairs.both + pairs.only_b, n), pairs)
 
     @property
     def swapped(self) -> Stratum:

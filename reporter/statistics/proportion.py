@@ -145,13 +145,24 @@ def incidence(times: Iterable[float], n: int) -> Incidence:
         steps = [steps[(step + 1) * len(steps) // STEPS - 1] for step in range(STEPS)]
     successes = tuple(total for _, total in steps)
     half = (n + 1) // 2
+    shared = n <= SHARED
     return Incidence(
         n=n,
         times=tuple(time for time, _ in steps),
         successes=successes,
-        band=clopper_pearson_each(successes, n),
+        band=tuple(map(_of_every_count(n).__getitem__, successes)) if shared else clopper_pearson_each(successes, n),
         median=ordered[half - 1] if len(ordered) >= half else None,
     )
+
+
+SHARED = 2000
+"""episodes of a curve; with more, curves have too few counts in common"""
+
+
+@lru_cache(maxsize=16)
+def _of_every_count(n: int) -> tuple[Interval, ...]:
+    """The intervals for 0 .. n successes, once for all curves of n episodes."""
+    return clopper_pearson_each(range(n + 1), n)
 
 
 FEWEST = 5
@@ -163,13 +174,14 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> In
     1-25."""
     import numpy as np
 
-    if len(values) < FEWEST or min(values) == max(values):
+    if (n := len(values)) < FEWEST or (least := min(values)) == (most := max(values)):
         return None
-    array = np.array(values)
-    scale = float(np.abs(array).max())
-    scaled = array / scale  # squares of the largest floats overflow
-    mean, spread = float(scaled.mean()), float(scaled.std(ddof=1))
-    half = t_quantile(len(values) - 1, confidence) * spread / sqrt(len(values))
+    scale = max(most, -least)
+    scaled = np.array(values) / scale  # squares of the largest floats overflow
+    mean = float(scaled.sum()) / n
+    deviations = scaled - mean
+    spread = sqrt(float(deviations @ deviations) / (n - 1))
+    half = t_quantile(n - 1, confidence) * spread / sqrt(n)
     return max(-float_info.max, (mean - half) * scale), min(float_info.max, (mean + half) * scale)
 
 

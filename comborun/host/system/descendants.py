@@ -72,7 +72,7 @@ def end(
 def _kill(find: Callable[[], Iterable[int]], quick: Callable[[], Iterable[int]]) -> None:
     """SIGSTOP all, until a scan finds no new process, then SIGKILL all: else programs that fork fast would escape.
 
-    Each process is stopped where it is found. At the end of a scan it may have passed on to its child: machines are busy.
+    Each process is stopped where it is found. At the end of a scan it may have been replaced by its child.
     """
     stopped: set[int] = set()
 

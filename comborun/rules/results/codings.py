@@ -131,8 +131,8 @@ class Coding:
             if most < 1 or (most in _FULL_MARKS[1:] and 1 in amounts.values()):
                 return {}  # no full mark is seen, or 1 may be one as well
             signed = any(isinstance(value, str) and number(value) is None for value in self.others)
-            if most not in _FULL_MARKS and (signed or len(amounts) == 1):
-                return {}
+            if most not in _FULL_MARKS and (signed or len(amounts) == 1 or 0 not in amounts.values()):
+                return {}  # rates of several episodes, say
             if signed:
                 return {"field": field, "any_of": [str(value) for value, amount in amounts.items() if amount == most]}
             least = 1.0 if most <= 1 else most

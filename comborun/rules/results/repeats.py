@@ -23,6 +23,7 @@ ROWS_MOST = 2000
 _FIELDS_MOST = 40
 _PAIRS_MOST = 12
 FILE, STEPS = "file", "steps"
+CONTESTED, COUNTED = "contested", "counted"
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 _NAMES = frozenset(
     {
@@ -41,6 +42,10 @@ _PARALLEL = re.compile(
     r"(?:.*[^a-z])?(?:rank|shard|seed|worker|gpu|proc|process|device|replica)s?[-_=]?\d+", re.IGNORECASE
 )
 """a part of a path that says that several processes wrote such files"""
+
+
+STEP = re.compile(r"(?:^|_)(?:time_?)?(?:steps?|frames?|ticks?|t)(?:_?(?:id|idx|index|num|number))?$", re.IGNORECASE)
+"""a field that counts the steps of an episode"""
 
 
 class Kept(list):  # type: ignore[type-arg]
@@ -67,8 +72,10 @@ def why_repeated(files: Iterable[tuple[str, Kept]], identity: Identity, span: Sp
     own = (identity.success, identity.policy_field, identity.environment_field, identity.seed)
     held = ({name for name, one in row.items() if not isinstance(one, float)} for _, _, row in told)
     shared = set.intersection(*held).difference(field.name for field in own)
-    if _of_steps(told, identity) and not any(_places(name) and _tells(told, name) for name in shared):
-        return {"by": STEPS, "episodes": len({(path, index) for path, index, _ in told}), "planned": planned}
+    steps = _of_steps(told, identity)
+    if steps and not any(_places(name) and _tells(told, name) for name in shared):
+        episodes = len({(path, index) for path, index, _ in told})
+        return {"by": STEPS, "episodes": episodes, "planned": planned, "contested": steps == CONTESTED}
     if _copied(told, shared | {identity.success.name}, planned):
         return {}
     known = shared - {identity.episode.name}
@@ -91,16 +98,28 @@ def why_repeated(files: Iterable[tuple[str, Kept]], identity: Identity, span: Sp
     return {"by": found["by"], "episodes": len(told), "planned": planned}
 
 
-def _of_steps(told: list[Told], identity: Identity) -> bool:
-    """Whether each episode has several rows one after another, of which some say success and some failure."""
+def _of_steps(told: list[Told], identity: Identity) -> str:
+    """Whether each episode has several rows one after another, of which some say success and some failure, or which a
+    field counts as steps. Empty if not.
+    """
     episodes: dict[tuple[str, Any], set[bool | None]] = {}
+    rows: dict[tuple[str, Any], list[dict[str, Any]]] = {}
     runs, before = 0, None
     for path, index, row in told:
         own = (path, row.get(identity.episode.name, index))
         runs, before = runs + (before != own), own
         episodes.setdefault(own, set()).add(verdict_of(row, identity.success)[0])
+        rows.setdefault(own, []).append(row)
     contested = any({True, False} <= verdicts for verdicts in episodes.values())
-    return contested and runs == len(episodes) and 2 * len(episodes) <= len(told)
+    if runs > len(episodes) or 2 * len(episodes) > len(told):
+        return ""
+    counts = any(STEP.search(name) and all(_grows(name, one) for one in rows.values()) for name in told[0][2])
+    return CONTESTED if contested else COUNTED if counts else ""
+
+
+def _grows(name: str, rows: list[dict[str, Any]]) -> bool:
+    values: list[Any] = [row.get(name) for row in rows]
+    return all(isinstance(one, (int, float)) for one in values) and all(a < b for a, b in zip(values, values[1:]))
 
 
 def _copied(told: list[Told], shared: set[str], planned: int) -> bool:

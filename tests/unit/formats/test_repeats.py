@@ -137,6 +137,10 @@ EXCEEDING: dict[str, tuple[dict[str, list[Any]], str]] = {
         {f"rank{at}.jsonl": [{"episode": e, "success": e % 2 == at} for e in range(12)] for at in (0, 1)},
         "file",
     ),
+    "steps that agree": (
+        {"r.jsonl": [{"episode": e, "timestep": at, "success": e > 5} for e in range(12) for at in range(3)]},
+        "steps",
+    ),
     "steps of each episode": (
         {"r.jsonl": [{"episode": e, "step": at, "success": at == 2 and e > 5} for e in range(12) for at in range(3)]},
         "steps",

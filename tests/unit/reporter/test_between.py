@@ -201,3 +201,23 @@ def test_changes_of_several_policies_and_environments_are_a_matrix(tmp_path: Pat
     page, text = (render_between(found)[f"comparison.{kind}"].decode() for kind in ("html", "md"))
     assert "<h2>Changes</h2>" in page
     assert "## Changes" in text
+
+
+def test_names_that_differ_by_signs_alone_are_told_with_the_option_that_joins_them(tmp_path: Path) -> None:
+    first, second = {("flat", "stairs"): "-" * 20, ("o-n", "e"): "+"}, {("flat", "Stairs"): "+" * 20, ("o_n", "e"): "+"}
+    before, after = (collect_run(run(tmp_path, name, marks)) for name, marks in (("a", first), ("b", second)))
+    with pytest.raises(UserError, match="no combo in common") as raised:
+        compare_runs(before, after)
+    assert "environment 'stairs' of a-20260509T073525Z-1a2b and 'Stairs' of b-" in raised.value.message
+    assert "`--same Stairs=stairs` takes them as one" in raised.value.message
+    found = compare_runs(before, after, {"Stairs": "stairs"})
+    assert [(policy, one.environment, one.decided) for policy, one in found.rows] == [("flat", "Stairs", True)]
+    assert any("`--same o_n=o-n`" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [("a --same x=y", "--same without --compare"), ("--compare a b --same x", "--same x: not two names")],
+)
+def test_what_same_is_not_for_is_said(words: str, said: str) -> None:
+    assert said in str(CliRunner().invoke(combo, ["report", *words.split()]).exception)

@@ -96,6 +96,18 @@ def test_runs_of_other_metrics_have_nothing_in_common(tmp_path: Path) -> None:
         compare_runs(collect_run(first), collect_run(second))
 
 
+def test_names_that_differ_by_case_are_told_and_taken_as_one_when_asked_for(tmp_path: Path) -> None:
+    first, second = (
+        {("ppo", "hop"): drawn(seed, 5), ("ppo", name): drawn(9, 5)} for seed, name in ((1, "x"), (2, "X"))
+    )
+    assert any("--same X=x" in note for note in between(tmp_path, first, second).notes)
+    runs = [collect_run(tmp_path / name) for name in ("before", "after")]
+    found = compare_runs(*runs, {"X": "x"})
+    assert isinstance(found, MeansBetween)
+    assert {name for _, one in found.rows for name in one.environments} == {"hop", "x"}
+    assert not any("--same" in note or "Only in" in note for note in found.notes)
+
+
 def test_a_folder_with_fewer_records_lacks_them(tmp_path: Path) -> None:
     for name, count, mean in (("old", 30, 5.0), ("new", 12, 6.2)):
         (tmp_path / name).mkdir()

@@ -316,7 +316,7 @@ def test_a_condition_that_varies_alike_in_all_policies_limits_nothing(tmp_path: 
     assert codes(compared(tmp_path, lambda _, at: {"seed": at, "camera": f"offset {at % 3}"})) == []
 
 
-@pytest.mark.parametrize("names", [("Pi0", "pi0"), ("pi0", "pi0 "), ("PI 0", "pi  0")])
+@pytest.mark.parametrize("names", [("Pi0", "pi0"), ("pi0", "pi0 "), ("PI 0", "pi  0"), ("pi-0", "pi\u20110")])
 def test_names_that_differ_by_case_or_blanks_are_said(tmp_path: Path, names: tuple[str, str]) -> None:
     found = summary_of(tmp_path, rows(lambda _, at: {"seed": at}, rates=dict.fromkeys(names, 0.5)))
     assert [fact.code for fact in found.comparisons.all[0].facts] == ["names_alike"]

@@ -126,3 +126,13 @@ def test_the_json_says_which_verdict_has_a_metric(tmp_path: Path) -> None:
     combo = json.loads(report_json(summary))["combos"][0]
     assert combo["metrics"]["reach"]["only"] == "success"
     assert combo["metrics"]["reach"]["n"] == 30
+
+
+def test_a_huge_time_of_failures_is_no_time_and_a_horizon_is_one(tmp_path: Path) -> None:
+    def fields(_: str, at: int, success: bool) -> Mapping[str, Any]:
+        return {"completion_time": 3 + at / 10 if success else 1e6, "num_steps": 40 + at if success else 999}
+
+    summary = summary_of(tmp_path, fields)
+    assert means(summary)["completion_time"] < 10
+    assert told(summary, "completion_time is 1e+06 in")
+    assert means(summary)["num_steps"] > 300

@@ -9,6 +9,7 @@ import pytest
 
 from comborun.reporter.collect import collect_folder
 from comborun.reporter.records.collected import Collected
+from comborun.reporter.records.combos import combo_of_path
 from comborun.reporter.records.reading import Reading
 from comborun.reporter.report import report_folder
 from comborun.reporter.summary import summarize
@@ -173,6 +174,18 @@ def test_records_that_name_their_combo_and_contradict_each_other_are_two_runs(tm
 )
 def test_the_folder_of_a_task_is_no_policy(tmp_path: Path, path: str, environment: str, policy: str) -> None:
     assert table(collected(tmp_path, {path: listed(environment, "TF")})) == {(policy, environment): (1, 2)}
+
+
+@pytest.mark.parametrize(
+    ("path", "combo"),
+    [
+        ("logs/vla/libero_goal/EVAL-libero_goal-openvla-2026_06_15-10_00_00.txt", ("vla", "libero_goal")),
+        ("pi0/reach/Reach.json", ("pi0", "Reach")),
+        ("reach/reach.json", ("unnamed", "reach")),
+    ],
+)
+def test_a_folder_called_like_the_environment_in_it_is_no_policy(path: str, combo: tuple[str, str]) -> None:
+    assert combo_of_path(path) == combo
 
 
 def test_a_folder_that_other_files_know_as_an_environment_is_no_policy(tmp_path: Path) -> None:

@@ -439,6 +439,10 @@ def test_names_that_differ_in_their_middle_alone_are_told_apart() -> None:
     tasks = [f"put the red block number {number} into the bowl on the left side" for number in ("7", "12", "123")]
     assert fit_apart(tasks, 1.5, 9) == ["…7…", "…12…", "…123…"]
     assert fit_apart(["grass", "stairs"], 1.5, 9) == ["grass", "stairs"]
+    checkpoints = [f"openvla-7b-finetuned-libero-lora-step{step}-of-200000-seed7" for step in ("50000", "150000")]
+    assert fit_apart([*checkpoints, "pi0"], 1.5, 9) == ["…step50000…", "…step150000…", "pi0"]
+    families = [f"{one}_of_the_very_long_family_number_{at}_with_much_said" for one in ("red", "blue") for at in "12"]
+    assert len({*fit_apart(families, 1.2, 9)}) == len(families)
 
 
 # -- putting the files in place ---------------------------------------------------------------------------------------

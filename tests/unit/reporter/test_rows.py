@@ -175,3 +175,53 @@ def test_an_episode_of_ten_is_not_episode_ten(name: str, tmp_path: Path) -> None
     rows = [row("A", name.format(n + 1), good(n)) for n in range(10)]
     summary = told(tmp_path, {"rows.jsonl": rows})
     assert counts(summary) == {("A", "s"): (7, 10)}
+
+
+@pytest.mark.parametrize("name", ["step", "frame_index", "t"])
+def test_steps_with_the_verdict_of_their_episode_are_one_episode_each(name: str, tmp_path: Path) -> None:
+    rows = [
+        row(policy, episode, good(episode, policy), reward=step / 7, mass=2.5 + episode, note="x", **{name: step})
+        for policy in "AB"
+        for episode in range(30)
+        for step in range(4 + episode % 3)
+    ]
+    summary = told(tmp_path, {"rows.jsonl": rows})
+    assert counts(summary) == {(policy, "s"): (sum(good(n, policy) for n in range(30)), 30) for policy in "AB"}
+    assert {one.name for combo in summary.combos for one in combo.metrics} == {"mass"}
+    assert f"4 to 6 rows per episode, which differ by '{name}' and have one verdict: taken as its steps" in findings(
+        summary
+    )
+    assert "recorded more than once" not in findings(summary)
+
+
+def test_rows_that_only_repeat_an_episode_are_not_its_steps(tmp_path: Path) -> None:
+    rows = [row("A", n % 30, good(n % 30), trial=n // 30) for n in range(60)]
+    assert "taken as its steps" not in findings(told(tmp_path / "a", {"rows.jsonl": rows}))
+    checkpoints = [row("A", n % 30, True, step=1000 * (n // 30)) for n in range(60)]
+    assert "taken as its steps" not in findings(told(tmp_path / "b", {"rows.jsonl": checkpoints}))
+
+
+def test_runs_in_one_file_that_number_their_episodes_alike_are_joined(tmp_path: Path) -> None:
+    rows = [
+        row(policy, n, good(n + 3 * seed, policy), seed=n, train_seed=seed)
+        for policy in "AB"
+        for seed in (10, 2, 3)
+        for n in range(30)
+    ]
+    summary = told(tmp_path, {"rows.jsonl": rows})
+    assert {one.counts.completed for one in summary.combos if one.counts} == {90}
+    assert "3 runs of A in s number their episodes alike: 'train_seed' tells them apart" in findings(summary)
+    assert "A is 3 runs (train_seed 2, train_seed 3, train_seed 10)" in findings(summary)
+
+
+def test_one_line_says_how_a_file_is_read_and_a_mean_has_none(tmp_path: Path) -> None:
+    percent = [row("A", n, "100%" if good(n) else "0%") for n in range(20)]
+    assert findings(told(tmp_path / "a", {"rows.jsonl": percent})).count("counts them") == 1
+    means = [row("A", n, 0.2 * (n % 5), n_trials=50) for n in range(20)]
+    assert "counts them" not in findings(told(tmp_path / "b", {"rows.jsonl": means}))
+
+
+def test_no_number_is_proposed_of_which_nothing_says_that_it_is_a_success(tmp_path: Path) -> None:
+    shown = findings(told(tmp_path, {"rows.jsonl": [row("A", n, 65.0 + 5 * (n % 5)) for n in range(20)]}))
+    assert "at_least: NUMBER" in shown
+    assert "at_least: 85" not in shown

@@ -61,7 +61,7 @@ def test_those_that_none_beats_lead_and_those_that_beat_none_are_last(tmp_path: 
 def test_one_that_beats_all_others_is_named_alone(tmp_path: Path) -> None:
     found = standing(write(tmp_path, {"a": 10, "b": 11, "best": 39}))
     assert (found.leaders, found.last) == (("best",), ("b", "a"))
-    assert answer(summary_of(tmp_path)).startswith("best beats all 2 others, which are not told apart")
+    assert answer(summary_of(tmp_path)).startswith("best beats both others, which are not told apart")
 
 
 def test_if_nothing_is_decided_nobody_leads(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_the_page_of_returns_has_the_answer_the_map_and_the_figures(tmp_path: Pa
     assert {"ranking", "means", "pairs", "differences", "intervals"} <= names
     assert not names & {"success_rates", "cumulative_success"}
     page = (folder / "report/report.html").read_text()
-    assert "c beats all 2 others; a is last" in page
+    assert "c beats both others; a is last" in page
     assert "no verdict: 0 of" not in page
     assert 'id="claims"' in page
     markdown = (folder / "report/report.md").read_text()

@@ -261,6 +261,11 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
         {"least": 1, "most": 3, "contested": 1, "keys": [{"key": "episode", "value": "line"}]},
     ],
     "unlike_kinds": [{"policies": ["a", "b"], "fields": ["failure", ""], "kinds": ["fall", "stuck"]}],
+    "runs_by_field": [{"combo": ["A", "stairs"], "field": "train_seed", "runs": 3, "length": 50}],
+    "steps_of_episodes": [
+        {"least": 5, "most": 9, "by": "step", "episodes": 2, "left_out": ["reward", "step"]},
+        {"least": 5, "most": 5, "by": "step", "episodes": 1},
+    ],
     "means_of_trials": [{"least": 50, "most": 50, "trials": "n", "field": "success_rate"}],
     "futile_to_repeat": [
         {"session": "a_b", "count": 1, "episodes": "5", "reason": {"code": "complete_without_records"}}
