@@ -215,7 +215,7 @@ def runs(found: Sequence[FleetRow] | None, here: str, width: int, now: float) ->
 
 def help_lines(words: str, width: int) -> Page:
     """The keys, those that fit the words of a filter."""
-    lines = []
+    lines: list[Text] = []
     for key in KEYS:
         if words.casefold() in f"{key.shown} {key.short} {key.does} {key.more}".casefold():
             lines += _meaning(key.shown, f"{key.does}  {key.more}" if width >= 60 else key.does, width)
