@@ -50,6 +50,8 @@ def title(status: RunStatus, link: Link, passed: float, width: int) -> Text:
     if name.cell_len + whole > width:  # a run's id has its time, which its grid has not
         grid = visible(status.grid, max(8, width // 3))
         name = Text.assemble((grid, "bold"), (" on ", "dim"), visible(status.host, 20))
+        if width < _NARROW and "end" in told and name.cell_len + len(GAP) + told["end"].cell_len > width:
+            name = Text(grid, "bold")
     parts = {"name": name}
     if word:
         cut(name, max(1, width - len(word) - len(_RESUME) - len(GAP)))

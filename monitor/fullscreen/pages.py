@@ -165,6 +165,7 @@ def _slots(status: RunStatus, width: int) -> Iterator[Text]:
 def _expected(one: SessionStatus, now: float, width: int) -> Text:
     name = max(16, min(48, width - 40))
     line = symbol(one.word).append(f" {clipped(visible(one.name), name)}")
+    line.append(f"  {visible(one.host, 12)}" if one.host else "")
     line.append(f"  GPU {','.join(map(str, one.gpus))}" if one.gpus else "")
     if one.expected:
         early, late = (clock(at, near=now) for at in (one.expected.earliest, one.expected.latest))
