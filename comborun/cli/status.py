@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from dataclasses import replace
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
