@@ -180,6 +180,7 @@ def test_a_row_of_many_alike_is_folded_and_opens_and_an_order_to_it_means_all() 
     desk.choose(unfolded=frozenset({desk.row.name}))
     assert len(desk.rows) == before + 57
     assert desk.meant == (desk.rows[0].name,)
+    assert desk.rows[0].why == desk.rows[1].why == MISSING, "the page shows each"
 
 
 @pytest.mark.parametrize(
