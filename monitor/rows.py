@@ -106,7 +106,7 @@ def _grouped(rows: dict[str, Row], causes: Sequence[SharedCause], unfolded: Coll
         folded = len(alike) > FEW and first.name not in unfolded
         yield first._replace(why=said or first.why, alike=alike, folded=folded)
         if not folded:
-            yield from (row._replace(same=True) for row in others)
+            yield from (row._replace(same=True, why=error_line(row.session) or row.why) for row in others)
 
 
 def _rate(session: SessionStatus) -> float:

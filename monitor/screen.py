@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 
@@ -53,7 +54,7 @@ class JsonScreen(StatusScreen):
 
 
 def show_once(console: Console, status: RunStatus, rows: Rows = USUAL) -> None:
-    if console.is_terminal:
+    if console.is_terminal or os.environ.keys() >= {"COLUMNS", "LINES"}:  # as `watch` gives them
         console.print(render(status, console.width, rows_of=rows))
     else:
         console.print(render_whole(status, rows), soft_wrap=True)

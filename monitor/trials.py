@@ -285,7 +285,7 @@ def try_one(setup: TrialSetup, episodes: int, running: Callable[[float, str], No
     if not attempts or attempts[-1].end is None:
         raise HostError(f"the session of {directory} never began", "`combo doctor` looks for the cause")
     at = RunLayout(directory).attempt(session.name, attempts[-1].number).directory
-    answer = program.run_packed(setup.transport, "logs", "left", at, str(_LOG_LINES), python=program.of_run(directory))
+    answer = program.run_packed(setup.transport, "left", at, str(_LOG_LINES), python=program.of_run(directory))
     left = program.answer(setup.transport, answer)
     files, log = tuple(map(tuple, left["files"])), tuple(left["log"].split("\n"))
     end = attempts[-1].end

@@ -20,8 +20,8 @@ from comborun.model.attempt import Aggregate, EpisodeRecord, held
 from comborun.model.plan import Plan
 from comborun.model.work import combo_of
 from comborun.reporter.collect import collect_by_plan, collect_folder, collect_run
-from comborun.reporter.figures import MAKERS, figures
 from comborun.reporter.figures.files import FORMS, files
+from comborun.reporter.figures.makers import MAKERS, figures
 from comborun.reporter.pages import data, document, page
 from comborun.reporter.pages.latex import latex
 from comborun.reporter.records.collected import Collected

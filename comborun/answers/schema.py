@@ -24,7 +24,7 @@ ANSWERS: Mapping[str, tuple[Any, ...]] = {
     "try": (grids.Tried,),
     "docs": (grids.Text, grids.Pages),
     "export": (grids.Text,),
-    "doctor": (grids.Examined,),
+    "doctor": (grids.Examined, tuple[grids.Examined, ...]),
     "plan": (grids.Planned, grids.Text),
     "calibrate": (grids.Calibrated,),
     "run": (runs.Launch, Status, runs.Report, Done),

@@ -81,6 +81,8 @@ class Target(NamedTuple):
     listener: Listener = QUIET
     boxes: tuple[Target, ...] = ()
     """the parts of a run on several hosts, that of the first host first; this target is the first one, too"""
+    listed: tuple[Run, ...] = ()
+    """the runs of its host, as they were when this one was found; empty if none were asked for"""
 
     def source(self) -> Source:
         from comborun.monitor.observe import load_run
@@ -206,7 +208,7 @@ class HostChoice:
             last = launches[-1]
             return Target(transport, last.run, last.directory, self.options(transport.host), error, self.listener)
         options = self.options(transport.host)
-        return Target(transport, run.id, run.directory, options, listener=self.listener)
+        return Target(transport, run.id, run.directory, options, listener=self.listener, listed=there)
 
     def _joint(self, parts: tuple[Launch, ...]) -> Target:
         """A run on several hosts, as this machine's memory has it. No host is asked."""

@@ -61,10 +61,11 @@ def planned_stop(target: Target, words: Sequence[str], policy: str | None, envir
 
 def _others(target: Target) -> tuple[str, ...]:
     """The other unfinished runs of its grid, the newest first."""
-    there = list_runs(target.transport, (target.directory.rpartition("/")[0],))
-    going = [run for run in there if not run.done and run.held.get("kind") != "stopped"]
-    grid = target.run.rsplit("-", 2)[0]
-    return tuple(run.id for run in going if run.grid == grid and run.id != target.run)
+    root = target.directory.rpartition("/")[0]
+    there = target.listed or list_runs(target.transport, (root,))
+    beside = [run for run in there if run.directory.rpartition("/")[0] == root and run.id != target.run]
+    going = [run for run in beside if not run.done and run.held.get("kind") != "stopped"]
+    return tuple(run.id for run in going if run.grid == target.run.rsplit("-", 2)[0])
 
 
 def _superseded(plan: Plan, seen: RunStatus, names: Sequence[str], words: Sequence[str]) -> Iterator[str]:

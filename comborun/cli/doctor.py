@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from comborun.api.named import HostChoice
+    from comborun.grid import Grid
 
 _SYMBOLS = {Level.ERROR: "✗", Level.WARNING: "!", Level.NOTE: "·", Level.OK: "✓"}
 _STYLES = {Level.ERROR: "bold red", Level.WARNING: "bold yellow", Level.NOTE: "cyan", Level.OK: "green"}
@@ -42,7 +43,7 @@ _UNBROKEN = 10_000
 )
 @json_option
 def doctor(where: HostChoice, grid: Path | None, as_json: bool) -> int:
-    """Look for problems on a host, with the cost of each and the fix.
+    """Look for problems on a host, with the cost of each and the fix; on each of them if the grid has several.
 
     Changes nothing there. The exit code is 1 if a problem would prevent or end sessions.
 
@@ -51,19 +52,34 @@ def doctor(where: HostChoice, grid: Path | None, as_json: bool) -> int:
     combo doctor --host gpubox --grid grid.yaml
     """
     checked = load_grid(grid) if grid else None
-    transport = where.connect(checked.host if checked else None)
-    with working(f"looking at {transport.host}"):
-        checked = with_policies(checked, transport) if checked else None
-        wanted = wanted_by(checked, local=transport.host == LOCAL) if checked else NOTHING_MORE
-        examination = examine(transport, where.root or (checked.root if checked else DEFAULT_ROOT), wanted)
+    several = checked.hosts if checked and where.host is None else ()
+    grids = [checked.on(entry) for entry in several] if checked and several else [checked]
+    found: list[tuple[str, Examination]] = []
+    for one in grids:
+        found.append(_examined(where, one))
+        if not as_json:
+            _show(*found[-1], first=len(found) == 1)
     if as_json:
-        show_json(answer(transport.host, examination))
-    else:
-        console = Console(highlight=False)
-        width = console.width if console.is_terminal else _UNBROKEN
-        for line in lines(transport.host, examination, width):
-            console.print(line, soft_wrap=True)
-    return 0 if examination.healthy else SOME_DID_NOT
+        answers = [answer(*each) for each in found]
+        show_json(answers if several else answers[0])
+    return 0 if all(examination.healthy for _, examination in found) else SOME_DID_NOT
+
+
+def _examined(where: HostChoice, grid: Grid | None) -> tuple[str, Examination]:
+    transport = where.connect(grid.host if grid else None)
+    with working(f"looking at {transport.host}"):
+        grid = with_policies(grid, transport) if grid else None
+        wanted = wanted_by(grid, local=transport.host == LOCAL) if grid else NOTHING_MORE
+        return transport.host, examine(transport, where.root or (grid.root if grid else DEFAULT_ROOT), wanted)
+
+
+def _show(host: str, examination: Examination, *, first: bool) -> None:
+    console = Console(highlight=False)
+    width = console.width if console.is_terminal else _UNBROKEN
+    if not first:
+        console.print()
+    for line in lines(host, examination, width):
+        console.print(line, soft_wrap=True)
 
 
 def answer(host: str, examination: Examination) -> Examined:

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import sys
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -117,9 +118,9 @@ def _show_logs(target: Target, sessions: tuple[str, ...], *, on: bool, lines: in
     chosen = [LogPosition(name) for name in names]
     if of["rank"] is not None or of["stderr"]:
         chosen = [_of_rank(target, names, **of)]
-    elif len(names) == 1:
-        _check_begun(target, names[0], wait=on)
     pieces = follow(target.transport, target.directory, chosen, lines, on=on)
+    if len(names) == 1:
+        pieces = _begun(target, pieces, wait=on)
     if as_json:
         for one in log_records(pieces):
             show_record(one)
@@ -140,14 +141,16 @@ def _of_rank(target: Target, names: Sequence[str], rank: int | None, *, stderr: 
     return LogPosition(names[0], seen.number, path=str(path))
 
 
-def _check_begun(target: Target, name: str, *, wait: bool) -> None:
-    """For a session without a log: print that this waits, or raise UserError unless `wait` is set."""
-    if latest(target.transport, RunLayout(target.directory), [name])[name].number:
-        return
-    why = f"`{target.command('explain', name)}` says what it waits for"
-    if not wait:
-        raise UserError(f"{name} has not started yet", f"{why}; logs -f waits with it", code="not_started")
-    click.echo(f"{name} has not started yet; its log follows when it does, Ctrl-C leaves. {why}", err=True)
+def _begun(target: Target, pieces: Iterator[LogPiece], *, wait: bool) -> Iterator[LogPiece]:
+    """The pieces; for a session without a log print that this waits, or raise UserError unless `wait` is set."""
+    first = next(pieces)
+    if not first.log.attempt:
+        name = first.log.session
+        why = f"`{target.command('explain', name)}` says what it waits for"
+        if not wait:
+            raise UserError(f"{name} has not started yet", f"{why}; logs -f waits with it", code="not_started")
+        click.echo(f"{name} has not started yet; its log follows when it does, Ctrl-C leaves. {why}", err=True)
+    return chain((first,), pieces)
 
 
 def _print_lines(pieces: Iterable[LogPiece], width: int) -> None:

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -202,7 +203,11 @@ def show_status(target: Target, *, as_json: bool, rows: Rows = USUAL) -> int:
     if as_json:
         from comborun.monitor.document import answer  # slow to import
 
-        show_json(answer(seen))
+        document = answer(seen)
+        if rows.failed:  # the counts are those of all sessions
+            names = {one.name for one in rows.of(seen)}
+            document = replace(document, sessions=tuple(one for one in document.sessions if one.name in names))
+        show_json(document)
     else:
         show_once(Console(highlight=False), seen, rows)
         if target.away and (target.away.hint or target.away.message != target.away.headline):

@@ -56,7 +56,8 @@ def view(target: Target, port: int | None, bundle: Path | None, interval: float 
     from comborun.cli.orders import every_host
     from comborun.monitor.view import pages
     from comborun.monitor.view.access import keep_access
-    from comborun.monitor.view.server import Feed, Server, serve
+    from comborun.monitor.view.feed import Feed
+    from comborun.monitor.view.server import Server, serve
     from comborun.monitor.watch import Settings
 
     if bundle:

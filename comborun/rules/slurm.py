@@ -71,11 +71,16 @@ def tasks_of(lines: Iterable[str], run_id: str, rows_of: Mapping[str, Mapping[st
         if len(words) < 7 or not _TASK.fullmatch(words[0]) or not words[3].isdigit():
             continue
         name, _, batch = words[5].rpartition(".")
-        if name == run_id and _BATCH.fullmatch(batch) and re.fullmatch(r"[A-Z_]+", words[1]):
+        if name.rpartition(".")[2] == run_id and _BATCH.fullmatch(batch) and re.fullmatch(r"[A-Z_]+", words[1]):
             index = words[0].partition("_")[2]
             session, attempt = rows_of.get(batch, {}).get(index, ("", 0))
             ident, state, node, job, start = words[:5]
             yield Task(ident, state, node, job, start, words[6], batch, session, attempt)
+
+
+def job_name(run_id: str, batch: str, session: str = "") -> str:
+    """The name of a batch in Slurm; that of a task once its session is known. Neither part has a dot."""
+    return ".".join(filter(None, (session, run_id, batch)))
 
 
 def rows(text: str) -> dict[str, tuple[str, int]]:

@@ -62,6 +62,11 @@ class Canvas(Widget, can_focus=True):
         if changed:
             self.refresh(*(Region(0, place, self.size.width, 1) for place in changed))
 
+    def on_resize(self) -> None:
+        """Here, because the app hears of a new size before it has taken it."""
+        if isinstance(self.app, FullScreen):
+            self.app.draw()
+
     def render_line(self, y: int) -> Strip:
         if y >= len(self.lines):
             return Strip.blank(self.size.width)
@@ -138,9 +143,6 @@ class FullScreen(App[None]):
     def draw(self) -> None:
         self.desk.width, self.desk.height = max(1, self.size.width), max(1, self.size.height)
         self.canvas.show(picture(self.desk))
-
-    def on_resize(self) -> None:
-        self.draw()
 
     def _post(self, act: Callable[..., object], *words: Any) -> None:
         """From another thread."""

@@ -17,6 +17,7 @@ from comborun.words.endings import outcome_words
 from comborun.words.times import brief, clock, duration
 
 WIDE = 110
+_NARROW = 60
 _RESUME = "  [R]esume"
 _LEAST_WHY = 12
 _NOTES, _LOW, _LOWEST = 3, 12, 8
@@ -40,12 +41,17 @@ def below_title(status: RunStatus, link: Link, width: int, height: int) -> list[
 def title(status: RunStatus, link: Link, passed: float, width: int) -> Text:
     """The run, its hold with the key that lifts it, its end, and the age of the last contact, as far as they fit."""
     told = dict(_parts(status, link, passed))
+    if width < _NARROW and "end" in told and status.expected:
+        first, last = (clock(at, near=status.now) for at in (status.expected.earliest, status.expected.latest))
+        told["end"] = Text(f"ends {first}–{last}" if first != last else f"ends {last}")
     word = held(status)
     name = Text.assemble((visible(status.run, 60), "bold"), (" on ", "dim"), visible(status.host, 40))
     whole = sum(text.cell_len + len(GAP) for text in told.values()) + (60 if word else 0)
     if name.cell_len + whole > width:  # a run's id has its time, which its grid has not
         grid = visible(status.grid, max(8, width // 3))
         name = Text.assemble((grid, "bold"), (" on ", "dim"), visible(status.host, 20))
+        if width < _NARROW and "end" in told and name.cell_len + len(GAP) + told["end"].cell_len > width:
+            name = Text(grid, "bold")
     parts = {"name": name}
     if word:
         cut(name, max(1, width - len(word) - len(_RESUME) - len(GAP)))

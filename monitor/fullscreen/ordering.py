@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from comborun.monitor.rows import SORTS
 from comborun.monitor.steering import PlannedStop
+from comborun.rules.vocabulary import Life
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:
     from comborun.monitor.fullscreen.desk import Desk
     from comborun.monitor.fullscreen.fetching import Fetcher
     from comborun.monitor.fullscreen.orders import Orders
+    from comborun.monitor.status import SessionStatus
     from comborun.monitor.watcher import Watcher
 
 _COMMAND_S = 120.0
@@ -38,8 +40,7 @@ class Ordering:
 
     def retry(self) -> None:
         desk, meant = self._desk, set(self._desk.meant)
-        names = [one.name for one in desk.look.status.sessions
-                 if one.name in meant and not one.alive and one.attempt and not one.done_with]  # fmt: skip
+        names = [one.name for one in self._without_success if one.name in meant]
         if not names:
             desk.say("nothing to retry here: it runs, waits, or has succeeded")
             return
@@ -48,6 +49,12 @@ class Ordering:
         if len(alike) > len(names):
             answers["a"] = (f"retry all {len(alike)} that failed alike", lambda: self._retry(alike))
         desk.ask([f"Start {_named(names)} again, with a new budget of retries?"], answers)
+
+    @property
+    def _without_success(self) -> list[SessionStatus]:
+        """Those that have ended so."""
+        found = self._desk.look.status.sessions
+        return [one for one in found if not one.alive and one.attempt and not one.done_with]
 
     def _retry(self, names: Sequence[str]) -> None:
         self._order(f"retry {_named(names)}", lambda: self._orders.retry(tuple(names)))
@@ -73,7 +80,10 @@ class Ordering:
             going = lambda: self._watcher.order(lambda _: self._orders.resume())  # noqa: E731
             self._fetcher.ask("order resume", going, lambda lines: self._answered("resume", lines))
 
-        question = "Let the run go on? It runs what is missing, as `combo resume` does."
+        ended = sum(one.life is Life.ENDED for one in self._without_success)
+        start = "start" if ended > 1 else "starts"
+        also = f" {several(ended, 'session')} that ended without success {start} again, too." if ended else ""
+        question = f"Let the run go on? It runs what is missing, as `combo resume` does.{also}"
         self._desk.ask([question], {"y": ("resume", act)})
 
     def pause(self) -> None:

@@ -165,6 +165,7 @@ def _slots(status: RunStatus, width: int) -> Iterator[Text]:
 def _expected(one: SessionStatus, now: float, width: int) -> Text:
     name = max(16, min(48, width - 40))
     line = symbol(one.word).append(f" {clipped(visible(one.name), name)}")
+    line.append(f"  {visible(one.host, 12)}" if one.host else "")
     line.append(f"  GPU {','.join(map(str, one.gpus))}" if one.gpus else "")
     if one.expected:
         early, late = (clock(at, near=now) for at in (one.expected.earliest, one.expected.latest))
@@ -188,7 +189,8 @@ def events(found: Sequence[Event] | None, notes: Sequence[str], now: float | Non
         if one.kind == Kind.ENDED and one.fields.get("outcome") != Outcome.SUCCEEDED:
             style = "red"
         line = Text(f"{_when(one.at, now):<9} ", "dim").append(clipped(visible(one.session), name), style)
-        lines.append(line.append(f"  {printable(visible(say_event(one)))}", style))
+        said = printable(visible(say_event(one)))
+        lines.append(line.append(f"  {clipped(said, max(1, width - line.cell_len - 2))}".rstrip(), style))
     head = Text(f"{'TIME':<9} {clipped('SESSION', name)}  WHAT HAPPENED, THE NEWEST FIRST", "dim")
     return Page(head, lines or [Text("nothing is recorded", "dim")])
 
@@ -214,11 +216,10 @@ def runs(found: Sequence[FleetRow] | None, here: str, width: int, now: float) ->
 
 def help_lines(words: str, width: int) -> Page:
     """The keys, those that fit the words of a filter."""
-    lines = []
+    lines: list[Text] = []
     for key in KEYS:
         if words.casefold() in f"{key.shown} {key.short} {key.does} {key.more}".casefold():
-            line = Text(f"  {key.shown:<12}", "bold").append(key.does, "default")
-            lines.append(line.append(f"  {key.more}" if key.more and width >= 60 else "", "dim"))
+            lines += _meaning(key.shown, f"{key.does}  {key.more}" if width >= 60 else key.does, width)
     legend: Mapping[str, str] = {
         "QUIET": "time since the newest record, output or line of its log",
         "LEFT": "time until it ends, as a range of 80 %",
@@ -227,6 +228,13 @@ def help_lines(words: str, width: int) -> Page:
         "(3 alike)": "sessions that failed with the same message; more than three are folded into one row",
         "filter": "state:failed policy:pi0 environment:, name:, gpu:, why: or any word; - before it means not",
     }
-    lines += [Text(), *(Text(f"  {word:<12}", "bold").append(means, "default") for word, means in legend.items())]
+    lines += [Text(), *(line for word, means in legend.items() for line in _meaning(word, means, width))]
     pages = "  ".join(f"{place} {name}" for place, name in enumerate(PAGES, 1))
     return Page(Text(f"KEYS (Esc leaves, / filters)   pages: {pages}", "dim"), lines)
+
+
+def _meaning(word: str, means: str, width: int) -> Iterator[Text]:
+    lead = f"  {word:<12}"
+    for line in wrapped(means.strip(), width, lead):
+        line.stylize("bold", 0, len(lead))
+        yield line

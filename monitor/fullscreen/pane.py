@@ -62,9 +62,19 @@ def explain_lines(found: Explanation | None, cause: SharedCause | None, command:
         step = f"{alike}next: {visible(say(cause.step), 2000)}"
         lines += [Text(line.plain, "bold") for line in wrapped(step, width, "- ")]
     commands = [(command.format(one.words), one.does) for one in found.commands]
-    longest = max((len(words) for words, _ in commands), default=0)
-    return [*lines, Text(), *(Text.assemble((words.ljust(longest), "bold"), ("  " + does, "dim"))
-                              for words, does in commands)]  # fmt: skip
+    return [*lines, Text(), *_commands(commands, width)]
+
+
+def _commands(commands: Sequence[tuple[str, str]], width: int) -> Iterator[Text]:
+    """Each with what it does; in two lines if one is too narrow."""
+    longest = max((cell_len(words) for words, _ in commands), default=0)
+    if all(longest + 2 + cell_len(does) <= width for _, does in commands):
+        for words, does in commands:
+            yield Text.assemble((words.ljust(longest), "bold"), ("  " + does, "dim"))
+        return
+    for words, does in commands:
+        yield Text(f"{does}:", "dim")
+        yield from (Text(line.plain, "bold") for line in wrapped(words, width, "  "))
 
 
 def wrapped(sentence: str, width: int, lead: str = "") -> list[Text]:
@@ -97,7 +107,9 @@ def episode_lines(look: Look, session: SessionStatus, width: int) -> list[Text]:
         lines.append(Text(f"{legend}   {len(verdicts)}/{session.planned}", "dim"))
     elif session.done is not None:
         lines.append(Text(f"{session.done} of {session.planned} {session.unit}s done; no marks of single ones", "dim"))
-    return [*lines, *(_attempt(one, look.status.now) for one in reversed(attempts))] or [Text("no attempt yet", "dim")]
+    for one in reversed(attempts):
+        lines += _attempt(one, look.status.now, width)
+    return lines or [Text("no attempt yet", "dim")]
 
 
 def _strip(session: SessionStatus, verdicts: dict[int, bool | None], width: int) -> Iterator[Text]:
@@ -115,8 +127,8 @@ def _strip(session: SessionStatus, verdicts: dict[int, bool | None], width: int)
         yield line
 
 
-def _attempt(one: Attempt, now: float | None) -> Text:
-    """`attempt 2  failed  13:02:11  took 4 s  exit code 1: ...`"""
+def _attempt(one: Attempt, now: float | None, width: int) -> Iterator[Text]:
+    """`attempt 2  failed  13:02:11  took 4 s  exit code 1: ...`; how it ended has lines of its own if it is long."""
     word = str(one.end.outcome) if one.end else one.life
     line = Text(f"attempt {one.number}  ", "dim").append_text(symbol(word)).append(f" {outcome_words(word)}")
     if one.started:
@@ -129,7 +141,12 @@ def _attempt(one: Attempt, now: float | None) -> Text:
     line.append(f"  {one.done} done" if one.done else "")
     how = visible(say(one.end.how)) if one.end else ""
     note = visible(one.end.note) if one.end else ""
-    return line.append("  " + ": ".join(filter(None, (how, note))) if how or note else "", "dim")
+    said = ": ".join(filter(None, (how, note)))
+    if line.cell_len + 2 + cell_len(said) <= width:
+        yield line.append(f"  {said}" if said else "", "dim")
+        return
+    yield line
+    yield from (Text(each.plain, "dim") for each in wrapped(said, width, "  "))
 
 
 def video_lines(found: Sequence[Video] | None, session: SessionStatus) -> list[Text]:

@@ -89,7 +89,11 @@ def _sessions(desk: Desk, height: int) -> Page:
     form, at = _layout(desk), _moment(desk)
     lines = []
     for place in range(desk.top, min(desk.top + height, len(desk.rows))):
-        line = form.line(desk.rows[place], at)
+        row = desk.rows[place]
+        if place == desk.top and row.same:  # the row that it is the same as is not seen
+            named = next(one for one in reversed(desk.rows[:place]) if not one.same)
+            row = row._replace(same=False, why=named.why, alike=named.alike)
+        line = form.line(row, at)
         if place == desk.cursor:
             line.stylize("bold")
             line.stylize("reverse", 0, 2)
@@ -148,7 +152,10 @@ def _pane_lines(desk: Desk, session: SessionStatus, width: int) -> list[Text]:
         return pane.video_lines(desk.videos.get(session.name), session)
     log = desk.logs.get(session.name)
     most = _LINES if desk.full else desk.pane_height
-    return pane.log_lines(log.data if log and log.attempt == session.attempt else session.latest.tail, most)
+    data = log.data if log and log.attempt == session.attempt else session.latest.tail
+    if not data and not session.attempt:
+        return [Text("no log yet: it has not started; e says what it waits for", "dim")]
+    return pane.log_lines(data, most)
 
 
 def _whole_pane(desk: Desk, session: SessionStatus, height: int) -> list[Text]:

@@ -1,4 +1,4 @@
-"""The server of the page: one watcher, and whatever its pages ask for. Handlers run in threads of their own."""
+"""The server of the page: whatever its pages ask for. Handlers run in threads of their own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from threading import Lock, Thread
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -27,11 +26,10 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from comborun.errors import UserError
-from comborun.monitor.status import Link
 from comborun.monitor.view import pages
 from comborun.monitor.view.access import FILE_POLICY, REPORT_POLICY, Access, Guard
 from comborun.monitor.view.all_hosts import AllHosts
-from comborun.monitor.view.gpus import GpuHistory, GpuWatch
+from comborun.monitor.view.feed import Feed
 from comborun.monitor.view.logs import Logs
 from comborun.monitor.view.records import (
     Renewed,
@@ -45,26 +43,21 @@ from comborun.monitor.view.records import (
     rollouts,
     videos_there,
 )
-from comborun.monitor.watch import Clock, Look, Settings
-from comborun.monitor.watcher import Watcher
 from comborun.remote.fetch import FetchOptions, fetch
 from comborun.remote.transport import LOCAL
 from comborun.rules.names import DEFAULT_ROOT
 from comborun.text import harmless
-from comborun.words.times import brief, clock
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from comborun.monitor.fleet import Fleet
-    from comborun.monitor.watch import Source, Watched
+    from comborun.monitor.watch import Look, Source
 
 _LISTED = 60
 """sessions in the list, unless the user wants all: with 500 a tab would work for seconds"""
 _CACHED = 24
 """rendered pages of the newest look"""
-_AGAIN_S = 60.0
-"""seconds after the end of a run before it is looked at again: somebody may have resumed it"""
 _BODY_MOST = 4096
 _ORDER_S = 120.0
 _REPORTS = ("report.html", "report.md", "final_benchmark_report.json", "episodes.csv")
@@ -81,76 +74,6 @@ class Transfer:
     total: int = 0
     complaint: str = ""
     over: bool = False
-
-
-class Feed:
-    """What is known of the run. A new watcher follows one that has seen the end of the run."""
-
-    def __init__(self, source: Watched, settings: Settings) -> None:
-        self._settings = settings
-        self._lock = Lock()
-        self._over = 0.0
-        self._life = 0
-        self.gpus: dict[str, GpuWatch] = {}
-        """by host"""
-        self.watcher = self._start(source)
-        self._look = self.watcher.look
-
-    def _start(self, source: Watched) -> Watcher:
-        watcher = Watcher(source, Clock(), self._settings)
-        watcher.subscribe(lambda: self._note(watcher.look))
-        watcher.start()
-        return watcher
-
-    def _note(self, look: Look) -> None:
-        for host, part in look.by_host().items():
-            self.gpus.setdefault(host, GpuWatch()).note(part.status)
-
-    def gpu_histories(self) -> dict[str, GpuHistory]:
-        """By host, after reading what is new there."""
-        for host, source in self.watcher.source.by_host().items():
-            self.gpus.setdefault(host, GpuWatch()).read(source)
-        return {host: one.history for host, one in self.gpus.items()}
-
-    def look(self) -> tuple[object, Look]:
-        """The newest look, and what is the same for the same look only."""
-        with self._lock:
-            watcher, now = self.watcher, monotonic()
-            look = watcher.look
-            if not look.over:
-                self._over = now
-            elif now > self._over + _AGAIN_S and watcher.failure is None:
-                self._over, self._life = now, self._life + 1
-                self.watcher = watcher = self._start(watcher.source)
-            if watcher.look.number or self._look.number == 0:
-                self._look = watcher.look
-            return (self._life, self._look.number, self._look.over), self._look
-
-    def refresh(self) -> None:
-        self._over = 0.0
-        self.watcher.refresh()
-
-    def said(self) -> dict[str, Any]:
-        """The link and the host's clock, for the head of every answer."""
-        link, look = self.watcher.link(), self._look
-        failure = self.watcher.failure
-        words = _trouble(link) if failure is None else f"the watcher has ended: {failure}"
-        now = look.status.now
-        return {
-            "now": None if now is None else round(now + self.watcher.passed(), 1),
-            "seen": None if link.last_seen is None else round(link.last_seen, 1),
-            "link": harmless(words),
-            "over": look.over,
-        }
-
-
-def _trouble(link: Link) -> str:
-    if link.reachable:
-        return f"the host has not answered for {brief(link.silent)}" if link.silent else ""
-    seen = "" if link.last_seen is None else f" This was seen {brief(link.last_seen)} ago."
-    why = f": {link.complaint}" if link.complaint else ""
-    goes_on = "" if link.gone else " The sessions don't need the link, and the page goes on when the host is back."
-    return f"{link.trouble} since {clock(link.since)}{why}.{seen}{goes_on}"
 
 
 class Server:

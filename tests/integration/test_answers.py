@@ -80,6 +80,9 @@ def test_every_command_answers_by_the_schema(desk: Desk, failing: str) -> None:
     failed = next(one for one in status["sessions"] if one["outcome"] == "failed")
     assert "IGNORE" in failed["last_line"]
     assert {"last_line", "note", "facts"} <= {*status["untrusted"]}
+    wrong = check(desk, "status", "--failed", code=1)[0]
+    assert 0 < len(wrong["sessions"]) < len(status["sessions"])
+    assert wrong["counts"] == status["counts"]
     check(desk, "runs")
     check(desk, "hosts list", code=None)
     check(desk, "disconnect")

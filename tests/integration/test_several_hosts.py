@@ -76,6 +76,7 @@ def test_the_plan_shows_the_deal_and_the_run_is_rechecked_and_removed_on_all_hos
     planned = desk.json("plan", grid)
     assert {one["host"]: len(one["sessions"]) for one in planned["hosts"]}.keys() == set(NAMES)
     assert sum(len(one["sessions"]) for one in planned["hosts"]) == 4
+    assert [one["host"] for one in desk.json("doctor", "--grid", grid)] == [*NAMES]
     assert not any(boxes.home(host).joinpath("comborun").exists() for host in NAMES), "it changes nothing"
     said = desk.combo("plan", grid, code=0).stdout
     assert all(f", on {host}" in said for host in NAMES)

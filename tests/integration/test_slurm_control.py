@@ -63,6 +63,8 @@ def test_a_run_is_stopped_with_all_that_it_started(slurm_box: SlurmBox) -> None:
     box.submit("--parallel", "2")
     begun = box.begun("env_one")
     box.begun("env_two")
+    named = {task.name for task in box.slurm.tasks() if task.state == "RUNNING"}
+    assert named == {f"env_one.{box.id}.1", f"env_two.{box.id}.1"}, "squeue shows what each task runs"
     box.environment["COMBORUN_ASK_S"] = "0"
     task = next(task for task in box.look()["tasks"] if task["session"] == "env_one")
     assert (task["state"], task["node"], task["job"]) == ("RUNNING", begun.host, begun.address)

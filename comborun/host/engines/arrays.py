@@ -1,7 +1,7 @@
 """Submits sessions to Slurm as arrays with one session per task, and the small settle job that follows.
 
-Before each sbatch its batch is written and an intent is in slurm/jobs. The name of the job contains the batch, so that
-squeue finds the job of a submission that was killed. slurm/jobs has a line for each: JOB BATCH KIND TASKS TIME,
+Before each sbatch its batch is written and an intent is in slurm/jobs. The name of the job ends with the batch, so
+that the job of a submission that was killed is found. slurm/jobs has a line for each: JOB BATCH KIND TASKS TIME,
 between TABs; JOB is - for an intent, KIND is settle for a settle job.
 """
 
@@ -114,7 +114,7 @@ class Arrays:
         """Submit a settle job, to start at once unless the options say otherwise. Returns its number; empty if Slurm
         refuses.
         """
-        named = f"--job-name={self.cluster.run_id}.{SETTLE}"
+        named = f"--job-name={slurm.job_name(self.cluster.run_id, SETTLE)}"
         output = f"--output={self.cluster.output('%j')}"
         job = self._sbatch([*options, named, output], self.layout.settle)
         if job:
@@ -138,7 +138,7 @@ class Arrays:
         self._note("-", str(number), kind, str(len(group)))
         throttle, options = self._room(len(group))
         options += [f"--begin=now+{wait_s}"] if wait_s else []
-        name = f"{self.cluster.run_id}.{number}"
+        name = slurm.job_name(self.cluster.run_id, str(number), group[0][0] if len(group) == 1 else "")
         named = (
             f"--array=0-{len(group) - 1}{throttle}",
             f"--job-name={name}",

@@ -12,11 +12,11 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from comborun.host.record import judging
 from comborun.host.record.backend import Backend
-from comborun.host.system import files
+from comborun.host.system import files, process
 from comborun.host.system.process import setting
 from comborun.rules import globs, records, slurm, slurm_variables
 from comborun.rules.endings.evidence import Evidence, fact
@@ -77,19 +77,27 @@ class Slurm(Backend):
         if not os.path.exists(self.layout.jobs):
             return True  # nothing was ever submitted
         at = time.time()
-        names = ",".join(f"{self.run_id}.{batch}" for batch in [SETTLE, *self.batches()])
-        code, answer, complaint = self.command("squeue", "-h", "-r", f"--name={names}", "-o", slurm.FORMAT)
+        whose = f"--user={','.join(self._users())}"
+        code, answer, complaint = self.command("squeue", "-h", "-r", whose, "-o", slurm.FORMAT)
         if code:
             self.silence, self.gave_up = self._why_silent(code, complaint), True
             since = files.read(self.layout.silent).get("since") or f"{at:.6f}"
             files.write(self.layout.silent, [("since", since), ("asked", int(at)), (records.REASON, self.silence)])
             return False
         self.gave_up = False
-        if not files.write_text(self.layout.states, f"{at:.6f}\n{answer}"):
+        own = "".join(f"{line}\n" for line in answer.splitlines() if self.run_id in line)
+        if not files.write_text(self.layout.states, f"{at:.6f}\n{own}"):
             return False
         files.remove(self.layout.silent)
         self.load()
         return True
+
+    def _users(self) -> Iterator[str]:
+        """Whose tasks these may be. squeue refuses a list with a user that it does not know."""
+        yield str(os.getuid())
+        owner = process.owner(self.layout.directory)
+        if owner != "?" and not owner.isdecimal():
+            yield owner
 
     def refresh(self) -> bool:
         """Ask, unless the last answer is recent, or Slurm was silent just now (each question would wait again).
@@ -230,6 +238,10 @@ class Slurm(Backend):
         return f"task {task} on {claim.get('node') or 'a node'}: scancel {task}" if task else ""
 
     # --- orders
+
+    def name_task(self, task: str, batch: str, session: str) -> None:
+        """Show users a task under its session: until it starts, it has the name of its batch."""
+        self.command("scontrol", "update", f"jobid={task}", f"name={slurm.job_name(self.run_id, batch, session)}")
 
     def order(self, *words: str) -> str:
         """Change tasks. Returns why it failed, or empty. A task that has already ended is not a failure."""

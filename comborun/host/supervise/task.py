@@ -186,6 +186,7 @@ def _task(arguments: list[str]) -> int:
     if why:
         sys.stdout.write(f"task: {name}: {why}\n")
         return 0
+    cluster.name_task(task, arguments[1], name)
     program(attempts.path, "session", attempts.path, name, str(attempt), "slurm")
 
 

@@ -1,7 +1,7 @@
 """Finds the newest attempts of sessions and reads their growing logs. Works on runs of any version.
 
-`logs latest RUN NAME...`, `logs rank FOLDER RANK STREAM` and `logs left ATTEMPT LINES` answer with JSON, `logs read RUN
-LINES MOST` with what is new in many logs.
+`logs latest RUN NAME...` and `logs rank FOLDER RANK STREAM` answer with JSON, `logs read RUN LINES MOST` with what is
+new in many logs.
 """
 
 from __future__ import annotations
@@ -10,29 +10,25 @@ import glob
 import json
 import os
 import sys
-from itertools import islice
 
 from comborun.host import verb_errors
-from comborun.host.record import judging
 from comborun.host.system import files
 from comborun.host.verb_errors import answered
-from comborun.rules import globs
-from comborun.rules.names import SERVERS, AttemptLayout, RunLayout
+from comborun.rules.names import SERVERS, RunLayout
 from comborun.rules.run_files import attempts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-_BLOCK, _TAIL = 1 << 16, 4 << 20
-_FILES_MOST = 1000
+_TAIL = 4 << 20
 
 
 def main(arguments: list[str]) -> int:
     what, *words = arguments
     if what == "read":
         return verb_errors.answer("logs", _read, words)
-    acts: dict[str, Callable[..., Any]] = {"latest": latest, "rank": rank, "left": left}
+    acts: dict[str, Callable[..., Any]] = {"latest": latest, "rank": rank}
     return answered("logs", lambda: acts[what](*words))
 
 
@@ -77,17 +73,6 @@ def start(log: str, lines: str) -> int:
         if end < 0:
             return first
     return first + end + 1 if int(lines) else size
-
-
-def left(attempt: str, lines: str) -> dict[str, Any]:
-    """The end of an attempt's log, its files with their sizes, and the name of the seed in its rows."""
-    at = AttemptLayout(attempt)
-    with open(at.log, "rb") as file:
-        file.seek(max(start(at.log, lines), os.path.getsize(at.log) - _BLOCK))
-        text = file.read(_BLOCK).decode("utf-8", "replace")
-    found = islice(globs.matching(at.output, "**"), _FILES_MOST)
-    sizes = [(path, os.lstat(f"{at.output}/{path}").st_size) for path in sorted(found)]
-    return {"log": text, "files": sizes, "seed": judging.seed_keys(at).get("seed", "")}
 
 
 def _read(words: list[str]) -> int:

@@ -106,6 +106,37 @@ def test_a_log_keeps_its_leading_blanks_on_the_whole_screen() -> None:
     assert lines in text(desk)
 
 
+@pytest.mark.parametrize("width", [80, 40])
+def test_what_explains_is_wrapped_and_not_cut(width: int) -> None:
+    desk = desk_of(*many(130), width, 60)
+    desk.full = True
+
+    def shown() -> str:
+        return " ".join(text(desk).split()).replace(" ", "")
+
+    desk.pane = "explain"
+    assert "comboretrytask00_pi00" in shown()
+    assert "startsitagain" in shown()
+    desk.pane = "episodes"
+    assert MISSING.replace(" ", "") in shown()
+    desk.full, desk.page = False, "help"
+    assert "showsthesessionsofafoldedrow;inthegrid,acelltotheright" in shown()
+
+
+def test_the_first_row_that_is_seen_says_its_cause() -> None:
+    desk = desk_of(*many(70), 80, 24)
+    desk.choose(unfolded=frozenset({desk.row.name}))
+    desk.move("30")
+    lines = text(desk).split("\n")
+    first = next(place for place, line in enumerate(lines) if "WHY" in line) + 1
+    assert "ModuleNotFound" in lines[first]
+    assert "= the same" in lines[first + 1]
+
+
+def test_a_narrow_screen_says_when_the_run_ends() -> None:
+    assert "ends " in text(desk_of(*a_busy_run(), 40, 15)).split("\n")[0]
+
+
 @pytest.mark.parametrize("size", SIZES[:3])
 def test_every_cause_of_a_failure_is_on_the_first_screen_of_500_sessions(size: tuple[int, int]) -> None:
     shown = text(desk_of(*many(), *size)).split("\n")
@@ -149,6 +180,7 @@ def test_a_row_of_many_alike_is_folded_and_opens_and_an_order_to_it_means_all() 
     desk.choose(unfolded=frozenset({desk.row.name}))
     assert len(desk.rows) == before + 57
     assert desk.meant == (desk.rows[0].name,)
+    assert desk.rows[0].why == desk.rows[1].why == MISSING, "the page shows each"
 
 
 @pytest.mark.parametrize(
@@ -317,6 +349,9 @@ def test_stop_and_retry_ask_and_only_y_does_it() -> None:
         assert "Start boulder_pi0_5__flow_ again" in shown(app)
         await pilot.press("n")
         assert not app.desk.question
+        await pilot.press("R")
+        assert "2 sessions that ended without" in shown(app)
+        await pilot.press("n")
         await pilot.press("r", "y")
         app.desk.cursor = next(place for place, row in enumerate(app.desk.rows) if row.session.word == "running")
         await pilot.press("x")
@@ -402,6 +437,16 @@ def test_a_command_is_typed_and_slots_count_from_the_last_order() -> None:
         await pilot.pause(0.3)
 
     assert [one for one in on_screen(act).given if one[0] == "slots"] == [("slots", number) for number in (4, 5, 4, 7)]
+
+
+def test_a_new_size_is_drawn_before_anything_else_happens() -> None:
+    async def act(app: FullScreen, pilot: Any) -> None:
+        for size in ((20, 5), (120, 40)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert (len(app.canvas.lines), app.desk.width) == (size[1], size[0])
+
+    on_screen(act)
 
 
 def test_a_screen_that_shrinks_while_it_is_used_goes_on() -> None:

@@ -178,6 +178,18 @@ def test_plain_lines_are_not_broken_and_hold_no_escape_sequences() -> None:
     assert output(console) == (GOLDEN / "story-plain.txt").read_text()
 
 
+def test_a_pipe_gets_whole_lines_unless_somebody_gives_a_size_as_watch_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    for given, width in ({}, 81), ({"COLUMNS": "60", "LINES": "20"}, 60):
+        for name in ("COLUMNS", "LINES"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in given.items():
+            monkeypatch.setenv(name, value)
+        console = terminal(force_terminal=False, width=60)
+        show_once(console, story()[3])
+        longest = max(map(len, output(console).splitlines()))
+        assert longest >= width if not given else longest <= width
+
+
 def test_no_colour_keeps_the_table() -> None:
     console = terminal(no_color=True)
     show_once(console, story()[3])

@@ -21,9 +21,10 @@ from comborun.errors import HostError
 from comborun.monitor.fleet import FleetRow
 from comborun.monitor.view import access, all_hosts, server
 from comborun.monitor.view.access import Access, keep_access, kept_access, new_access
+from comborun.monitor.view.feed import Feed
 from comborun.monitor.view.logs import _READ, _SEARCH
 from comborun.monitor.view.pages import Site
-from comborun.monitor.view.server import Feed, Server
+from comborun.monitor.view.server import Server
 from comborun.monitor.watch import Settings, Source
 from comborun.remote.runs import Listing, Run
 from comborun.remote.transport import Completed, LocalTransport

@@ -112,3 +112,9 @@ def test_a_supervisor_starts_without_what_is_slow_to_load() -> None:
     script = f"import sys; sys.path.insert(0, {str(CHECKOUT)!r}); {loads}"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
     assert not SLOW & set(done.stdout.split())
+
+
+def test_the_page_is_served_before_the_report_is_loaded() -> None:
+    script = "import sys, comborun.monitor.view.server; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=CHECKOUT)
+    assert not {"comborun.reporter.summary", "numpy", "scipy", "matplotlib"} & set(done.stdout.split())

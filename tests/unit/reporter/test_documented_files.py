@@ -11,7 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from comborun.reporter.figures import MAKERS
+from comborun.reporter.figures.makers import MAKERS
 from comborun.reporter.report import report_folder
 from comborun.rules.results.formats import FORMATS, LOG_PATTERN, SUMMARY
 

@@ -11,8 +11,6 @@ from report_runs import RunDirectory, row
 
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.counting.measures import POINTS, running
-from comborun.reporter.figures import MAKERS
-from comborun.reporter.figures import figures as figures_of
 from comborun.reporter.figures.figure import (
     COLUMN,
     PAGE,
@@ -29,6 +27,8 @@ from comborun.reporter.figures.figure import (
     untitled,
 )
 from comborun.reporter.figures.files import files
+from comborun.reporter.figures.makers import MAKERS
+from comborun.reporter.figures.makers import figures as figures_of
 from comborun.reporter.figures.rates import heat_map
 from comborun.reporter.pages.page import TEMPLATES
 from comborun.reporter.summary import summarize
@@ -70,7 +70,7 @@ def figures(whole: Path) -> dict[str, tuple[str, ...]]:
 
 
 def test_single_combos_of_a_huge_grid_are_drawn_for_files_only(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("comborun.reporter.figures.MOST_COMBOS", 3)
+    monkeypatch.setattr("comborun.reporter.figures.makers.MOST_COMBOS", 3)
     report = summarize(collect_run(whole))
     assert [figure.name for figure in figures_of(report)] == ["ranking", "success_rates", "differences", "sessions"]
     assert tuple(figure.name for figure in figures_of(report, files=True)) == DRAWN

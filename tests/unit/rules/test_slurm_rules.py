@@ -37,10 +37,11 @@ def test_why_slurm_ended_a_task_is_told_in_its_own_words(output: list[str], caus
 def test_tasks_are_those_of_the_run_with_the_session_that_their_batch_has_for_them() -> None:
     lines = [
         f"7_0|PENDING||9|N/A|{RUN}.1|Resources",
-        f"7_1|RUNNING|n1|10|2026-01-01T00:00:00|{RUN}.1|None",
+        f"7_1|RUNNING|n1|10|2026-01-01T00:00:00|env_two.{RUN}.1|None",
         f"8|PENDING||8|N/A|{RUN}.settle|launch failed requeued held",
         f"9_0|PENDING||11|N/A|{RUN}x.1|Resources",
         f"9_0|PENDING||11|N/A|{RUN}.1x|Resources",
+        f"9_0|PENDING||11|N/A|{RUN}.1.of_another|Resources",
         "torn|PEND",
         "",
     ]
