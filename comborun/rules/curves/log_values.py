@@ -153,7 +153,7 @@ class LogValues:
             if _EVALUATES.search(text):
                 writer.evaluates = True
             return
-        if steps and not values and self._announces(text, steps):
+        if steps and not values and not writer.steps and self._announces(text, steps):
             return
         if steps:
             self._take(writer, rank, steps)
@@ -189,12 +189,14 @@ class LogValues:
             self.tracks.add(found, steps, value, rank)
 
     def _announces(self, text: str, steps: dict[str, tuple[float, int]]) -> bool:
-        """Whether a line says how many steps there will be: `Total steps: 100000`."""
+        """Whether a line says how many steps there will be: `Total steps: 100000`. Under another step, or with another
+        number, it counts them."""
         total = re.search(r"(?i)(?<![\w|│] )\b(?:total|max)[ _](?:time)?steps\s*[:=]", text)
         if not total or "|" in text or STEPS not in steps or "timesteps" in total.group().lower().replace("_", ""):
             return False
         told = steps[STEPS][0]
-        if self.announced is not None and told != self.announced:  # then it counts
+        if self.announced is not None and told != self.announced:
+            self.announced = None
             return False
         self.announced = told
         return True

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
+from comborun.rules.curves.metrics import words_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterable, Iterator, Mapping, Sequence, Tuple
@@ -211,6 +213,9 @@ def best_of(curves: Iterable[Curve]) -> list[Curve]:
         key = (one.of, one.role, " ".join(one.name.lower().split()))
         if key not in chosen or len(one.steps) > len(chosen[key].steps):
             chosen[key] = one
-    return sorted(
-        chosen.values(), key=lambda one: (one.of, one.role, not one.steps, -one.score, -len(one.steps), one.name)
-    )
+
+    def place(one: Curve) -> tuple[object, ...]:
+        """The plainer of two names first: `Mean reward` before `Mean extrinsic reward`."""
+        return one.of, one.role, not one.steps, -one.score, -len(one.steps), len(words_of(one.name)), one.name
+
+    return sorted(chosen.values(), key=place)

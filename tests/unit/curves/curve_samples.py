@@ -1,8 +1,9 @@
 """What programs print and write while they train, in their own shapes with invented values; and the curves in it.
 
-Shapes: rsl_rl 2.3 and 3.0 (runners/on_policy_runner.py), rl_games 1.6 (common/a2c_common.py), Stable-Baselines3 2.x
-(common/logger.py, EvalCallback, Monitor), RLinf 06b5f20c (utils/metric_utils.py), EmbodiChain df06818a
-(rl/utils/trainer.py), ManiSkill dcb8721e (baselines/ppo/ppo.py), CleanRL 1.x, LeRobot 0.3, Spinning Up, garage, RLlib.
+Shapes: rsl_rl 2.3 (runners/on_policy_runner.py) and 5.5 (utils/logger.py), rl_games 1.6 (common/a2c_common.py),
+Stable-Baselines3 2.x (common/logger.py, EvalCallback, Monitor), RLinf 06b5f20c (utils/metric_utils.py), EmbodiChain
+df06818a (rl/utils/trainer.py), ManiSkill dcb8721e (baselines/ppo/ppo.py), CleanRL 1.x, LeRobot 0.3, Spinning Up,
+garage, RLlib.
 """
 
 from __future__ import annotations
@@ -31,6 +32,26 @@ Episode_Reward/track_lin_vel_xy_exp: 0.0123
 
 """
 RSL_RL = "".join(_RSL_RL.format(step=at, reward=at - 0.5, length=20.5 + at, total=98304 * (at + 1)) for at in range(3))
+_RSL_RL_5 = """\
+################################################################################
+\x1b[1m                         Learning iteration {step}/1500                          \x1b[0m \n
+                        Total steps: {total} \n\
+                   Steps per second: 35822 \n\
+                    Collection time: 2.600s \n\
+                    Mean value loss: 0.0186
+              Mean extrinsic reward: 0.25
+                        Mean reward: {reward}
+                Mean episode length: {length}
+                    Mean action std: 1.00
+--------------------------------------------------------------------------------
+                     Iteration time: 2.74s
+                       Time elapsed: 0:00:02
+                                ETA: 1:08:33
+
+"""
+RSL_RL_5 = "".join(
+    _RSL_RL_5.format(step=at, reward=at - 0.5, length=20.5 + at, total=98304 * (at + 1)) for at in range(3)
+)
 RL_GAMES = """\
 fps step: 112918 fps step and policy inference: 104337 fps total: 78179 epoch: 1/150 frames: 0
 fps step: 112918 fps step and policy inference: 104337 fps total: 78179 epoch: 2/150 frames: 8192

@@ -15,7 +15,7 @@ from comborun.rules.curves.checkpoints import step_in
 
 MANY, SEED = int(os.environ.get("COMBORUN_FUZZ", "400")), int(os.environ.get("COMBORUN_FUZZ_SEED", "7"))
 """inputs over all formats; 100,000 take some minutes"""
-LOGS = ("RSL_RL", "RL_GAMES", "SB3", "RLINF", "EMBODICHAIN", "MANISKILL", "CLEANRL", "LEROBOT")
+LOGS = ("RSL_RL", "RSL_RL_5", "RL_GAMES", "SB3", "RLINF", "EMBODICHAIN", "MANISKILL", "CLEANRL", "LEROBOT")
 SOME = {name: content.encode() if isinstance(content, str) else content for name, (content, _) in FILES.items()}
 SOME |= {f"{name.lower()}.log": getattr(samples, name).encode() for name in LOGS}
 SOME |= {name: content.encode() for name, content in samples.MONITORS.items()}

@@ -39,6 +39,13 @@ PROGRAMS: dict[str, tuple[str, Curves]] = {
             (TRAIN, "length"): ("iterations", [(0, 20.5), (1, 21.5), (2, 22.5)]),
         },
     ),
+    "rsl_rl 5": (
+        samples.RSL_RL_5,
+        {
+            (TRAIN, "reward"): ("steps", [(98304, -0.5), (196608, 0.5), (294912, 1.5)]),
+            (TRAIN, "length"): ("steps", [(98304, 20.5), (196608, 21.5), (294912, 22.5)]),
+        },
+    ),
     "rl_games": (samples.RL_GAMES, {(TRAIN, "reward"): ("steps", [(8192, 294.18793), (16384, 300.5)])}),
     "sb3": (
         samples.SB3,
@@ -98,6 +105,7 @@ def test_the_curves_of_known_programs_are_read_from_their_logs(name: str) -> Non
 def test_the_steps_that_a_program_announces_are_no_step_that_it_has_done() -> None:
     assert read(samples.EMBODICHAIN).announced == 400
     assert read(samples.RLINF).announced == 1000
+    assert read(samples.RSL_RL_5).announced is None
     assert curves("Total steps: 400\navg reward: 3\nstep=100 avg reward: 2\n")[TRAIN, "reward"][1] == [(100, 2)]
 
 
