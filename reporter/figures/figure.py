@@ -193,14 +193,12 @@ def fit(name: str, width: float, size: float, *, bold: bool = False) -> str:
 
 
 def fit_apart(names: Sequence[str], width: float, size: float, *, bold: bool = False) -> list[str]:
-    """As `fit`; if one doesn't fit, without the words that all have in common, or else all that don't fit. Names that
-    would still look alike lose what they have in common, too."""
+    """As `fit`; if one doesn't fit, without the words that all have in common. Names that would still look alike lose
+    what they have in common, too."""
     shown = {name: fit(name, width, size, bold=bold) for name in names}
     if all(shown[name] == printable(name) for name in names):
         return [shown[name] for name in names]
-    long = [name for name in shown if shown[name] != printable(name)]
-    start, _, end = in_common(names)
-    shown |= _without_common([*shown] if start or end else long, width, size, bold=bold)
+    shown |= _without_common([*shown], width, size, bold=bold)
     for label, count in Counter(shown.values()).items():
         if count > 1:
             shown |= _without_common([name for name in shown if shown[name] == label], width, size, bold=bold)
