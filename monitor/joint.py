@@ -43,7 +43,7 @@ def joined(parts: Sequence[PartStatus], deal: Deal, order: Mapping[str, int]) ->
         started=min(starts, default=None),
         seconds=max((one.seconds for one in every if one.seconds is not None), default=None),
         expected=_expected(every),
-        finished=all(one.finished and one.link.reachable for one in left) if left else False,
+        finished=all(_is_over(one) for one in left) if left else False,
         stopped=all(one.stopped for one in every),
         hold=next((one.hold for one in every if one.hold), None),
         dispatcher=next((one.dispatcher for one in every if one.dispatcher is not None), None),
@@ -55,6 +55,12 @@ def joined(parts: Sequence[PartStatus], deal: Deal, order: Mapping[str, int]) ->
         quarantine=(),
         use=HostUse(),
     )
+
+
+def _is_over(seen: RunStatus) -> bool:
+    """Whether nothing comes any more. What a host has ended does not know of a session that is on its way to it."""
+    comes = not seen.stopped and seen.hold is None and any(one.life is Life.QUEUED for one in seen.proper)
+    return seen.finished and seen.link.reachable and not comes
 
 
 def _sessions(part: PartStatus) -> Iterator[SessionStatus]:

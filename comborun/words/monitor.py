@@ -360,6 +360,10 @@ WORDS: Words = {
     "run_disk_full": "the disk of the run is full: free some space, and the run continues by itself",
     "run_is_being_stopped": "stopped: nothing new starts; `combo stop {run}` ends what still runs",
     "slurm_has_no_job": f"Slurm has none of its jobs any more, and nothing new starts: {_RESUME}",
+    "sessions_would_move": (
+        "{sessions:session} would end earlier on {hosts}: what waits moves only while `combo monitor`, `combo view` or"
+        " `combo keep` looks"
+    ),
     "dispatcher_gone_at_end": ("the dispatcher is gone, so the run does not end: run `combo resume {run}` to end it"),
     "dispatcher_gone": f"the dispatcher is gone, nothing new starts: {_RESUME}",
     "dispatcher_is_held": f"a signal holds the dispatcher (process {{pid}}), and nothing new starts: {_RESUME}",

@@ -1,0 +1,264 @@
+"""What each host of a run on several can hold, what it has still to do, and how long sessions take there: for moves."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from comborun.errors import UserError
+from comborun.model.work import combo_of, grouped, process_of, processes
+from comborun.planner.moving import Place
+from comborun.planner.packing import Stage, beside, stage_of
+from comborun.remote.program import laptop_secrets
+from comborun.rules.holds import DRAINING
+from comborun.rules.records import integers
+from comborun.rules.room.capacity import never
+from comborun.rules.vocabulary import Life, Outcome
+
+if TYPE_CHECKING:
+    from comborun.model.plan import Plan, Session
+    from comborun.model.work import Combo
+    from comborun.monitor.status import RunStatus, SessionStatus
+    from comborun.monitor.watch import Look
+    from comborun.remote.boxes import BoxState
+    from comborun.rules.deal import Deal
+    from comborun.rules.room.capacity import Request
+
+MOST_MOVES = 4
+"""of a session under one deal"""
+_ROUNDS = 4
+"""in which the paces of hosts and of combos are told apart"""
+
+
+class Seen(NamedTuple):
+    """A host that has just answered."""
+
+    look: Look
+    state: BoxState
+
+
+class Rooms(NamedTuple):
+    places: Mapping[str, Place]
+    timed: bool
+    """False: no length is known, and all are counts of episodes"""
+
+
+def rooms_of(seen: Mapping[str, Seen], deal: Deal) -> Rooms:
+    """`seen`: the hosts that have answered and were not given up."""
+    lengths, timed = lengths_of({host: one.look for host, one in seen.items()})
+    return Rooms({host: _place(one, deal, lengths[host]) for host, one in seen.items()}, timed)
+
+
+def _place(one: Seen, deal: Deal, lengths: Mapping[str, float]) -> Place:
+    status, state, plan = one.look.status, one.state, one.look.view.plan
+    on = _stage(plan, status, state)
+    asked = {own.name: own.resources for own in processes(plan.whole.current)}
+    closed = {closed.environment for closed in status.closed}
+    barred = {process_of(own) for own in plan.whole.current if own.environment in closed}
+    impossible = {request for request in {*asked.values()} if _is_impossible(request, on)}
+    able = {name: asked[name] for name in asked if asked[name] not in impossible and name not in barred}
+    by_process = grouped(status.proper, _process(plan))
+    running = {name: own for name, own in by_process.items() if any(session.alive for session in own)}
+    order = [name for name in dict.fromkeys(map(process_of, plan.current)) if name in by_process]
+    waiting = [name for name in order if name not in running and _waits(by_process[name])]
+    held = status.hold.kind if status.hold else ""
+    gives = not state.stopped and held in {"", DRAINING}
+    return Place(
+        lengths={name: lengths[name] for name in able if name in lengths},
+        room=_room(asked, on, [(asked[name], own[0].gpus) for name, own in running.items()]),
+        running=tuple(_left(own, status, lengths.get(name, 0.0)) for name, own in running.items()),
+        waiting=tuple(waiting),
+        movable=frozenset(name for name in waiting if gives and _is_movable(name, by_process[name], deal)),
+        takes=_takes(status, state) and (state.lives or _can_start(plan)),
+        stuck=bool(held) or not (state.lives or state.done),
+    )
+
+
+def _process(plan: Plan) -> Callable[[SessionStatus], str]:
+    names = {one.name: process_of(one) for one in plan.sessions}
+    return lambda one: names.get(one.name, one.name)
+
+
+def _takes(status: RunStatus, state: BoxState) -> bool:
+    """Whether it starts what it gets."""
+    return (
+        (state.lives or state.done)
+        and not state.stopped
+        and status.hold is None
+        and status.elsewhere is None
+        and status.outage is None
+        and not status.disk_full
+        and not status.dispatcher_held
+    )
+
+
+def _can_start(plan: Plan) -> bool:
+    """Whether its dispatcher can be started from here."""
+    try:
+        laptop_secrets(dict(plan.secrets))
+    except UserError:
+        return False
+    return True
+
+
+def _is_movable(name: str, own: Sequence[SessionStatus], deal: Deal) -> bool:
+    last = deal.moves.get(name)
+    return name in deal.of and not any(one.attempt for one in own) and (last is None or last.epoch < MOST_MOVES)
+
+
+def _waits(own: Sequence[SessionStatus]) -> bool:
+    return any(one.life is Life.QUEUED for one in own)
+
+
+# What fits
+
+
+def _stage(plan: Plan, status: RunStatus, state: BoxState) -> Stage:
+    """What the run may use of the host now, without what its own sessions hold."""
+    uses, memory = state.uses, status.use.memory
+    if uses:
+        gpu_memory, main = (int(uses.get(f"reserve_{key}_mib") or 0) for key in ("gpu", "memory"))
+        plan = replace(
+            plan, gpus=integers(uses, "gpus"), reserve=replace(plan.reserve, gpu_memory=gpu_memory, memory=main)
+        )
+    held: defaultdict[int, int] = defaultdict(int)
+    requests = {own.name: own.request for own in plan.whole.current}
+    for one in status.busy:
+        for gpu in one.gpus:
+            held[gpu] += requests[one.name].gpu_memory if one.name in requests else 0
+    cards = [
+        replace(card, used=None if card.used is None else max(0, card.used - held[card.index]))
+        for card in status.use.gpus
+    ]
+    on = stage_of(plan, cards, memory.total if memory else 0, memory.free if memory else None)
+    capacity = replace(on.capacity, quarantine=frozenset(one.gpu for one in status.quarantine))
+    return replace(on, capacity=capacity, slots=status.slots or on.slots)
+
+
+def _is_impossible(request: Request, on: Stage) -> bool:
+    """Whether it can never start, or needs a GPU of which nothing is known now."""
+    has = on.capacity
+    unknown = request.gpus > 0 and sum(gpu in has.totals for gpu in has.candidates(request)) < request.gpus
+    return unknown or never(request, has) is not None
+
+
+def _room(
+    asked: Mapping[str, Request], on: Stage, running: Sequence[tuple[Request, tuple[int, ...]]]
+) -> Callable[[Sequence[str]], int]:
+    return lambda names: beside([asked[name] for name in names], on, running)
+
+
+# How long sessions take
+
+
+class _Ran(NamedTuple):
+    """What a session has shown of its pace."""
+
+    session: Session
+    seconds: float
+    share: float
+    """the part of it that was done in that time"""
+
+
+def lengths_of(looks: Mapping[str, Look]) -> tuple[dict[str, dict[str, float]], bool]:
+    """Seconds of each process on each host: by what has run of this run, else by what was measured before it.
+
+    Returns False beside it if no time is known; then lengths are counts of episodes.
+    """
+    ran = {host: [*_shown(look)] for host, look in looks.items()}
+    sessions = next(iter(looks.values())).view.plan.whole.current if looks else ()
+    usual = {host: _measured(look.view.plan, sessions) for host, look in looks.items()}
+    known = {one.name: max(own[one.name] for own in usual.values()) for one in sessions}
+    speeds, work = dict.fromkeys(looks, 1.0), dict[str, float]()
+    for _ in range(_ROUNDS):
+        work = _work(sessions, known, ran, speeds)
+        speeds = _speeds(work, ran, usual)
+    timed = any(ran.values()) or any(known.values())
+    found: dict[str, dict[str, float]] = {host: {} for host in looks}
+    for host, of_host in found.items():
+        for one in sessions:
+            name = process_of(one)
+            of_host[name] = of_host.get(name, 0.0) + work[one.name] * speeds[host]
+    return found, timed
+
+
+def _measured(plan: Plan, sessions: Collection[Session]) -> dict[str, float]:
+    """What the host's plan expects of each session; 0 for unknown."""
+    known = {one.name: float(one.expected_s) for one in plan.sessions}
+    return {one.name: known.get(one.name, 0.0) for one in sessions}
+
+
+def _shown(look: Look) -> list[_Ran]:
+    of = {one.name: one for one in look.view.plan.whole.current}
+    return [
+        _Ran(of[one.name], one.seconds, one.latest.done / one.planned)
+        for one in look.status.sessions
+        if one.name in of
+        and one.planned
+        and one.seconds
+        and one.latest.whole
+        and one.latest.done > 0
+        and one.outcome is not Outcome.LOST
+    ]
+
+
+def _work(
+    sessions: Sequence[Session],
+    known: Mapping[str, float],
+    ran: Mapping[str, Sequence[_Ran]],
+    speeds: Mapping[str, float],
+) -> dict[str, float]:
+    """Seconds of each session on a usual host: by its combo, else by its environment, else by all."""
+    every = [(host, one) for host, own in ran.items() for one in own]
+    combos, environments = (_paces(every, speeds, key) for key in (combo_of, _environment))
+    overall = _paces(every, speeds, lambda _: "").get("", 0.0)
+    counted = [one for one in sessions if known[one.name] and one.count]
+    usual = sum(known[one.name] for one in counted) / sum(one.count for one in counted) if counted else 0.0
+    found = {}
+    for one in sessions:
+        pace = combos.get(combo_of(one)) or environments.get(_environment(one))
+        expected = known[one.name] or max(1, one.count) * (overall or usual or 1.0)
+        found[one.name] = max(1, one.count) * pace if pace else expected
+    return found
+
+
+def _environment(one: Session) -> str:
+    return one.environment
+
+
+def _paces(
+    every: Sequence[tuple[str, _Ran]], speeds: Mapping[str, float], key: Callable[[Session], Combo | str]
+) -> dict[Combo | str, float]:
+    """Seconds of an episode on a usual host."""
+    seconds, done = defaultdict[object, float](float), defaultdict[object, float](float)
+    for host, one in every:
+        seconds[key(one.session)] += one.seconds
+        done[key(one.session)] += one.share * max(1, one.session.count) * speeds[host]
+    return {name: seconds[name] / done[name] for name in seconds if done[name]}  # type: ignore[misc]
+
+
+def _speeds(
+    work: Mapping[str, float], ran: Mapping[str, Sequence[_Ran]], usual: Mapping[str, Mapping[str, float]]
+) -> dict[str, float]:
+    """How many times as long as on a usual host sessions take on each."""
+    found = dict[str, float]()
+    for host, own in ran.items():
+        done = sum(work[one.session.name] * one.share for one in own if one.session.name in work)
+        if done:
+            found[host] = sum(one.seconds for one in own) / done
+        elif expected := {name: seconds for name, seconds in usual[host].items() if seconds}:
+            found[host] = sum(expected.values()) / sum(work[name] for name in expected)
+    mean = sum(found.values()) / len(found) if found else 1.0
+    return {host: found.get(host, mean) for host in ran}
+
+
+def _left(own: Sequence[SessionStatus], status: RunStatus, length: float) -> float:
+    """Seconds until a process ends that runs; of one whose pace is unknown, as if it had just begun."""
+    ends = [one.expected.likeliest for one in own if one.alive and one.expected]
+    planned = sum(one.planned for one in own) or 1
+    waiting = length * sum(one.planned for one in own if one.life is Life.QUEUED) / planned
+    if ends and status.now is not None:
+        return max(0.0, max(ends) - status.now) + waiting
+    return length * sum(one.remaining for one in own if one.alive) / planned + waiting
