@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MOST_MOVES = 4
 """of a session under one deal"""
 _ROUNDS = 4
-"""in which the paces of hosts and of combos are told apart"""
+"""in which the paces of hosts and of environments are told apart"""
 
 
 class Seen(NamedTuple):
@@ -171,10 +171,13 @@ def lengths_of(looks: Mapping[str, Look]) -> tuple[dict[str, dict[str, float]], 
     sessions = next(iter(looks.values())).view.plan.whole.current if looks else ()
     usual = {host: _measured(look.view.plan, sessions) for host, look in looks.items()}
     known = {one.name: max(own[one.name] for own in usual.values()) for one in sessions}
-    speeds, work = dict.fromkeys(looks, 1.0), dict[str, float]()
+    speeds = dict.fromkeys(looks, 1.0)
     for _ in range(_ROUNDS):
-        work = _work(sessions, known, ran, speeds)
-        speeds = _speeds(work, ran, usual)
+        speeds = _speeds(_usual_work(sessions, known, ran, speeds), ran, usual)
+    work, combos = _usual_work(sessions, known, ran, speeds), _paces(ran, speeds, combo_of)
+    for one in sessions:
+        if pace := combos.get(combo_of(one)):
+            work[one.name] = max(1, one.count) * pace
     timed = any(ran.values()) or any(known.values())
     found: dict[str, dict[str, float]] = {host: {} for host in looks}
     for host, of_host in found.items():
@@ -204,24 +207,21 @@ def _shown(look: Look) -> list[_Ran]:
     ]
 
 
-def _work(
+def _usual_work(
     sessions: Sequence[Session],
     known: Mapping[str, float],
     ran: Mapping[str, Sequence[_Ran]],
     speeds: Mapping[str, float],
 ) -> dict[str, float]:
-    """Seconds of each session on a usual host: by its combo, else by its environment, else by all."""
-    every = [(host, one) for host, own in ran.items() for one in own]
-    combos, environments = (_paces(every, speeds, key) for key in (combo_of, _environment))
-    overall = _paces(every, speeds, lambda _: "").get("", 0.0)
+    """Seconds of each session on a usual host: as was measured before, else by its environment, else by all.
+
+    Policies are taken as equal here: most differ less than hosts do, and a host may have run some of them only.
+    """
+    environments, overall = (_paces(ran, speeds, key) for key in (_environment, lambda _: ""))
     counted = [one for one in sessions if known[one.name] and one.count]
     usual = sum(known[one.name] for one in counted) / sum(one.count for one in counted) if counted else 0.0
-    found = {}
-    for one in sessions:
-        pace = combos.get(combo_of(one)) or environments.get(_environment(one))
-        expected = known[one.name] or max(1, one.count) * (overall or usual or 1.0)
-        found[one.name] = max(1, one.count) * pace if pace else expected
-    return found
+    paces = {one.name: environments.get(one.environment) or overall.get("") or usual or 1.0 for one in sessions}
+    return {one.name: known[one.name] or max(1, one.count) * paces[one.name] for one in sessions}
 
 
 def _environment(one: Session) -> str:
@@ -229,11 +229,11 @@ def _environment(one: Session) -> str:
 
 
 def _paces(
-    every: Sequence[tuple[str, _Ran]], speeds: Mapping[str, float], key: Callable[[Session], Combo | str]
+    ran: Mapping[str, Sequence[_Ran]], speeds: Mapping[str, float], key: Callable[[Session], Combo | str]
 ) -> dict[Combo | str, float]:
     """Seconds of an episode on a usual host."""
     seconds, done = defaultdict[object, float](float), defaultdict[object, float](float)
-    for host, one in every:
+    for host, one in ((host, one) for host, own in ran.items() for one in own):
         seconds[key(one.session)] += one.seconds
         done[key(one.session)] += one.share * max(1, one.session.count) * speeds[host]
     return {name: seconds[name] / done[name] for name in seconds if done[name]}  # type: ignore[misc]

@@ -99,11 +99,7 @@ def _next(
     takers = [host for host in coming if len(queues[host]) == len(places[host].waiting)]  # who gives takes nothing
     if not takers:
         return None
-    givers = {
-        host: places[host].ends(queue)
-        for host, queue in queues.items()
-        if places[host].movable and queue and not coming.get(host)
-    }
+    givers = {host: places[host].ends(queue) for host, queue in queues.items() if places[host].movable and queue}
     for giver in sorted(givers, key=lambda host: -max(end for _, end in givers[host])):
         own, other = places[giver], [host for host in takers if host != giver]
         last = [*zip(queues[giver], givers[giver], strict=True)][-_MOST_TRIED:]

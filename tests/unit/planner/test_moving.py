@@ -42,7 +42,7 @@ def test_each_free_slot_takes_one_and_no_more_than_gains() -> None:
 
 
 def test_what_begins_at_once_or_has_begun_stays() -> None:
-    assert steps({"x": place("ab", free=2), "z": place(free=2)}) == []
+    assert steps({"x": place("ab", free=2), "z": place(free=2, pace=1.0)}) == []
     assert steps({"x": replace(BUSY, movable=frozenset("b")), "z": place(free=2)}) == [Step("b", "x", "z")]
 
 

@@ -1,0 +1,167 @@
+"""What each host of a grid run can hold, what waits there, and how long sessions take: from one look at all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import monitor_stage as stage
+import pytest
+from monitor_stage import NOW, Seen
+
+from comborun.api.moving import useful
+from comborun.api.room import MOST_MOVES, Rooms, rooms_of
+from comborun.api.room import Seen as SeenHost
+from comborun.model.plan import Plan
+from comborun.model.resources import Reserve
+from comborun.monitor.classify import classify
+from comborun.monitor.observe import History, fold
+from comborun.monitor.snapshot import parse_snapshot
+from comborun.monitor.watch import Look
+from comborun.planner.moving import Step
+from comborun.remote.boxes import BoxState
+from comborun.rules.deal import Deal, Era, Stops
+from comborun.rules.room.capacity import Request
+
+NAMES = [f"maze_p{number}" for number in range(8)]
+PLAN = stage.a_plan([stage.a_session(f"p{number}", "maze") for number in range(8)], parallel=2)
+DEAL = Deal(
+    {
+        "grid_run": "g",
+        "box": "x",
+        "number": [0, 0],
+        "boxes": ["x", "y"],
+        "of": {name: "xy"[number >= 5] for number, name in enumerate(NAMES)},
+        "lost": {},
+    }
+)
+STATE = BoxState(DEAL, Stops(), "run", Era(), lives=True, stopped=False, done=False)
+
+
+def host(name: str, *attempts: Seen, deal: Deal = DEAL, plan: Plan = PLAN, state: BoxState = STATE, **told: Any) -> Any:
+    plan = plan.without(lambda one: deal.at(name).runs_here(one.name))
+    view = stage.a_view(plan, name)
+    answer = stage.an_answer(*attempts, **{"slots": 2, **told})
+    history = fold(History(), parse_snapshot(answer), {one.name: one for one in plan.sessions})
+    return SeenHost(Look(0, view, history, classify(view, history)), state)
+
+
+def ran(number: int, seconds: float, records: int = 100) -> Seen:
+    """A session that has taken so long for so many episodes, all that it has by now."""
+    one = Seen(NAMES[number], started=NOW - seconds, counts=(records, 0))
+    return one if records < 100 else replace(one, started=NOW - 1 - seconds).ended(records=100)
+
+
+def rooms(deal: Deal = DEAL, **hosts: Any) -> Rooms:
+    return rooms_of(hosts, deal)
+
+
+BUSY = host("x", ran(0, 100, 20), ran(1, 100, 20))
+IDLE = host(
+    "y", ran(5, 200), ran(6, 200), ran(7, 200), dispatcher=None, done=True, state=STATE._replace(done=True, lives=False)
+)
+
+
+def test_what_runs_and_what_waits_with_the_pace_of_each_host() -> None:
+    found = rooms(x=BUSY, y=IDLE)
+    x, y = found.places["x"], found.places["y"]
+    assert x.waiting == tuple(NAMES[2:5])
+    assert x.movable == frozenset(NAMES[2:5])
+    assert x.running == pytest.approx((400, 400), rel=0.05)
+    assert (y.waiting, y.running) == ((), ())
+    assert found.timed
+    assert x.lengths[NAMES[3]] == pytest.approx(500, rel=0.05)
+    assert y.lengths[NAMES[3]] == pytest.approx(200, rel=0.05)
+    assert (x.room(NAMES[2:5]), y.room(NAMES[2:5])) == (0, 2)
+    assert (x.takes, y.takes, x.stuck, y.stuck) == (True, True, False, False)
+
+
+def test_they_move_to_the_host_with_room() -> None:
+    looks, states = {"x": BUSY.look, "y": IDLE.look}, {"x": STATE, "y": IDLE.state}
+    assert useful(looks, states, DEAL) == [Step(NAMES[4], "x", "y"), Step(NAMES[3], "x", "y")]
+    for stops, era in ((Stops(1, 0), Era()), (Stops(), Era(1, "word"))):
+        changed = {**states, "y": STATE._replace(stops=stops, era=era)}
+        assert useful(looks, changed, DEAL) == [], "stopped, or an era was promised without its deal"
+    assert useful(looks, {"x": STATE}, DEAL) == [], "the other does not answer"
+    newer = Deal({**DEAL.data, "number": [0, 1]})
+    assert useful(looks, {**states, "y": IDLE.state._replace(deal=newer)}, newer) == [], "x does not know the deal"
+
+
+def test_what_is_on_its_way_moves_once() -> None:
+    move = DEAL.move(NAMES[4], "y")
+    deal = DEAL.moved([move])
+    looks = {"x": host("x", ran(0, 100, 20), deal=deal).look, "y": host("y", deal=deal).look}
+    states = {"x": STATE._replace(deal=deal), "y": STATE}
+    assert useful(looks, states, deal) == []
+    assert rooms_of({"y": SeenHost(looks["y"], STATE)}, deal).places["y"].movable == frozenset(NAMES[4:])
+
+
+def test_what_may_not_move() -> None:
+    again = Seen(NAMES[2]).ended("exited", "missing", **{"class": "lost"})
+    waits = stage.a_wait(NAMES[2], stage.Fact("retry_after", failure="lost", attempt=1), NOW + 5)
+    deal = DEAL
+    for number in range(MOST_MOVES):
+        deal = deal.moved([deal.move(NAMES[3], "yx"[number % 2])])
+    without = Deal({**deal.seen, "of": {name: box for name, box in deal.of.items() if name != NAMES[4]}})
+    seen = host("x", ran(0, 100, 20), again, deal=without, host=[*stage.HOST, waits])
+    place = rooms(without, x=seen).places["x"]
+    assert {*NAMES[1:4]} <= {*place.waiting}
+    assert place.movable == {NAMES[1]}, "one has an attempt, one has moved often, one is not in the deal"
+
+
+@pytest.mark.parametrize(
+    ("told", "changes", "takes", "gives", "stuck"),
+    [
+        ({}, {}, True, True, False),
+        ({}, {"stopped": True}, False, False, False),
+        ({"dispatcher": None}, {"lives": False}, False, True, True),
+        ({"host": [stage.a_hold("paused", "")]}, {}, False, False, True),
+        ({"host": [stage.a_hold("draining", "")]}, {}, False, True, True),
+        ({"host": [stage.a_hold("halted", "")]}, {}, False, False, True),
+        ({"host": [stage.NO_DISK]}, {}, False, True, False),
+    ],
+)
+def test_who_takes_and_who_gives(
+    told: dict[str, Any], changes: dict[str, Any], takes: bool, gives: bool, stuck: bool
+) -> None:
+    place = rooms(x=host("x", ran(0, 100, 20), state=STATE._replace(**changes), **told)).places["x"]
+    assert (place.takes, bool(place.movable), place.stuck) == (takes, gives, stuck)
+
+
+def cards(*used: int) -> list[dict[str, Any]]:
+    gpus = [{"index": number, "uuid": f"GPU-{number}", "total": 24_000, "used": mib} for number, mib in enumerate(used)]
+    return [{"use": {"gpus": gpus}}]
+
+
+def gpu_plan(mib: int = 10_000, **more: Any) -> Plan:
+    sessions = [replace(one, gpus=1, request=Request(gpus=1, gpu_memory=mib)) for one in PLAN.sessions]
+    return replace(PLAN, sessions=tuple(sessions), gpus=(0, 1), **more)
+
+
+def room(
+    *attempts: Seen, used: Sequence[int], plan: Plan | None = None, uses: Mapping[str, str] = {}, **more: Any
+) -> Any:
+    seen = host(
+        "x", *attempts, plan=plan or gpu_plan(), state=STATE._replace(uses=uses), slots=9, host=cards(*used), **more
+    )
+    place = rooms(x=seen).places["x"]
+    return place.room(NAMES), len(place.lengths)
+
+
+def test_room_on_gpus_is_what_the_ledger_would_give() -> None:
+    assert room(used=(0, 0)) == (4, 8)
+    assert room(used=(15_000, 0)) == (2, 8), "somebody else is there"
+    mine = Seen(NAMES[0], gpus="0")
+    assert room(mine, used=(9_000, 0)) == (3, 8), "its own session counts once, by what it asked for"
+    assert room(used=(0, 0), plan=gpu_plan(30_000)) == (0, 0), "it can never hold one"
+    assert room(used=(), plan=gpu_plan())[1] == 0, "the driver says nothing"
+    assert room(used=(0, 0), uses={"gpus": "1", "reserve_gpu_mib": "0", "reserve_memory_mib": "0"}) == (2, 8)
+    assert room(used=(0, 0), uses={"gpus": "0,1", "reserve_gpu_mib": "12000"}) == (2, 8)
+    assert room(used=(0, 0), plan=gpu_plan(reserve=Reserve(gpu_memory=4_500))) == (2, 8)
+    assert (
+        rooms(x=host("x", plan=gpu_plan(), slots=9, host=[*cards(0, 0), stage.a_quarantine(0, "gpu_fault")]))
+        .places["x"]
+        .room(NAMES)
+        == 2
+    )
