@@ -89,12 +89,38 @@ def test_they_move_to_the_host_with_room() -> None:
 
 
 def test_what_is_on_its_way_moves_once() -> None:
-    move = DEAL.move(NAMES[4], "y")
-    deal = DEAL.moved([move])
-    looks = {"x": host("x", ran(0, 100, 20), deal=deal).look, "y": host("y", deal=deal).look}
-    states = {"x": STATE._replace(deal=deal), "y": STATE}
-    assert useful(looks, states, deal) == []
-    assert rooms_of({"y": SeenHost(looks["y"], STATE)}, deal).places["y"].movable == frozenset(NAMES[4:])
+    deal = DEAL.moved([DEAL.move(NAMES[4], "y")])
+    x = host("x", *(ran(number, 100) for number in range(4)), deal=deal)
+    y = host("y", ran(5, 100, 20), ran(6, 100, 20), ran(7, 100), deal=deal)
+    looks, knows = {"x": x.look, "y": y.look}, STATE._replace(deal=deal)
+    assert useful(looks, {"x": knows, "y": knows}, deal) == [Step(NAMES[4], "y", "x")]
+    assert useful(looks, {"x": knows, "y": STATE}, deal) == [], "y has not got it yet"
+
+
+def of_combos(*combos: tuple[str, str]) -> Plan:
+    sessions = (stage.a_session(*combo) for combo in combos)
+    return replace(PLAN, sessions=tuple(replace(one, name=name) for one, name in zip(sessions, NAMES, strict=True)))
+
+
+MAZE, FIELD, HEAVY = ("p", "maze"), ("p", "field"), ("heavy", "maze")
+
+
+def test_a_slow_host_a_long_environment_and_a_heavy_policy_are_told_apart() -> None:
+    plan = of_combos(MAZE, FIELD, HEAVY, MAZE, FIELD, HEAVY, MAZE, FIELD)
+    x = host("x", ran(0, 100), ran(1, 1000), plan=plan)
+    y = host("y", ran(5, 600), ran(6, 200), ran(7, 2000), plan=plan)
+    found = rooms(x=x, y=y)
+    each = [[found.places[name].lengths[NAMES[number]] for number in (3, 4, 2)] for name in "xy"]
+    assert each[0][0] * 9 < each[0][1] < each[0][0] * 11, "a field takes ten times as long"
+    assert each[0][2] > 1.5 * each[0][0], "the heavy policy"
+    assert all(1.7 < slow / fast < 3 for fast, slow in zip(*each, strict=True)), "y is slow"
+
+
+def test_the_length_of_what_a_host_has_never_run_comes_from_the_others_and_its_speed() -> None:
+    plan = of_combos(MAZE, FIELD, HEAVY, MAZE, ("new", "field"), HEAVY, MAZE, FIELD)
+    y = host("y", ran(6, 200), ran(7, 2000), plan=plan)
+    found = rooms(x=host("x", ran(0, 100), plan=plan), y=y)
+    assert 900 < found.places["x"].lengths[NAMES[4]] < 1200
 
 
 def test_what_may_not_move() -> None:
