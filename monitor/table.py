@@ -155,8 +155,7 @@ def _title(status: RunStatus, width: int) -> list[Text]:
         lines += _unreachable(status)
     if status.outage:
         lines.append(Text(f"! {say(status.outage.fact(status.host))}", "bold yellow"))
-    if status.following:
-        lines.append(Text(say(status.following)))
+    lines += [Text(say(one)) for one in (status.following, status.moved) if one]
     if status.ordered:
         lines.append(cut(Text(say(status.ordered.fact), "dim"), width))
     clocks = clock_words(status.ahead, status.host)
