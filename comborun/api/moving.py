@@ -7,12 +7,13 @@ its taker has not received; any look completes it. Two who move at once agree by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.api.room import Seen, rooms_of
+from comborun.clock import elapsed
 from comborun.errors import HostError, UserError
 from comborun.planner.moving import Step, steps
 from comborun.remote import boxes, program
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 LEAST_S = 5.0
 """seconds that a move gains at least: it takes one or two itself"""
+DEAD_S = 20.0
+"""seconds without a dispatcher after which a host is not just starting one"""
 SOON_S = 5.0
 """seconds until the next look at a host that will have room then"""
 _MOST_STEPS = 64
@@ -39,8 +42,16 @@ class Moved(NamedTuple):
     taker: str
 
 
-def useful(parts: Mapping[str, Look], states: Mapping[str, BoxState], deal: Deal, soon: float = 0.0) -> list[Step]:
-    """What should move now, by the looks at all hosts that have just answered."""
+def useful(
+    parts: Mapping[str, Look],
+    states: Mapping[str, BoxState],
+    deal: Deal,
+    soon: float = 0.0,
+    abandoned: Collection[str] = (),
+) -> list[Step]:
+    """What should move now, by the looks at all hosts that have just answered. Of those without a dispatcher only the
+    abandoned ones give: the others may just be starting one.
+    """
     if any(one.stops.in_force or one.era.number > deal.number[0] for one in states.values()):
         return []
     seen = {
@@ -50,10 +61,17 @@ def useful(parts: Mapping[str, Look], states: Mapping[str, BoxState], deal: Deal
     }
     if len(seen) < 2:
         return []
-    rooms = rooms_of(seen, deal)
+    rooms, silent = rooms_of(seen, deal), {*without_dispatcher(states)} - {*abandoned}
     begun = frozenset(move.session for move in unfinished(states, deal))
-    places = {host: replace(place, movable=place.movable - begun) for host, place in rooms.places.items()}
+    places = {
+        host: replace(place, movable=frozenset() if host in silent else place.movable - begun)
+        for host, place in rooms.places.items()
+    }
     return steps(places, soon=soon if rooms.timed else 0.0, least=LEAST_S if rooms.timed else 0.0)
+
+
+def without_dispatcher(states: Mapping[str, BoxState]) -> list[str]:
+    return [host for host, one in states.items() if not (one.lives or one.done or one.stopped)]
 
 
 def unfinished(states: Mapping[str, BoxState], deal: Deal) -> list[Move]:
@@ -95,6 +113,8 @@ class Mover:
         self._parts = parts
         self._tell = tell
         self._note = note
+        self._dead = dict[str, float]()
+        """host -> since when it was seen without a dispatcher, by this machine's own clock"""
         self._old = set[str]()
         """hosts whose program is of a version that moves nothing"""
 
@@ -105,7 +125,7 @@ class Mover:
         able = {host: one for host, one in states.items() if host not in self._old}
         if deal.arbiter in self._old:
             return []
-        wanted = useful(looks, able, deal, soon)[:_MOST_STEPS]
+        wanted = useful(looks, able, deal, soon, self._abandoned(able))[:_MOST_STEPS]
         if not wanted or not self._may_move(states, deal):
             return []
         by_giver: dict[str, list[Step]] = {}
@@ -117,6 +137,12 @@ class Mover:
             self._tell(one)
         self._restart([(one.taker, state) for one, state in moved])
         return [one for one, _ in moved]
+
+    def _abandoned(self, states: Mapping[str, BoxState]) -> list[str]:
+        """The hosts that have had no dispatcher for long, at each look since."""
+        now = elapsed()
+        self._dead = {host: self._dead.get(host, now) for host in without_dispatcher(states)}
+        return [host for host, since in self._dead.items() if now >= since + DEAD_S]
 
     def _may_move(self, states: Mapping[str, BoxState], deal: Deal) -> bool:
         """Let the arbiter write down that sessions move under this deal, if it has not."""

@@ -18,6 +18,7 @@ from comborun.host.supervise import supervisor
 from comborun.host.supervise.attempt import Attempt, Place
 from comborun.host.system import files
 from comborun.host.verb_errors import Refusal
+from comborun.host.verbs import start
 from comborun.host.verbs.boxes import Box
 from comborun.rules.deal import Deal, Era, Move, Stale, Stops
 from comborun.rules.facts import Fact
@@ -258,3 +259,21 @@ def test_what_was_claimed_is_not_taken_back(layout: RunLayout) -> None:
     late.told("refused")
     assert late.grant.exists()
     assert not late.released
+
+
+def test_a_start_for_moves_lifts_no_stop_and_tells_the_dispatcher(
+    layout: RunLayout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[str, ...]] = []
+    for name in ("_choose", "_alone", "_leave"):
+        monkeypatch.setattr(start.Start, name, lambda *_: None)
+    monkeypatch.setattr(start.Start, "_signed", lambda _: "1")
+    monkeypatch.setattr(start.Start, "_dispatcher", lambda _, *words: told.append(words))
+    monkeypatch.setattr(start.secrets, "gather", lambda *_: None)
+    monkeypatch.setattr(start, "replace", lambda _: None)
+    monkeypatch.setattr(start, "say", lambda _: None)
+    for options, stays in (({"--for": "moves"}, True), ({}, False)):
+        Path(layout.stopped).touch()
+        start.Start(layout.directory).start(options)
+        assert Path(layout.stopped).exists() == stays
+    assert told == [("moves",), ()]

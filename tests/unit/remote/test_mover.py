@@ -171,6 +171,23 @@ def test_a_host_of_an_older_version_is_named_once_and_takes_no_part(
     assert not [one for one in hosts.orders[before:] if one[1] in {"release", "receive"}], "the first host is too old"
 
 
+def test_a_host_is_abandoned_when_each_look_for_long_has_shown_no_dispatcher(
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, given = [100.0], list[list[str]]()
+    monkeypatch.setattr(moving, "elapsed", lambda: now[0])
+    monkeypatch.setattr(moving, "useful", lambda *told: given.append(told[-1]) or [])
+    states = hosts.states()
+    move = Mover(hosts.parts, print, print)
+    lives = {host: one._replace(lives=True) for host, one in states.items()}
+    for seconds, seen in ((0, states), (moving.DEAD_S - 1, states), (1, states), (1, {**lives, "b": states["b"]})):
+        now[0] += seconds
+        move({}, seen, newest(states), 0.0)
+    now[0] += moving.DEAD_S - 1
+    move({}, states, newest(states), 0.0)
+    assert given == [[], [], ["a", "b", "c"], ["b"], ["b"]]
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_two_who_move_at_once_and_die_at_any_step_leave_each_session_at_one_host(
     hosts: Hosts, monkeypatch: pytest.MonkeyPatch, seed: int

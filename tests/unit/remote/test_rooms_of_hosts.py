@@ -88,6 +88,14 @@ def test_they_move_to_the_host_with_room() -> None:
     assert useful(looks, {**states, "y": IDLE.state._replace(deal=newer)}, newer) == [], "x does not know the deal"
 
 
+def test_what_has_no_dispatcher_gives_only_if_that_lasts() -> None:
+    dead = STATE._replace(lives=False)
+    x = host("x", dispatcher=None, state=dead)
+    looks, states = {"x": x.look, "y": IDLE.look}, {"x": dead, "y": IDLE.state}
+    assert useful(looks, states, DEAL) == []
+    assert [one.session for one in useful(looks, states, DEAL, abandoned=["x"])] == [NAMES[4], NAMES[3]]
+
+
 def test_what_is_on_its_way_moves_once() -> None:
     deal = DEAL.moved([DEAL.move(NAMES[4], "y")])
     x = host("x", *(ran(number, 100) for number in range(4)), deal=deal)
