@@ -64,7 +64,7 @@ def storm(boxes: Boxes, chance: random.Random, number: int) -> int:
     moved.
     """
     desk, away, keepers = boxes.desk, set[str](), list[quick_combo.Call]()
-    command = "/usr/bin/python3 ~/evaluator.py --" + evaluate(chance.choice((0.3, 0.8))).split(" --", 1)[1]
+    command = "/usr/bin/python3 ~/evaluator.py --" + evaluate(chance.choice((0.5, 1.5))).split(" --", 1)[1]
     grid = boxes.grid(episodes="5", policies="[good, poor, fair, odd, even]", command=command)
     grid.write_text(grid.read_text().replace("name: little", f"name: storm{number}"))
     desk.combo("launch", grid, code=0)
@@ -95,7 +95,9 @@ def storm(boxes: Boxes, chance: random.Random, number: int) -> int:
 
 
 def fault(boxes: Boxes, chance: random.Random, away: set[str]) -> None:
-    kind = chance.choice(("link", "power", "kill", "kill", "drain", "drain", "drain", "stop", "resume", "lose"))
+    kind = chance.choice(
+        ("link", "power", "kill", "kill", "drain", "drain", "drain", "drain", "stop", "resume", "lose")
+    )
     host = chance.choice([*boxes.servers])
     if kind in {"link", "power"} and host not in away:
         (boxes.cut if kind == "link" else boxes.power_off)(host)
