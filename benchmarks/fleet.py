@@ -5,7 +5,8 @@
     python benchmarks/fleet.py slurm 1000000         a plan for Slurm, with its job arrays
 
 No host is looked at. Each step is one line: its seconds, the memory of the process by then, and what it made. Each box
-has 8 GPUs and 64 cores. A launch makes the plan of each box: its time counts for each of them. `moves.py` measures moves.
+has 8 GPUs and 64 cores. A launch makes the plan of each box: its time counts for each of them. Moves are in
+`moves.py`.
 """
 
 from __future__ import annotations
