@@ -35,6 +35,7 @@ def test_what_waits_moves_to_a_host_that_has_nothing_left_while_somebody_keeps_t
     status = finished(boxes)
     assert keeper.code(60) == 0
     assert f"{name}: {giver} -> {taker}" in keeper.text
+    assert desk.stream("keep")[-1]["record"] == "done", "there is nothing left to keep"
     assert boxes.hosts_of[name] == [taker]
     assert {one["name"]: one["host"] for one in status["sessions"]}[name] == taker
     desk.combo("report", code=0)
