@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from comborun.api.room import Seen, rooms_of
+from comborun.api.room import Seen, may_move, rooms_of
 from comborun.clock import elapsed
 from comborun.errors import HostError, UserError
 from comborun.planner.moving import Step, steps
@@ -59,7 +59,7 @@ def useful(
         for host, part in parts.items()
         if host in deal.left and host in states and states[host].deal.rank == deal.rank and part.status.link.reachable
     }
-    if len(seen) < 2:
+    if len(seen) < 2 or not may_move({host: one.look for host, one in seen.items()}):
         return []
     rooms, silent = rooms_of(seen, deal), {*without_dispatcher(states)} - {*abandoned}
     begun = frozenset(move.session for move in unfinished(states, deal))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 MOST_MOVES = 4
 """of a session under one deal"""
+_SAMPLE = 1000
+"""sessions by which the speeds of hosts that have run nothing are compared"""
 _ROUNDS = 4
 """in which the paces of hosts and of environments are told apart"""
 
@@ -51,14 +54,21 @@ def rooms_of(seen: Mapping[str, Seen], deal: Deal) -> Rooms:
     return Rooms({host: _place(one, deal, lengths[host]) for host, one in seen.items()}, timed)
 
 
-def _place(one: Seen, deal: Deal, lengths: Mapping[str, float]) -> Place:
+def may_move(looks: Mapping[str, Look]) -> bool:
+    """Whether one may have room while sessions wait somewhere. The rest takes long where there are many sessions."""
+    waiting = {host: sum(one.life is Life.QUEUED for one in look.status.proper) for host, look in looks.items()}
+    slots = {host: look.status.slots or look.view.plan.limits.parallel for host, look in looks.items()}
+    return any(waiting.values()) and any(waiting[host] <= slots[host] for host in looks)
+
+
+def _place(one: Seen, deal: Deal, lengths: Lengths) -> Place:
     status, state, plan = one.look.status, one.state, one.look.view.plan
-    on = _stage(plan, status, state)
-    asked = {own.name: own.resources for own in processes(plan.whole.current)}
+    on, current = _stage(plan, status, state), _current(plan)
+    asked = {own.name: own.resources for own in processes(current)}
     closed = {closed.environment for closed in status.closed}
-    barred = {process_of(own) for own in plan.whole.current if own.environment in closed}
+    barred = {process_of(own) for own in current if own.environment in closed} if closed else set()
     impossible = {request for request in {*asked.values()} if _is_impossible(request, on)}
-    able = {name: asked[name] for name in asked if asked[name] not in impossible and name not in barred}
+    able = {name for name in asked if asked[name] not in impossible and name not in barred}
     by_process = grouped(status.proper, _process(plan))
     running = {name: own for name, own in by_process.items() if any(session.alive for session in own)}
     order = [name for name in dict.fromkeys(map(process_of, plan.current)) if name in by_process]
@@ -66,7 +76,7 @@ def _place(one: Seen, deal: Deal, lengths: Mapping[str, float]) -> Place:
     held = status.hold.kind if status.hold else ""
     gives = not state.stopped and held in {"", DRAINING}
     return Place(
-        lengths={name: lengths[name] for name in able if name in lengths},
+        lengths=lengths.of(able),
         room=_room(asked, on, [(asked[name], own[0].gpus) for name, own in running.items()]),
         running=tuple(_left(own, status, lengths.get(name, 0.0)) for name, own in running.items()),
         waiting=tuple(waiting),
@@ -74,6 +84,11 @@ def _place(one: Seen, deal: Deal, lengths: Mapping[str, float]) -> Place:
         takes=_takes(status, state) and (state.lives or _can_start(plan)),
         stuck=bool(held) or not (state.lives or state.done),
     )
+
+
+def _current(plan: Plan) -> list[Session]:
+    """The sessions that the run has, on whatever host."""
+    return [one for one in plan.sessions if one.flag != "dropped"]
 
 
 def _process(plan: Plan) -> Callable[[SessionStatus], str]:
@@ -124,7 +139,7 @@ def _stage(plan: Plan, status: RunStatus, state: BoxState) -> Stage:
             plan, gpus=integers(uses, "gpus"), reserve=replace(plan.reserve, gpu_memory=gpu_memory, memory=main)
         )
     held: defaultdict[int, int] = defaultdict(int)
-    requests = {own.name: own.request for own in plan.whole.current}
+    requests = {own.name: own.request for own in plan.sessions}
     for one in status.busy:
         for gpu in one.gpus:
             held[gpu] += requests[one.name].gpu_memory if one.name in requests else 0
@@ -162,15 +177,41 @@ class _Ran(NamedTuple):
     """the part of it that was done in that time"""
 
 
-def lengths_of(looks: Mapping[str, Look]) -> tuple[dict[str, dict[str, float]], bool]:
+class Lengths(Mapping[str, float]):
+    """Process -> seconds on one host."""
+
+    def __init__(self, work: Mapping[str, float], speed: float, able: Collection[str]) -> None:
+        self._work, self._speed, self._able = work, speed, able
+
+    def of(self, able: Collection[str]) -> Lengths:
+        """Those of these processes alone."""
+        return Lengths(self._work, self._speed, able)
+
+    def __getitem__(self, name: str) -> float:
+        if name not in self._able:
+            raise KeyError(name)
+        return self._work[name] * self._speed
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._able)
+
+    def __len__(self) -> int:
+        return len(self._able)
+
+
+def lengths_of(looks: Mapping[str, Look]) -> tuple[dict[str, Lengths], bool]:
     """Seconds of each process on each host: by what has run of this run, else by what was measured before it.
 
     Returns False beside it if no time is known; then lengths are counts of episodes.
     """
     ran = {host: [*_shown(look)] for host, look in looks.items()}
-    sessions = next(iter(looks.values())).view.plan.whole.current if looks else ()
-    usual = {host: _measured(look.view.plan, sessions) for host, look in looks.items()}
-    known = {one.name: max(own[one.name] for own in usual.values()) for one in sessions}
+    sessions = _current(next(iter(looks.values())).view.plan)
+    known = dict.fromkeys((one.name for one in sessions), 0.0)
+    for look in looks.values():
+        for one in look.view.plan.sessions:
+            if one.expected_s and one.name in known:
+                known[one.name] = max(known[one.name], float(one.expected_s))
+    usual = {host: _measured(look.view.plan, known) for host, look in looks.items()}
     speeds = dict.fromkeys(looks, 1.0)
     for _ in range(_ROUNDS):
         speeds = _speeds(_usual_work(sessions, known, ran, speeds), ran, usual)
@@ -179,22 +220,21 @@ def lengths_of(looks: Mapping[str, Look]) -> tuple[dict[str, dict[str, float]], 
         if pace := combos.get(combo_of(one)):
             work[one.name] = max(1, one.count) * pace
     timed = any(ran.values()) or any(known.values())
-    found: dict[str, dict[str, float]] = {host: {} for host in looks}
-    for host, of_host in found.items():
-        for one in sessions:
-            name = process_of(one)
-            of_host[name] = of_host.get(name, 0.0) + work[one.name] * speeds[host]
-    return found, timed
+    whole = dict[str, float]()
+    for one in sessions:
+        name = process_of(one)
+        whole[name] = whole.get(name, 0.0) + work[one.name]
+    return {host: Lengths(whole, speeds[host], whole.keys()) for host in looks}, timed
 
 
-def _measured(plan: Plan, sessions: Collection[Session]) -> dict[str, float]:
-    """What the host's plan expects of each session; 0 for unknown."""
-    known = {one.name: float(one.expected_s) for one in plan.sessions}
-    return {one.name: known.get(one.name, 0.0) for one in sessions}
+def _measured(plan: Plan, known: Mapping[str, float]) -> dict[str, float]:
+    """What the host's plan expects of some of the sessions, as far as it expects anything."""
+    expected = ((one.name, float(one.expected_s)) for one in plan.sessions if one.expected_s and one.name in known)
+    return dict(islice(expected, _SAMPLE))
 
 
 def _shown(look: Look) -> list[_Ran]:
-    of = {one.name: one for one in look.view.plan.whole.current}
+    of = {one.name: one for one in _current(look.view.plan)}
     return [
         _Ran(of[one.name], one.seconds, one.latest.done / one.planned)
         for one in look.status.sessions
@@ -248,7 +288,7 @@ def _speeds(
         done = sum(work[one.session.name] * one.share for one in own if one.session.name in work)
         if done:
             found[host] = sum(one.seconds for one in own) / done
-        elif expected := {name: seconds for name, seconds in usual[host].items() if seconds}:
+        elif expected := usual[host]:
             found[host] = sum(expected.values()) / sum(work[name] for name in expected)
     mean = sum(found.values()) / len(found) if found else 1.0
     return {host: found.get(host, mean) for host in ran}

@@ -131,6 +131,18 @@ def test_the_length_of_what_a_host_has_never_run_comes_from_the_others_and_its_s
     assert 900 < found.places["x"].lengths[NAMES[4]] < 1200
 
 
+def test_before_anything_has_run_lengths_are_what_was_measured_earlier_or_counts() -> None:
+    def measured(seconds: int) -> Plan:
+        return replace(PLAN, sessions=tuple(replace(one, expected_s=seconds) for one in PLAN.sessions))
+
+    found = rooms(x=host("x", plan=measured(100)), y=host("y", plan=measured(300)))
+    assert found.timed
+    assert [found.places[name].lengths[NAMES[0]] for name in "xy"] == [100, 300]
+    found = rooms(x=host("x"), y=host("y"))
+    assert not found.timed
+    assert [found.places[name].lengths[NAMES[0]] for name in "xy"] == [100, 100], "episodes"
+
+
 def test_what_may_not_move() -> None:
     again = Seen(NAMES[2]).ended("exited", "missing", **{"class": "lost"})
     waits = stage.a_wait(NAMES[2], stage.Fact("retry_after", failure="lost", attempt=1), NOW + 5)
