@@ -96,7 +96,7 @@ def storm(boxes: Boxes, chance: random.Random, number: int) -> int:
 
 def fault(boxes: Boxes, chance: random.Random, away: set[str]) -> None:
     kind = chance.choice(
-        ("link", "power", "kill", "kill", "drain", "drain", "drain", "drain", "stop", "resume", "lose")
+        ("link", "power", "kill", "kill", "drain", "drain", "set", "set", "set", "stop", "resume", "lose")
     )
     host = chance.choice([*boxes.servers])
     if kind in {"link", "power"} and host not in away:
@@ -106,6 +106,8 @@ def fault(boxes: Boxes, chance: random.Random, away: set[str]) -> None:
         boxes.kill_comborun(host, chance)
     elif kind == "drain":
         boxes.killed(chance.uniform(0.5, 4.0), "drain", "--host", host)
+    elif kind == "set":
+        boxes.killed(chance.uniform(2.0, 6.0), "set", f"parallel={chance.choice((1, 4, 4))}", "--host", host)
     elif kind in {"stop", "resume"}:
         boxes.killed(chance.uniform(0.3, 6.0), kind, *(["--yes"] if kind == "stop" else []))
     elif kind == "lose" and host in away:
