@@ -116,7 +116,7 @@ class _Lines(StatusScreen):
     def end(self, status: RunStatus) -> None:
         if not self._as_json:
             took = f", took {duration(status.seconds)}" if status.seconds else ""
-            _say(f"ended: {listed(status.counts())}{took}; {several(self._moves, 'session')} moved from here")
+            _say(f"ended: {listed(status.counts())}{took}; {several(self._moves, 'move')}")
 
 
 def _state_of(one: HostStatus) -> str:

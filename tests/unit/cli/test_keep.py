@@ -45,7 +45,7 @@ def test_a_line_for_each_move_and_for_each_change_of_a_host(capsys: pytest.Captu
         "! y does not answer: no route to host",
         "y answers again",
         "s1: x -> y",
-        "ended: 1 queued; 1 session moved from here",
+        "ended: 1 queued; 1 move",
     ]
 
 
