@@ -147,10 +147,10 @@ class Mover:
     def _may_move(self, states: Mapping[str, BoxState], deal: Deal) -> bool:
         """Let the arbiter write down that sessions move under this deal, if it has not."""
         arbiter, state = self._parts[deal.arbiter], states.get(deal.arbiter)
+        if deal.moves or (state and state.moving):  # what has moved under a deal has moved after that
+            return True
         if state is None:
             return False
-        if state.moving:
-            return True
         try:
             return boxes.let_move(arbiter.transport, arbiter.directory, deal).moving
         except UserError as error:

@@ -135,6 +135,17 @@ def test_a_move_is_written_at_three_hosts_in_this_order_and_starts_the_taker(
     states = hosts.states()
     move({}, states, newest(states), 0.0)
     assert ("a", "moving") not in hosts.orders, "it is written down"
+    move, told, _ = mover(hosts, [Step("s2", "c", "b")], monkeypatch)
+    left = {host: one for host, one in hosts.states().items() if host != "a"}
+    move({}, left, newest(left), 0.0)
+    assert told == [Moved("s2", "c", "b")], "the first host may be away then"
+
+
+def test_nothing_moves_before_the_first_host_has_written_it_down(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    move, told, _ = mover(hosts, [Step("s2", "c", "b")], monkeypatch)
+    left = {host: one for host, one in hosts.states().items() if host != "a"}
+    move({}, left, newest(left), 0.0)
+    assert told == []
 
 
 def test_what_has_begun_or_moved_meanwhile_stays_and_the_others_move(
