@@ -140,9 +140,12 @@ def _stage(plan: Plan, status: RunStatus, state: BoxState) -> Stage:
         )
     held: defaultdict[int, int] = defaultdict(int)
     requests = {own.name: own.request for own in plan.sessions}
-    for one in status.busy:
-        for gpu in one.gpus:
-            held[gpu] += requests[one.name].gpu_memory if one.name in requests else 0
+    requests |= {server.name: server.request for server in plan.server_instances}
+    holders = [(one.name, one.gpus) for one in status.busy]
+    holders += [(one.name, one.gpus) for one in status.servers if one.alive]
+    for name, gpus in holders:
+        for gpu in gpus:
+            held[gpu] += requests[name].gpu_memory if name in requests else 0
     cards = [
         replace(card, used=None if card.used is None else max(0, card.used - held[card.index]))
         for card in status.use.gpus
@@ -205,7 +208,7 @@ def lengths_of(looks: Mapping[str, Look]) -> tuple[dict[str, Lengths], bool]:
     Returns False beside it if no time is known; then lengths are counts of episodes.
     """
     ran = {host: [*_shown(look)] for host, look in looks.items()}
-    sessions = _current(next(iter(looks.values())).view.plan)
+    sessions = [*{one.name: one for look in looks.values() for one in _current(look.view.plan)}.values()]
     known = dict.fromkeys((one.name for one in sessions), 0.0)
     for look in looks.values():
         for one in look.view.plan.sessions:

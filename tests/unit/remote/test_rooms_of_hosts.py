@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import gridtext
 import monitor_stage as stage
 import pytest
 from monitor_stage import NOW, Seen
@@ -211,3 +212,32 @@ def test_room_on_gpus_is_what_the_ledger_would_give() -> None:
         .room(NAMES)
         == 2
     )
+
+
+def test_a_model_server_counts_once() -> None:
+    text = """\
+policies: [a]
+environments: [b]
+command: run {server.vlm.url}
+episodes: 1
+resources: {gpus: 1}
+servers:
+  vlm:
+    command: serve --port {port}
+    resources: {gpus: 1, gpu_memory: 10 GiB}
+"""
+    servers = gridtext.plan(text, gridtext.host(2, 24_000)).servers
+    told = [*cards(10_240, 0), {"servers": [{"name": "vlm", "state": "ready", "gpus": [0]}]}]
+    place = rooms(x=host("x", plan=gpu_plan(servers=servers), slots=9, host=told)).places["x"]
+    assert place.room(NAMES) == 3, "two beside nothing, one beside the server"
+
+
+def test_what_one_host_has_alone_has_a_length_there() -> None:
+    """`resume` adds sessions for gaps to the host that has them."""
+    extra = replace(stage.a_session("p0", "maze", count=10), name="maze_p0_gap")
+    x = host("x", ran(0, 100, 20), plan=replace(PLAN, sessions=(*PLAN.sessions, extra)), deal=DEAL)
+    found = rooms(y=IDLE, x=x)
+    assert found.places["x"].lengths["maze_p0_gap"] == pytest.approx(50, rel=0.05)
+    assert "maze_p0_gap" not in found.places["y"].lengths
+    assert "maze_p0_gap" in found.places["x"].waiting
+    assert "maze_p0_gap" not in found.places["x"].movable
