@@ -11,7 +11,9 @@ import monitor_stage as stage
 import pytest
 from monitor_stage import NOW, Seen
 
+from comborun.api import joint_look
 from comborun.api.moving import useful
+from comborun.api.named import Target
 from comborun.api.room import MOST_MOVES, Rooms, rooms_of
 from comborun.api.room import Seen as SeenHost
 from comborun.model.plan import Plan
@@ -19,11 +21,12 @@ from comborun.model.resources import Reserve
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, fold
 from comborun.monitor.snapshot import parse_snapshot
-from comborun.monitor.watch import Look
+from comborun.monitor.watch import Look, Source
 from comborun.planner.moving import Step
 from comborun.remote.boxes import BoxState
 from comborun.rules.deal import Deal, Era, Stops
 from comborun.rules.room.capacity import Request
+from comborun.words import say
 
 NAMES = [f"maze_p{number}" for number in range(8)]
 PLAN = stage.a_plan([stage.a_session(f"p{number}", "maze") for number in range(8)], parallel=2)
@@ -241,3 +244,30 @@ def test_what_one_host_has_alone_has_a_length_there() -> None:
     assert "maze_p0_gap" not in found.places["y"].lengths
     assert "maze_p0_gap" in found.places["x"].waiting
     assert "maze_p0_gap" not in found.places["x"].movable
+
+
+def test_sessions_move_after_each_look_of_whoever_lets_them_and_else_the_status_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    moved = list[tuple[object, ...]]()
+    seen, transports = {"x": BUSY, "y": IDLE}, {name: stage.StagedHost([b""], host=name) for name in "xy"}
+    parts = [Target(transports[name], "run", f"/{name}") for name in "xy"]
+    target = parts[0]._replace(boxes=(*parts,))
+
+    def answer(_: object, one: Target) -> Any:
+        found = seen[one.transport.host]
+        return joint_look._Answer(found.state, Source(one.transport, found.look.view), found.look.history)
+
+    monkeypatch.setattr(joint_look.JointSource, "_ask", answer)
+    monkeypatch.setattr(joint_look, "settle", lambda *_: DEAL)
+    monkeypatch.setattr(joint_look, "Mover", lambda *_: lambda *told: moved.append(told))
+    alone = joint_look.watched(target)
+    alone.fold(History())
+    assert not moved
+    told = alone.look(1, History()).status.would_move
+    assert told
+    assert say(told).startswith("2 sessions would end earlier on y")
+    moving = joint_look.watched(target, moves=True)
+    moving.fold(History())
+    assert [(sorted(looks), sorted(states)) for looks, states, *_ in moved] == [(["x", "y"], ["x", "y"])]
+    assert moving.look(1, History()).status.would_move is None
