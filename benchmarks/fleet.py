@@ -5,7 +5,8 @@
     python benchmarks/fleet.py slurm 1000000         a plan for Slurm, with its job arrays
 
 No host is looked at. Each step is one line: its seconds, the memory of the process by then, and what it made. Each box
-has 8 GPUs and 64 cores. A launch makes the plan of each box: its time counts for each of them. Moves are not measured.
+has 8 GPUs and 64 cores. Boxes of one shape share most of a plan. Moves are in
+`moves.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from comborun.model.resources import HostFacts
 from comborun.model.work import process_of
 from comborun.planner.dealing import Candidate, deal, ends, least, rooms_of, same_work
 from comborun.planner.knowledge import NOTHING_KNOWN
-from comborun.planner.laying import lay_out
+from comborun.planner.laying import Drafts, lay_out
 from comborun.remote.grids import laid_out
 from comborun.rules.deal import Deal, parse
 from comborun.rules.room.capacity import Card
@@ -78,7 +79,9 @@ def size(text: str) -> str:
 def boxes(count: int, sessions: int) -> None:
     names = [f"box{number}" for number in range(count)]
     whole = timed("grid", lambda: grid(sessions, f"hosts: [{', '.join(names)}]"))
-    plan = timed("plan of one box", lambda: lay_out(whole, host(3)))
+    drafts = Drafts()
+    plan = timed("plan of one box", lambda: lay_out(whole, host(3), drafts=drafts))
+    timed("plan of another one", lambda: lay_out(whole, host(4), drafts=drafts))
     candidates = [Candidate(name, plan, host(number), NOTHING_KNOWN) for number, name in enumerate(names)]
     timed("same work", lambda: same_work(candidates))
     rooms = timed(

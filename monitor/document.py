@@ -75,7 +75,9 @@ def answer(status: RunStatus) -> Status:
         undecided=status.undecided or None,
         hint=say(status.advice) if status.advice else None,
         unheard=say(status.notify_problem) if status.notify_problem else None,
-        facts=tuple(filter(None, (status.advice, status.notify_problem, status.following))),
+        facts=tuple(
+            filter(None, (status.advice, status.would_move, status.notify_problem, status.moved, status.following))
+        ),
         hosts=tuple(map(_host, status.hosts)),
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.monitor.snapshot import HostUse
 from comborun.monitor.status import ELSEWHERE, UP, Expected, HostStatus, RunStatus
+from comborun.rules.deal import sessions_moved
 from comborun.rules.vocabulary import Life
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def joined(parts: Sequence[PartStatus], deal: Deal, order: Mapping[str, int]) ->
         started=min(starts, default=None),
         seconds=max((one.seconds for one in every if one.seconds is not None), default=None),
         expected=_expected(every),
-        finished=all(one.finished and one.link.reachable for one in left) if left else False,
+        finished=all(_is_over(one) for one in left) if left else False,
         stopped=all(one.stopped for one in every),
         hold=next((one.hold for one in every if one.hold), None),
         dispatcher=next((one.dispatcher for one in every if one.dispatcher is not None), None),
@@ -54,7 +55,14 @@ def joined(parts: Sequence[PartStatus], deal: Deal, order: Mapping[str, int]) ->
         notify_problem=next((one.notify_problem for one in every if one.notify_problem), None),
         quarantine=(),
         use=HostUse(),
+        moved=sessions_moved([name for name in deal.moves if deal.box_of(name) != deal.of.get(name)]),
     )
+
+
+def _is_over(seen: RunStatus) -> bool:
+    """Whether nothing comes any more. What a host has ended does not know of a session that is on its way to it."""
+    comes = seen.hold is None and any(one.life is Life.QUEUED for one in seen.proper)
+    return seen.finished and seen.link.reachable and not comes
 
 
 def _sessions(part: PartStatus) -> Iterator[SessionStatus]:

@@ -79,6 +79,8 @@ def _remarks(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
         yield clocks
     if after.advice and not (before and before.advice == after.advice):
         yield say(after.advice)
+    if after.would_move and not (before and before.would_move):
+        yield say(after.would_move)
     if after.notify_problem and not (before and before.notify_problem):  # its age changes with every look
         yield say(after.notify_problem)
     if after.undecided and not (before and before.undecided == after.undecided):

@@ -223,6 +223,10 @@ class RunStatus(RunFacts):
     outage: Outage | None = None
     advice: Fact | None = None
     """what to do, for example if nothing starts any more"""
+    would_move: Fact | None = None
+    """of a run on several hosts: sessions that would end earlier on another one, while nobody moves them"""
+    moved: Fact | None = None
+    """the sessions that have gone to another host"""
     notify_problem: Fact | None = None
     """set if the grid's notify command failed for the latest notice"""
     undecided: str = ""

@@ -11,7 +11,7 @@ from comborun.rules.vocabulary import Life
 from comborun.words import say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from comborun.amendment.resumption import Futile, Rejected, Resumption
     from comborun.answers import runs
@@ -181,4 +181,21 @@ def resume_answer(going: PlannedResume, *, done: bool) -> runs.Resumed:
             for why in [_why(one.rejected)]
         ),
         going_on=going.coming,
+    )
+
+
+def joint_answer(run: str, parts: Sequence[runs.Resumed]) -> runs.Resumed:
+    """The answers of all hosts of a run as one."""
+    from comborun.answers import runs
+
+    return runs.Resumed(
+        run=run,
+        done=any(one.done for one in parts),
+        lifted=any(one.lifted for one in parts),
+        environment=next((one.environment for one in parts if one.environment), None),
+        again=tuple(name for one in parts for name in one.again),
+        repeated={name: count for one in parts for name, count in one.repeated.items()},
+        added=tuple(session for one in parts for session in one.added),
+        futile=tuple(session for one in parts for session in one.futile),
+        going_on=tuple(name for one in parts for name in one.going_on),
     )

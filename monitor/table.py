@@ -155,12 +155,11 @@ def _title(status: RunStatus, width: int) -> list[Text]:
         lines += _unreachable(status)
     if status.outage:
         lines.append(Text(f"! {say(status.outage.fact(status.host))}", "bold yellow"))
-    if status.following:
-        lines.append(Text(say(status.following)))
+    lines += [Text(say(one)) for one in (status.following, status.moved) if one]
     if status.ordered:
         lines.append(cut(Text(say(status.ordered.fact), "dim"), width))
     clocks = clock_words(status.ahead, status.host)
-    advice = map(say, filter(None, (status.advice, status.notify_problem)))
+    advice = map(say, filter(None, (status.advice, status.would_move, status.notify_problem)))
     said = [clocks, *advice, status.undecided, *status.uncounted[:_MOST_UNCOUNTED]]
     lines += [Text(f"! {printable(one)}", "yellow") for one in said if one]
     return [*lines, Text()]

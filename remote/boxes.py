@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from comborun.errors import UserError
@@ -11,7 +13,7 @@ from comborun.remote import program
 from comborun.rules.deal import Deal, Era, Move, Stops
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from comborun.remote.transport import Transport
 
@@ -36,6 +38,10 @@ class BoxState(NamedTuple):
     """False: another deal was made first, and that one is in force"""
     moving: bool = False
     """whether it has written down, as the arbiter, that sessions may move under its deal"""
+    due: bool = False
+    """whether sessions that moved there wait, and nothing starts them"""
+    uses: Mapping[str, str] = MappingProxyType({})
+    """the fields of the policy that `combo set` changes, as they are now; empty from a former version"""
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> BoxState:
@@ -43,8 +49,9 @@ class BoxState(NamedTuple):
         era = Era(int(answer["era"]), str(answer["promised"]))
         lives, stopped, done = (bool(answer[key]) for key in ("lives", "stopped", "done"))
         gained, made = tuple(answer.get("gained", ())), bool(answer.get("made", True))
-        moving = bool(answer.get("moving", False))  # the former version says nothing
-        return cls(Deal(answer), stops, str(answer["run"]), era, lives, stopped, done, gained, made, moving)
+        moving, due = (bool(answer.get(key, False)) for key in ("moving", "due"))  # the former version says nothing
+        uses = {str(key): str(value) for key, value in dict(answer.get("uses", {})).items()}
+        return cls(Deal(answer), stops, str(answer["run"]), era, lives, stopped, done, gained, made, moving, due, uses)
 
 
 class Root(NamedTuple):

@@ -18,7 +18,7 @@ from comborun.grid import Grid, load_grid
 from comborun.grid.combos import CHECKPOINT, MatchedFile, named_policies
 from comborun.model.command import values_of
 from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge, calibration_path, calibrations, knowledge_of
-from comborun.planner.laying import lay_out, lay_out_on_slurm
+from comborun.planner.laying import Drafts, lay_out, lay_out_on_slurm
 from comborun.remote import program
 from comborun.remote.transport import LocalTransport
 from comborun.words import say
@@ -122,11 +122,19 @@ def read_calibrations(grid: Grid) -> tuple[Calibration, ...]:
         raise UserError(f"{path} can't be read: {error}", "") from None
 
 
-def laid_out(grid: Grid, host: HostFacts, shipped: str, known: Knowledge | None = None, *, slurm: bool) -> Plan:
-    """The plan for the wanted engine; without `known`, with all that is known."""
+def laid_out(
+    grid: Grid,
+    host: HostFacts,
+    shipped: str,
+    known: Knowledge | None = None,
+    *,
+    slurm: bool,
+    drafts: Drafts | None = None,
+) -> Plan:
+    """The plan for the wanted engine; without `known`, with all that is known. `drafts`: of other hosts."""
     if slurm:
         return lay_out_on_slurm(grid, host, shipped)
-    return lay_out(grid, host, shipped, known_of(grid, host) if known is None else known)
+    return lay_out(grid, host, shipped, known_of(grid, host) if known is None else known, drafts=drafts)
 
 
 # The needs that a grid's text shows

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from comborun.grid import Grid
     from comborun.model.plan import Plan
     from comborun.model.resources import HostFacts
+    from comborun.planner.laying import Drafts
     from comborun.remote.publish import Publication
     from comborun.remote.shipping import Delivery, Shipment
     from comborun.remote.transport import Transport
@@ -114,11 +115,10 @@ class Launched:
         return self.started and not self.plan.slurm and not self.added and not self.plan.follow
 
 
-def prepare(request: LaunchRequest, grid: Grid, connect: Callable[[str | None], Transport]) -> Prepared:
-    """Check everything before a launch. `connect` is called with the host that the grid names.
-
-    Raises UserError and HostError for any obstacle.
-    """
+def prepare(
+    request: LaunchRequest, grid: Grid, connect: Callable[[str | None], Transport], drafts: Drafts | None = None
+) -> Prepared:
+    """Check everything before a launch; UserError and HostError name any obstacle. Its hosts share `drafts`."""
     if request.slurm and request.multiplexer:
         raise UserError("--multiplexer with --slurm: sessions on nodes have no windows", "combo attach shows them")
     secrets, shipments = program.laptop_secrets(grid.secrets), survey(grid.sync, grid.path.parent)
@@ -130,7 +130,7 @@ def prepare(request: LaunchRequest, grid: Grid, connect: Callable[[str | None], 
     check_host(facts, request.multiplexer, windows=not request.slurm)
     absent, fix = () if request.force else facts.absent, "fix that, or add --force to start anyway"
     try:
-        plan = laid_out(grid, facts, digest_of(shipments), slurm=request.slurm)
+        plan = laid_out(grid, facts, digest_of(shipments), slurm=request.slurm, drafts=drafts)
     except UserError as error:
         if not absent:
             raise

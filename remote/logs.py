@@ -7,6 +7,8 @@ import os
 import time
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+from queue import Queue
+from threading import Thread
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from comborun.errors import HostError, UserError
@@ -95,6 +97,30 @@ def follow(transport: Transport, run: str, logs: Sequence[LogPosition], lines: i
         if not on or all(log.ended for log in logs):
             return
         time.sleep(1.0)
+
+
+def merged(each: Sequence[Iterator[LogPiece]]) -> Iterator[LogPiece]:
+    """The pieces of logs of several hosts, as they come. Raises the first error of any."""
+    coming, left = Queue[LogPiece | Exception | None](), len(each)
+
+    def read(pieces: Iterator[LogPiece]) -> None:
+        try:
+            for piece in pieces:
+                coming.put(piece)
+            coming.put(None)
+        except Exception as error:  # noqa: BLE001 - whoever shows the logs raises it
+            coming.put(error)
+
+    for pieces in each:
+        Thread(target=read, args=(pieces,), daemon=True).start()
+    while left:
+        one = coming.get()
+        if isinstance(one, Exception):
+            raise one
+        if one is None:
+            left -= 1
+        else:
+            yield one
 
 
 def end_of_log(transport: Transport, log: PurePosixPath, lines: int) -> bytes:

@@ -129,6 +129,7 @@ def run_packed(
     return _checked(transport, transport.run(script, *options, verb, *words, stdin=stdin, timeout=timeout))
 
 
+_USAGE = 64
 _LOOKS = frozenset({"probe", "sample"})
 """verbs that start no lasting process: on this machine a fork of this process can run them"""
 
@@ -236,6 +237,8 @@ class StartOptions:
     """`first`: the variables of the first launch are used"""
     follow: str = ""
     """the pid of the training that the run follows, or `stopped`"""
+    moves: bool = False
+    """whether it is for sessions that have come from another host only: nothing is tried again, and a stop stays"""
 
 
 class Beginning(Enum):
@@ -310,7 +313,10 @@ def start(transport: Transport, directory: str, options: StartOptions) -> Reply:
         arguments += ["--follow", options.follow]
     if options.secrets:
         arguments += ["--secrets", "-"]
-    done = _order(transport, directory, "start", *arguments, stdin=options.secrets, timeout=240)
+    given = [*arguments, *(["--for", "moves"] if options.moves else [])]
+    done = _order(transport, directory, "start", *given, stdin=options.secrets, timeout=240)
+    if done.code == _USAGE and options.moves:  # a run of the former version
+        done = _order(transport, directory, "start", *arguments, stdin=options.secrets, timeout=240)
     if done.code:
         texts = _reply(done).texts
         raise HostError(f"the run {directory} could not be started on {transport.host}", "\n".join(texts))
@@ -323,6 +329,12 @@ def restart_dispatcher(transport: Transport, directory: str, plan: Plan, variabl
     """Start a missing dispatcher of a run; returns sentences about it. Raises UserError if a secret is missing."""
     options = StartOptions(secrets=laptop_secrets(dict(plan.secrets)), environment=variables)
     return "\n".join(start(transport, directory, options).texts)
+
+
+def start_for_moves(transport: Transport, directory: str, plan: Plan) -> str:
+    """The same for sessions that have come from another host: it has the variables of the first launch."""
+    secrets = laptop_secrets(dict(plan.secrets))
+    return "\n".join(start(transport, directory, StartOptions(None, None, secrets, "first", moves=True)).texts)
 
 
 def take_over(transport: Transport, directory: str) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ from comborun.rules import counting, events, globs, names
 from comborun.rules.curves import record as curves
 from comborun.rules.curves import training
 from comborun.rules.deal import parse as parse_deal
+from comborun.rules.deal import sessions_moved
 from comborun.rules.facts import Fact
 from comborun.rules.following import Decision, Record
 from comborun.rules.names import RUN, RunLayout
@@ -71,6 +72,7 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
     manifest = _manifest(directory)
     collected = _without_replays(directory, _results(directory, histories, unread))
     declared = {combo_of(session): session.unpaired for session in plan.sessions if session.unpaired}
+    happened = events.parse(_text(directory / RUN.events))
     by_session = _seeded_by_session(plan.sessions, collected.records)
     return replace(
         collected,
@@ -81,7 +83,8 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
         done=MappingProxyType(parse(_text(directory / RUN.done))),
         provenance=_mapping(manifest.get("provenance")),
         environments=tuple(map(parse, _text(directory / RUN.environments).splitlines())),
-        retuned=tuple(filter(_retunes, events.parse(_text(directory / RUN.events)))),
+        retuned=tuple(filter(_retunes, happened)),
+        moved=sessions_moved([*dict.fromkeys(one.session for one in happened if one.kind == events.Kind.TAKEN)]),
         followed=tuple(followed.remarks()),
         trained=MappingProxyType(_trained(directory, histories)),
         stop_early=_stop_rule(directory, manifest),

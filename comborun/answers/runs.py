@@ -444,3 +444,32 @@ class GivenUp:
     """episodes of these sessions that were on record, and count"""
     done: bool
     """whether it was done, and not only shown"""
+
+
+@dataclass(frozen=True)
+class SessionMove:
+    """A session that has not begun went to another host of its run."""
+
+    run: str
+    at: float
+    """seconds since 1970, on this machine's clock"""
+    session: str
+    """its process"""
+    giver: str
+    taker: str
+    record: Literal["move"] = "move"
+
+
+@dataclass(frozen=True)
+class HostChange:
+    """A host of a run stopped answering, answers again, or was given up."""
+
+    run: str
+    at: float
+    """seconds since 1970, on this machine's clock"""
+    host: str
+    state: str
+    """answers, away or lost"""
+    complaint: Untrusted
+    """why it does not answer"""
+    record: Literal["host"] = "host"

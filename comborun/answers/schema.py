@@ -35,6 +35,7 @@ ANSWERS: Mapping[str, tuple[Any, ...]] = {
     "monitor": (Status, runs.AllRuns, runs.Report, Done),
     "status": (Status,),
     "runs": (tuple[runs.ListedRun, ...],),
+    "keep": (runs.SessionMove, runs.HostChange, Done),
     "hosts list": (tuple[HostOfRun, ...],),
     "hosts lost": (runs.GivenUp,),
     "disconnect": (grids.Disconnected,),
@@ -81,8 +82,8 @@ def answers_schema() -> str:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What the commands of comborun answer with --json",
         "description": (
-            "One object for each line of `launch`, `run`, `monitor` and `logs`; the last has `record` `done`. One"
-            " document for any other command. Keys may be added. Text below a key with `untrusted` is of a program,"
+            "One object for each line of `launch`, `run`, `monitor`, `keep` and `logs`; the last has `record` `done`."
+            " One document for any other command. Keys may be added. Text below a key with `untrusted` is of a program,"
             " a host or another person, or quotes it."
         ),
         "anyOf": [{"$ref": f"#/$defs/{name}"} for name in commands],

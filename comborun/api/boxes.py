@@ -22,6 +22,7 @@ from comborun.grid.checks.hosts import refused_together
 from comborun.model.work import process_of
 from comborun.monitor.beginning import await_beginning
 from comborun.planner.dealing import Candidate, cut_of, cut_together, deal, ends, recut, rooms_of, same_work
+from comborun.planner.laying import Drafts
 from comborun.remote import boxes
 from comborun.remote.boxes import Root, at_once
 from comborun.remote.grids import known_of
@@ -114,7 +115,9 @@ def dealt_together(
     choices = {host: replace(where, host=host, root=own.root) for host, own in grids.items()}
     transports = {host: _connected(choice) for host, choice in choices.items()}
     with listener.working(f"looking at {several(len(grids), 'host')}"):
-        found = at_once({host: partial(_look, request, grids[host], transports[host], changes) for host in grids})
+        shared = Drafts()
+        looks = {host: partial(_look, request, grids[host], transports[host], shared) for host in grids}
+        found = at_once({host: partial(look, changes=changes) for host, look in looks.items()})
     seen, left_out = _usable(found, leave_out=together.leave_out)
     for host, one in seen.items():
         listener.warn(*(f"{host}: {warning}" for warning in one.prepared.warnings))
@@ -172,8 +175,8 @@ def _connected(choice: HostChoice) -> Transport:
     return transport
 
 
-def _look(request: LaunchRequest, grid: Grid, transport: Transport, changes: bool) -> _Seen:
-    prepared = prepare(request, grid, lambda _: transport)
+def _look(request: LaunchRequest, grid: Grid, transport: Transport, drafts: Drafts, *, changes: bool) -> _Seen:
+    prepared = prepare(request, grid, lambda _: transport, drafts)
     if not changes:
         return _Seen(prepared, None)
     return _Seen(prepared, boxes.root_of(transport, grid.root, prepared.facts.python))

@@ -1,38 +1,26 @@
-"""A run on several hosts as one: how all of its parts are now, what brings them up to date, and orders to all."""
+"""A run on several hosts as one: what brings its parts up to date, and orders to all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from comborun.answers import runs
-from comborun.errors import HostError, UserError
+from comborun.api.moving import complete, restarted, unfinished
+from comborun.errors import UserError
 from comborun.model.work import process_of
 from comborun.monitor.addressing import sessions_of
-from comborun.monitor.classify import classify
-from comborun.monitor.joint import PartStatus, joined, on_this_clock
-from comborun.monitor.observe import History, RunView, last_look
-from comborun.monitor.status import UP, Link
-from comborun.monitor.watch import Clock, Look, Source, last_seen
+from comborun.monitor.watch import Source
 from comborun.remote import boxes, program
 from comborun.remote.boxes import BoxState, at_once
-from comborun.remote.joint_copy import Part, joint_folder, newest_deal
-from comborun.remote.runs import copy_of
 from comborun.rules.deal import Deal, Stops, newest_known
-from comborun.text import several
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from comborun.api.named import Target
     from comborun.model.plan import Plan
-    from comborun.monitor.status import RunStatus
-    from comborun.monitor.watch import Watched
-    from comborun.remote.fetch import FetchOptions
-    from comborun.remote.transport import Transport
 
 T = TypeVar("T")
 
@@ -53,164 +41,6 @@ def all_done(found: Mapping[str, T | UserError]) -> dict[str, T]:
             raise type(one)(f"{host}: {one.message}", f"{one.hint}\n  the same command again does the rest", one.code)
         done[host] = one
     return done
-
-
-# How it is now
-
-
-class _Answer(NamedTuple):
-    """An answer of one host."""
-
-    state: BoxState
-    source: Source
-    history: History
-
-
-class JointSource:
-    """Looks at all parts of a run on several hosts, at once. A host that is away is shown as it was last seen.
-
-    Watchers, and so the page, look at it as at a run on one host.
-    """
-
-    def __init__(self, target: Target, clock: Clock | None = None) -> None:
-        self.target = target
-        self._clock = clock or Clock()
-        self._seen: dict[str, tuple[_Answer, float]] = {}
-        """the last answer of each host, and when it came"""
-        self._deal: Deal | None = None
-        self._last: Look | None = None
-        self._copying = Lock()
-
-    def status(self) -> RunStatus:
-        """Look once. Raises HostError if nothing is known of any host."""
-        found = at_once({one.transport.host: partial(self._ask, one) for one in self.target.boxes})
-        now = self._clock.elapsed()
-        self._seen |= {host: (one, now) for host, one in found.items() if isinstance(one, _Answer)}
-        states = {host: one if isinstance(one, UserError) else one.state for host, one in found.items()}
-        self._deal = settle(self.target, states) or self._deal or _remembered_deal(self.target)
-        if self._deal is None:
-            raise next(one for one in found.values() if isinstance(one, UserError))
-        parts = dict[str, Look]()
-        for one in self.target.boxes:
-            host = one.transport.host
-            if part := self._part(one, found[host], self._deal.at(host)):
-                parts[host] = part
-        first, plans = next(iter(parts.values())), {host: one.view.plan for host, one in parts.items()}
-        plan, _ = merged_plan(plans, self._deal)
-        order = {session.name: place for place, session in enumerate(plan.sessions)}
-        status = joined([PartStatus(host, one.status) for host, one in parts.items()], self._deal, order)
-        view = first.view._replace(id=self.target.run, plan=plan)
-        attempts = {
-            one.name: on_this_clock(parts[one.host].history.of(one.name), parts[one.host].status.ahead)
-            for one in status.sessions
-        }
-        history = History(first.history.snapshot, attempts)
-        self._last = Look(0, view, history, replace(status, run=self.target.run), parts=parts)
-        return self._last.status
-
-    @property
-    def deal(self) -> Deal | None:
-        return self._deal
-
-    @property
-    def poll(self) -> float:
-        return next((look.source.view.plan.poll for look, _ in self._seen.values()), 60.0)
-
-    # For a watcher
-
-    @property
-    def transport(self) -> Transport:
-        return self.target.transport
-
-    @property
-    def view(self) -> RunView:
-        return self._known.view
-
-    @property
-    def folder(self) -> Path:
-        return joint_folder(self.target.run)
-
-    def records(self, options: FetchOptions | None = None) -> Path:
-        with self._copying:
-            return self.target.bring(options)[0]
-
-    def by_host(self) -> dict[str, Source]:
-        parts = self._known.parts
-        found = {one.transport.host: one for one in self.target.boxes}
-        return {host: Source(found[host].transport, part.view) for host, part in parts.items()}
-
-    def at(self, session: str) -> Source:
-        every = self.by_host()
-        host = next((one.host for one in self._known.status.sessions if one.name == session), "")
-        return every.get(host) or next(iter(every.values()))
-
-    def end(self) -> None:
-        return None
-
-    def fold(self, history: History) -> History:  # noqa: ARG002 - it keeps its own
-        """Raises HostError while no host answers."""
-        seen = self.status()
-        if not seen.link.reachable:
-            raise HostError(seen.link.complaint or "no host answers")
-        return self._known.history
-
-    def renewed(self, history: History) -> JointSource:  # noqa: ARG002 - it keeps its own
-        return self
-
-    def look(self, number: int, history: History, link: Link = UP) -> Look:  # noqa: ARG002 - it keeps its own
-        return self._known._replace(number=number)
-
-    @property
-    def _known(self) -> Look:
-        if self._last is None:
-            self.status()
-        assert self._last
-        return self._last
-
-    def _ask(self, one: Target) -> _Answer:
-        before = self._seen.get(one.transport.host)
-        state = boxes.look(one.transport, one.directory)
-        source = before[0].source if before else one.source()
-        history = source.fold(before[0].history if before else History())
-        return _Answer(state, source.renewed(history), history)
-
-    def _part(self, one: Target, found: _Answer | UserError, deal: Deal) -> Look | None:
-        """What is known of one host; None if nothing is."""
-        seen = self._seen.get(one.transport.host)
-        if not isinstance(found, UserError):
-            return _part_look(found.source.view, deal, found.history)
-        link = Link(reachable=False, since=self._clock.now(), failures=1, complaint=found.headline)
-        if seen:
-            link = link._replace(last_seen=self._clock.elapsed() - seen[1])
-            return _part_look(seen[0].source.view, deal, seen[0].history, link)
-        kept = last_look(one.transport.host, one.run, one.directory)
-        if kept:
-            view = _dealt(kept.view, deal)
-            return Look(0, view, History(), last_seen(kept._replace(view=view), found.headline, self._clock))
-        plans = [look.source.view.plan for look, _ in self._seen.values()]
-        if not plans:
-            return None
-        part = _part_look(RunView(one.run, one.transport.host, one.directory, plans[0]), deal, History())
-        return part._replace(status=replace(part.status, link=link))
-
-
-def watched(target: Target) -> Watched:
-    """What a watcher looks at: the run, or all parts of one on several hosts."""
-    return JointSource(target) if target.boxes else target.source()
-
-
-def _part_look(view: RunView, deal: Deal, history: History, link: Link = UP) -> Look:
-    view = _dealt(view, deal)
-    return Look(0, view, history, classify(view, history, link=link))
-
-
-def _dealt(view: RunView, deal: Deal) -> RunView:
-    return view._replace(plan=view.plan.whole.without(lambda one: deal.runs_here(process_of(one))))
-
-
-def _remembered_deal(target: Target) -> Deal | None:
-    copies = [(one, copy_of(one.transport.host, one.run, one.directory)) for one in target.boxes]
-    return newest_deal([Part(one.transport.host, one.run, (copy, ())) for one, copy in copies])
 
 
 # Orders to all hosts
@@ -237,10 +67,25 @@ def settle(target: Target, found: Mapping[str, BoxState | UserError]) -> Deal | 
     acts = {
         host: partial(_bring_up, part_on(target, host), state, newest.at(host), stops) for host, state in there.items()
     }
-    for host, said in at_once(acts).items():
+    _tell(target, at_once(acts))
+    if not stops.in_force:
+        _complete(target, there, newest)
+    return newest
+
+
+def _tell(target: Target, done: Mapping[str, str | UserError]) -> None:
+    for host, said in done.items():
         if said:
             target.listener.note(f"{host}: {said.message if isinstance(said, UserError) else said}")
-    return newest
+
+
+def _complete(target: Target, there: Mapping[str, BoxState], newest: Deal) -> None:
+    """Let takers have what was released to them by somebody who died then, or is just about to do the same."""
+    parts = {one.transport.host: one for one in target.boxes}
+    for move in unfinished(there, newest):
+        with suppress(UserError):  # the next look tries again
+            if not complete(parts, move).lives:
+                _tell(target, at_once({move.taker: partial(restarted, parts[move.taker], 1)}))
 
 
 def _bring_up(part: Target, state: BoxState, newest: Deal, stops: Stops) -> str:
@@ -251,15 +96,9 @@ def _bring_up(part: Target, state: BoxState, newest: Deal, stops: Stops) -> str:
     if (host in newest.lost or stops.in_force) and (state.lives or not (state.stopped or state.done)):
         program.stop(transport, directory)
         return "given up, so what still ran there is stopped" if host in newest.lost else "stopped, as the others"
-    if state.gained and not state.lives and not stops.in_force and host not in newest.lost:
-        return _restarted(part, state)
+    if (state.gained or state.due) and not state.lives and not stops.in_force and host not in newest.lost:
+        return restarted(part, len(state.gained) or sum(one.taker == host for one in newest.moves.values()))
     return ""
-
-
-def _restarted(part: Target, state: BoxState) -> str:
-    plan = part.source().view.plan
-    program.restart_dispatcher(part.transport, part.directory, plan)
-    return f"{several(len(state.gained), 'session')} of other hosts run there now"
 
 
 def by_host(

@@ -43,7 +43,7 @@ def explanations(target: Target, words: Sequence[str]) -> list[Explanation]:
 def causes_of(target: Target) -> RunCauses:
     """What went wrong in a run, equal causes together."""
     if target.boxes:
-        from comborun.api.joint import JointSource
+        from comborun.api.joint_look import JointSource
 
         return run_causes(JointSource(target).status())
     return run_causes(once(target.source()))

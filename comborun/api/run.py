@@ -175,10 +175,16 @@ class Run:
 
     def resume(self, environment: str = "now") -> runs.Resumed:
         """Lift a hold or a stop, and run what is missing."""
-        from comborun.api import steering
-        from comborun.monitor.steering import resume_answer
+        from comborun.api import joint, steering
+        from comborun.monitor.steering import joint_answer, resume_answer
 
-        target = self._there()
+        target = self._answering()
+        if target.boxes:
+            joint.lift_stops(target)
+            plans = steering.planned_together(target, environment)
+            for part, own in plans:
+                steering.resume(part, own, environment)
+            return joint_answer(self.id, [resume_answer(own, done=not own.nothing) for _, own in plans])
         going = steering.planned_resume(target, environment)
         steering.resume(target, going, environment)
         return resume_answer(going, done=not going.nothing)

@@ -230,6 +230,13 @@ def planned_resume(target: Target, environment: str = "now", *, take_over: bool 
     return PlannedResume(view, seen, what, coming)
 
 
+def planned_together(target: Target, environment: str = "now") -> list[tuple[Target, PlannedResume]]:
+    """The same of a run on several hosts: a plan for each that was not given up."""
+    from comborun.api.joint import going
+
+    return [(one, planned_resume(one, environment)) for one in going(target)]
+
+
 def resume(target: Target, going: PlannedResume, environment: str = "now") -> str:
     """Do it: first fill gaps, then lift the hold, then ask for attempts, then start the dispatcher.
 

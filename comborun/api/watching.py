@@ -33,7 +33,7 @@ _MIRROR_S = 60.0
 def status_of(target: Target) -> RunStatus:
     """The run now; if its host does not answer, as it was last seen."""
     if target.boxes:
-        from comborun.api.joint import JointSource
+        from comborun.api.joint_look import JointSource
 
         with target.listener.working(f"looking at {several(len(target.boxes), 'host')}"):
             return JointSource(target).status()
@@ -57,7 +57,7 @@ class Watching:
     """
 
     def __init__(self, target: Target, interval: float | None = None) -> None:
-        from comborun.api.joint import watched
+        from comborun.api.joint_look import watched
 
         self._source = watched(target)
         plan = self._source.view.plan

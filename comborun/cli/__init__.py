@@ -40,6 +40,7 @@ _COMMANDS = {
         "view": ("view", "Show a run on a live page in a browser."),
         "runs": ("runs", "List the runs on all hosts."),
         "mcp": ("mcp", "Offer tools about a run to an assistant (MCP)."),
+        "keep": ("keep", "Let sessions move to hosts with room, until the run has ended."),
         "hosts": ("hosts", "Show the hosts that share a run, or give one of them up."),
         "disconnect": ("options", "End kept connections to hosts."),
         "clean": ("runs", "Remove old runs, after showing them and their size."),

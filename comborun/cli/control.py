@@ -319,7 +319,7 @@ def _resume_together(target: Target, environment: str, *, dry_run: bool, as_json
 
     if not dry_run:
         joint.lift_stops(target)
-    plans = [(one, steering.planned_resume(one, environment)) for one in joint.going(target)]
+    plans = steering.planned_together(target, environment)
     if as_json:
         show_json([resume_answer(going, done=not dry_run and not going.nothing) for _, going in plans])
     for part, going in plans:

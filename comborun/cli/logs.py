@@ -33,6 +33,7 @@ from comborun.remote.logs import (
     follow_command,
     is_open,
     latest,
+    merged,
     rank_log,
     step_command,
     tile,
@@ -96,9 +97,11 @@ def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, as_jso
     """
     parts = _parts(target, sessions, guess=True)
     if on and len(parts) > 1:
-        raise UserError("-f follows the sessions of one host", "name a session, or give --host")
+        each = [_followed(part, own, on=on, lines=lines, **of) for part, own in parts]
+        _show_logs([name for names, _ in each for name in names], merged([one for _, one in each]), as_json=as_json)
+        return
     for part, own in parts:
-        _show_logs(part, own, on=on, lines=lines, as_json=as_json, **of)
+        _show_logs(*_followed(part, own, on=on, lines=lines, **of), as_json=as_json)
 
 
 def _parts(target: Target, words: tuple[str, ...], *, guess: bool) -> Sequence[tuple[Target, tuple[str, ...]]]:
@@ -110,7 +113,10 @@ def _parts(target: Target, words: tuple[str, ...], *, guess: bool) -> Sequence[t
     return by_host(target, words, note, guess=guess) if words else [(one, ()) for one in going(target)]
 
 
-def _show_logs(target: Target, sessions: tuple[str, ...], *, on: bool, lines: int, as_json: bool, **of: Any) -> None:
+def _followed(
+    target: Target, sessions: tuple[str, ...], *, on: bool, lines: int, **of: Any
+) -> tuple[Sequence[str], Iterator[LogPiece]]:
+    """The sessions of a host, and their logs."""
     source = target.source()
     current = tuple(one.name for one in source.view.plan.sessions if one.flag != "elsewhere")
     every = current if current != source.view.sessions[: len(current)] else source.view.sessions
@@ -119,8 +125,10 @@ def _show_logs(target: Target, sessions: tuple[str, ...], *, on: bool, lines: in
     if of["rank"] is not None or of["stderr"]:
         chosen = [_of_rank(target, names, **of)]
     pieces = follow(target.transport, target.directory, chosen, lines, on=on)
-    if len(names) == 1:
-        pieces = _begun(target, pieces, wait=on)
+    return names, _begun(target, pieces, wait=on) if len(names) == 1 else pieces
+
+
+def _show_logs(names: Sequence[str], pieces: Iterator[LogPiece], *, as_json: bool) -> None:
     if as_json:
         for one in log_records(pieces):
             show_record(one)

@@ -72,13 +72,13 @@ def status(target: Target, as_json: bool, **rows: Any) -> int:
 def watch_until_the_end(target: Target, shown: Shown) -> int:
     """Watch a run and report at its end. Returns the exit code, which says whether all sessions succeeded."""
     from comborun.api import reports  # `combo status` needs none of these
-    from comborun.api.joint import watched as watched_of
+    from comborun.api.joint_look import watched as watched_of
     from comborun.cli.report import differences, show_report
 
     ended, stop_early = None, None
     try:
         with working(f"reading {target.run}"):
-            source = watched_of(target._replace(listener=QUIET) if shown.full else target)
+            source = watched_of(target._replace(listener=QUIET) if shown.full else target, moves=True)
             plan = source.view.plan
         settings = Settings(shown.interval or plan.poll)
         if plan.stop_early and not target.boxes:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from comborun.answers import grids
-from comborun.api.joint import watched
+from comborun.api.joint_look import watched
 from comborun.cli.options import interval_option, json_lines_option, of_run
 from comborun.cli.terminal import show_record, show_rows, working
 from comborun.errors import UserError
@@ -63,7 +63,7 @@ def view(target: Target, port: int | None, bundle: Path | None, interval: float 
     if bundle:
         _write(target, bundle, as_json=how["as_json"])
         return 0
-    source = watched(target)
+    source = watched(target, moves=True)
     listening, access = _listen(target.run, port)
     keep_access(target.run, access)
     feed = Feed(source, Settings(interval or source.view.plan.poll))

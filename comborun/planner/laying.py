@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, replace
+from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
@@ -38,7 +40,7 @@ from comborun.words import say
 from comborun.words.doctor import advice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Hashable, Iterator
 
     from comborun.grid import AxisEntry, Combo, Grid
     from comborun.model.resources import HostFacts, ModelServer
@@ -50,14 +52,57 @@ _SHORT_MINUTES = 5
 _SCRIPTS = (".py", ".sh")
 
 
+class Drafts:
+    """Plans of one grid up to what depends on how much of a host is free: hosts of one shape share them."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._made: dict[Hashable, Plan] = {}
+
+    def of(self, shape: Hashable, make: Callable[[], Plan]) -> Plan:
+        """The draft for a shape of host, made by whoever asks first; the others wait."""
+        with self._lock:
+            if shape not in self._made:
+                self._made[shape] = make()
+            return self._made[shape]
+
+
+def _shape(grid: Grid, host: HostFacts, shipped: str, known: Knowledge) -> Hashable | None:
+    """What a draft depends on; None if it is this host's alone."""
+    automatic = any(combo.settings.shards == "auto" or combo.settings.placement for combo in grid.combos)
+    if automatic or known is not NOTHING_KNOWN:
+        return None
+    keys = (grid.policy_files, repr(grid.use_gpus), repr(grid.reserve), repr(grid.limits), shipped)
+    return (*keys, host.local, host.cpus, host.memory, host.gpus)
+
+
 def lay_out(
-    grid: Grid, host: HostFacts, shipped: str = "", known: Knowledge = NOTHING_KNOWN, *, here: bool = True
+    grid: Grid,
+    host: HostFacts,
+    shipped: str = "",
+    known: Knowledge = NOTHING_KNOWN,
+    *,
+    here: bool = True,
+    drafts: Drafts | None = None,
 ) -> Plan:
     """The plan of `grid` for `host`. Pure: the same arguments give the same plan, byte for byte.
 
     `shipped` is the digest of all files of `sync`: other files are other work. `known` changes how the work is cut and
     scheduled, never what it is. Raises UserError if a session could never start, but only if sessions run `here`.
+    `drafts` are those of other hosts for the same grid.
     """
+    make, shape = partial(_draft, grid, host, shipped, known, here=here), _shape(grid, host, shipped, known)
+    plan = drafts.of(shape, make) if drafts and shape else make()
+    plan = with_threads(plan, grid, host)
+    _check_displays(plan)
+    if here:
+        check_fit(plan, host)
+    if grid.stop_early:
+        plan = replace(plan, stop_early=stop_rule(grid.stop_early.request, episodes_by_combo(plan.sessions)))
+    return plan
+
+
+def _draft(grid: Grid, host: HostFacts, shipped: str, known: Knowledge, *, here: bool) -> Plan:
     if grid.policy_glob and grid.policy_files is None:
         raise ValueError("the files of the policies' glob are not known yet")
     servers = tuple(server_of(name, keys, grid, host) for name, keys in grid.servers.items())
@@ -93,13 +138,7 @@ def lay_out(
         follow=grid.follow,
         steps=tuple((name, step) for name, step in steps.items() if step is not None),
     )
-    plan = with_threads(arranged(kept_apart(plan, grid), grid, host if here else None, known), grid, host)
-    _check_displays(plan)
-    if here:
-        check_fit(plan, host)
-    if grid.stop_early:
-        plan = replace(plan, stop_early=stop_rule(grid.stop_early.request, episodes_by_combo(plan.sessions)))
-    return plan
+    return arranged(kept_apart(plan, grid), grid, host if here else None, known)
 
 
 def _limits(grid: Grid, parallel: int) -> Limits:

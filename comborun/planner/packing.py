@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from comborun.model.resources import HostFacts
     from comborun.model.work import Combo
     from comborun.planner.knowledge import Knowledge
+    from comborun.rules.room.capacity import Card
 
 
 @dataclass(frozen=True)
@@ -75,15 +76,20 @@ class Simulated:
 
 def stage(plan: Plan, host: HostFacts) -> Stage:
     """What `plan` may use of `host` now. Others count by their use or by the reserve, whichever is more."""
+    return stage_of(plan, host.cards, host.memory, host.available)
+
+
+def stage_of(plan: Plan, cards: Sequence[Card], memory: int, available: int | None) -> Stage:
+    """The same for a host with these GPUs, and so many bytes of memory; 0: unknown."""
     limits = plan.limits
     capacity = Capacity(plan.gpus, limits.per_gpu, plan.cpus, plan.reserve.gpu_memory, plan.reserve.memory)
-    capacity.totals = {card.index: card.total for card in host.cards if card.total is not None}
+    capacity.totals = {card.index: card.total for card in cards if card.total is not None}
     capacity.has_driver = bool(capacity.totals)
-    for card in host.cards:
+    for card in cards:
         if card.index in plan.gpus and card.total is not None and card.used is not None:
             capacity.measure_gpu(card.index, card.total, card.used)
-    if total := host.memory // MIB:
-        capacity.measure_memory(total, total - host.available // MIB if host.available is not None else 0)
+    if total := memory // MIB:
+        capacity.measure_memory(total, total - available // MIB if available is not None else 0)
     return Stage(capacity, limits.parallel, limits.stagger, tuple(one.request for one in plan.server_instances))
 
 
@@ -203,6 +209,25 @@ def fits(requests: Sequence[Request], on: Stage) -> tuple[int, Shortage | None]:
             continue
         host.start(str(at), request, chosen)
     return host.busy, first
+
+
+def beside(requests: Sequence[Request], on: Stage, running: Sequence[tuple[Request, tuple[int, ...]]]) -> int:
+    """How many of `requests` could start now, in this order, beside what runs on its GPUs already."""
+    host, refused, started = _Host(replace(on, stagger=0.0)), set[Request](), 0
+    for number, (request, gpus) in enumerate(running):
+        host.start(f"running {number}", request, gpus)
+    for number, request in enumerate(requests):
+        if host.busy >= host.slots:
+            break
+        if request in refused:
+            continue
+        chosen = host.choose(request)
+        if isinstance(chosen, Blocker):
+            refused.add(request)
+            continue
+        host.start(str(number), request, chosen)
+        started += 1
+    return started
 
 
 def at_once(plan: Plan, host: HostFacts) -> int:

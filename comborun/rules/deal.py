@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 
+from comborun.rules.facts import Fact
 from comborun.rules.names import NAME
 from comborun.rules.vocabulary import Word
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     """era, and number within it; an era begins when the arbiter is lost"""
     OnRecord = Dict[str, List[List[int]]]
     """session -> ranges [first, stop] of the episodes that a lost box had on record"""
+
+
+_MOST_NAMED = 20
 
 
 class Stale(Word):
@@ -174,6 +178,11 @@ def parse(text: str) -> Deal | None:
 def newest_known(deals: Sequence[Deal]) -> Deal:
     """The deal with the highest number, with the moves that any of them knows."""
     return max(deals, key=lambda one: one.rank).moved(move for one in deals for move in one.moves.values())
+
+
+def sessions_moved(names: Sequence[str]) -> Fact | None:
+    """That sessions have gone to another box; None if none has."""
+    return Fact("sessions_moved", moved=len(names), sessions=list(names[:_MOST_NAMED])) if names else None
 
 
 def parse_move(text: str) -> Move | None:

@@ -94,7 +94,7 @@ class Kind(Word):
 
 
 _encode = json.JSONEncoder(default=Fact.as_data).encode
-KEPT = frozenset((Kind.ORDERED.value, Kind.AMENDED.value))
+KEPT = frozenset((Kind.ORDERED.value, Kind.AMENDED.value, Kind.TAKEN.value))
 """kinds that stay when old events become a summary"""
 
 

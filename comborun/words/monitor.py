@@ -96,6 +96,12 @@ def _notices_fail(fact: Fact) -> str:
     return f"the notify command {how} {ago}: notices are not delivered; `combo notify {fact.text('run')}` tests it"
 
 
+def _moved(fact: Fact) -> str:
+    """`5 sessions moved to another host before their first attempt: a, b, c, d and 1 more`."""
+    names = first_of(fact.texts("sessions"), _MOST_NAMED, count=fact.count("moved"))
+    return f"{several(fact.count('moved'), 'session')} moved to another host before the first attempt: {names}"
+
+
 def _ends_about(fact: Fact) -> str:
     """`ends 14:28–14:36 (in 8–16 min)`."""
     earliest, latest, left = (fact.number(key) or 0.0 for key in ("earliest", "latest", "in_s"))
@@ -360,6 +366,11 @@ WORDS: Words = {
     "run_disk_full": "the disk of the run is full: free some space, and the run continues by itself",
     "run_is_being_stopped": "stopped: nothing new starts; `combo stop {run}` ends what still runs",
     "slurm_has_no_job": f"Slurm has none of its jobs any more, and nothing new starts: {_RESUME}",
+    "sessions_moved": _moved,
+    "sessions_would_move": (
+        "{sessions:session} would end earlier on {hosts}: what waits moves only while `combo monitor`, `combo view` or"
+        " `combo keep` looks"
+    ),
     "dispatcher_gone_at_end": ("the dispatcher is gone, so the run does not end: run `combo resume {run}` to end it"),
     "dispatcher_gone": f"the dispatcher is gone, nothing new starts: {_RESUME}",
     "dispatcher_is_held": f"a signal holds the dispatcher (process {{pid}}), and nothing new starts: {_RESUME}",

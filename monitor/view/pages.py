@@ -179,7 +179,7 @@ def alerts(status: RunStatus) -> list[tuple[str, str, str]]:
     said = (status.advice, status.notify_problem, None if status.finished else status.slurm)
     words = [clock_words(status.ahead, status.host), *map(say, filter(None, said)), status.undecided]
     words += status.uncounted[:_UNCOUNTED_MOST]
-    found += [("queued", say(status.following), "")] if status.following else []
+    found += [("queued", say(one), "") for one in (status.following, status.moved) if one]
     return [*found, *(("stalled", harmless(one), "") for one in words if one)]
 
 

@@ -201,6 +201,7 @@ def differences(collected: Collected, seeds: Mapping[Combo, Mapping[int, object]
     yield from _unlike(seeds_given, "seeds of the plan")
     yield from _other_environments(collected)
     yield from map(_retuned, collected.retuned)
+    yield from [f"{say(collected.moved)}."] if collected.moved else []
     yield from (f"{said[:1].upper()}{said[1:]}." for said in map(say, collected.followed))
     yield from _other_seeds(collected, seeds)
     yield from _same_files(collected.provenance)

@@ -174,6 +174,8 @@ class Collected:
     """the variables of each start that differed, the first launch's first"""
     retuned: tuple[Event, ...] = ()
     """settings that a person changed while it went on, and GPUs that it lost"""
+    moved: Fact | None = None
+    """sessions that went from one host of the run to another"""
     followed: tuple[Fact, ...] = ()
     """of a training: which of its checkpoints were not evaluated, or do not count"""
     stop_early: StopRule | None = None

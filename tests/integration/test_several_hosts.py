@@ -8,6 +8,7 @@ import random
 import shlex
 import shutil
 import subprocess
+import sys
 import time
 import urllib.request
 from collections import Counter
@@ -42,6 +43,9 @@ def test_every_command_finds_the_host_of_a_session(boxes: Boxes) -> None:
     until(lambda: len(boxes.hosts_of) == 3, "each host runs one")
     status = boxes.status()
     assert {one["host"]: one["counts"] for one in status["hosts"]}.keys() == set(NAMES)
+    following = desk.start("logs", "-f")
+    until(lambda: all(f"{name} " in following.text for name in boxes.hosts_of), "the logs of all hosts")
+    following.kill()
     (first, _), (second, _), (third, (host,)) = boxes.hosts_of.items()
     assert desk.json("explain", first)["session"] == first
     assert desk.json("logs", second)["session"] == second
@@ -228,7 +232,9 @@ def test_a_host_that_missed_a_stop_is_stopped_by_the_next_look(boxes: Boxes) -> 
     assert not boxes.status()["finished"]
     until(lambda: not boxes.alive("beta"), "the look has stopped it")
     boxes.gate.touch()
-    desk.combo("resume", code=0)
+    code = "import comborun; run = comborun.open(); found = run.resume(); print(run.id == found.run, found.done)"
+    python = [sys.executable, "-c", code]
+    assert subprocess.check_output(python, env=desk.environment, text=True, cwd=desk.home) == "True True\n"
     assert finished(boxes)["episodes_done"] == 16
 
 

@@ -15,7 +15,7 @@ import select
 import sys
 import time
 
-from comborun.host.dispatch import windows
+from comborun.host.dispatch import MOVES, windows
 from comborun.host.dispatch.ends import Ends
 from comborun.host.dispatch.launching import Launcher, complain
 from comborun.host.dispatch.lifecycle import Lifecycle
@@ -68,7 +68,7 @@ def main(arguments: list[str]) -> int:
         if owner := run_owner.claim(attempts.layout):
             sys.stderr.write(f"dispatch: {say(owner)}\n")
             return ELSEWHERE
-        dispatcher = Dispatcher(attempts, files.read_line(attempts.layout.multiplexer))
+        dispatcher = Dispatcher(attempts, files.read_line(attempts.layout.multiplexer), person=MOVES not in arguments)
     except OSError as error:
         sys.stderr.write(f"dispatch: {error}\n")
         return 73
@@ -82,7 +82,8 @@ class Leave(Exception):  # noqa: N818 # no error: the dispatcher's own way out
 class Dispatcher:
     """Puts the parts together, and runs their loop."""
 
-    def __init__(self, attempts: RunDirectory, multiplexer: str) -> None:
+    def __init__(self, attempts: RunDirectory, multiplexer: str, *, person: bool = True) -> None:
+        """`person`: a user has started it, which asks for another attempt of what was cancelled or lost."""
         self._run = run = LocalState(attempts, multiplexer)
         self._signals = Signals()
         self._fifo = Fifo(run.layout.fifo)
@@ -92,7 +93,7 @@ class Dispatcher:
         self._servers = Servers(run, self._policy)
         self._windows = Windows(run)
         self._launcher = Launcher(run, self._policy, self._ends, self._windows, self._servers)
-        self._lifecycle = Lifecycle(run, self._policy, self._ends, self._launcher, self._servers)
+        self._lifecycle = Lifecycle(run, self._policy, self._ends, self._launcher, self._servers, person=person)
         self._after = False
         """all sessions have ended, and `after` runs"""
         self._amended = False

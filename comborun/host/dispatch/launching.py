@@ -285,7 +285,9 @@ class Launcher:
             return
         state.again_at = None
         self._windows.give_up(session.name)
-        if self._spend(session, state, _OVERDUE, fact(Evidence.NOT_BEGUN, within_s=launch_s())):
+        if not runs_here(self._run.layout, session.name):
+            self._take_back(session)
+        elif self._spend(session, state, _OVERDUE, fact(Evidence.NOT_BEGUN, within_s=launch_s())):
             self.start(session)
 
     def _spend(self, session: Session, state: Starting, cost: int, why: Fact) -> bool:

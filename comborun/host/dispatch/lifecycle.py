@@ -43,12 +43,16 @@ if TYPE_CHECKING:
 class Lifecycle:
     """Follows sessions between their starts and their ends, by their files."""
 
-    def __init__(self, run: LocalState, policy: RunPolicy, ends: Ends, launcher: Launcher, servers: Servers) -> None:
+    def __init__(
+        self, run: LocalState, policy: RunPolicy, ends: Ends, launcher: Launcher, servers: Servers, *, person: bool
+    ) -> None:
+        """`person`: a user has started this dispatcher."""
         self._run = run
         self._policy = policy
         self._ends = ends
         self._launcher = launcher
         self._servers = servers
+        self._person = person
 
     # Adoption: at the start, after an amendment, and after a resume
 
@@ -120,7 +124,7 @@ class Lifecycle:
             if life == Life.STARTING and not os.path.exists(at.claim):
                 self._launcher.start(session)
             elif life == Life.LOST:
-                if not isinstance(session, Server):  # a user has started this dispatcher: that asks for another attempt
+                if self._person and not isinstance(session, Server):  # that asks for another attempt
                     for one in run.attempts.members(name):
                         if one == name or run.attempts.latest(one) == number:
                             run.attempts.ask(one, number)
@@ -134,7 +138,7 @@ class Lifecycle:
         if again:
             self._ends.start_again(session)
         else:
-            self._ends.follow(session, person=True)
+            self._ends.follow(session, person=self._person)
 
     # Sessions without a message
 

@@ -1,7 +1,7 @@
 """`boxes RUN ACTION`: the deal of a grid run on several boxes. Each action answers with one JSON document.
 
   root            RUN is a folder of runs: its random id, made once
-  look            the deal in force here, the stops, the era that was promised, and whether nothing starts any more
+  look            the deal in force here, the stops, the era that was promised, what holds the run here, what it may use
   take            standard input: a deal, and the stops that the caller knows. A lower number than here is refused
   stop N          stop number N of the grid run; nothing starts until somebody resumes it
   fence ERA MAKER   promise to take no deal of an earlier era, nor of another maker of this one; then as look
@@ -23,11 +23,11 @@ import time
 
 from comborun.host.record import deals
 from comborun.host.record.events import Events
-from comborun.host.record.holds import over
+from comborun.host.record.holds import Holds, over
 from comborun.host.record.queue import rows
 from comborun.host.system import files, process
 from comborun.host.verb_errors import BUSY, CANT_WRITE, NO_RUN, USAGE, Refusal, answered, run_directory, unwritable
-from comborun.rules import records
+from comborun.rules import records, settings
 from comborun.rules.deal import (
     Deal,
     Era,
@@ -117,17 +117,28 @@ class Box:
 
     def look(self) -> dict[str, Any]:
         layout = self.layout
+        has, planned = self._deal(), files.read(layout.policy)
+        policy = {**planned, **settings.in_force(files.read(layout.settings), planned)}
+        hold, stopped = Holds(layout).look().kind, os.path.exists(layout.stopped)
+        lives = process.named(files.read(layout.dispatcher)) and not os.path.exists(layout.leaving)
         return {
-            **(has := self._deal()).seen,
+            **has.seen,
             **deals.stops_of(layout).data,
             "run": os.path.basename(layout.directory),
             "era": self._era().number,
             "promised": self._era().maker,
             "moving": self._may_move(has),
-            "lives": process.named(files.read(layout.dispatcher)) and not os.path.exists(layout.leaving),
-            "stopped": os.path.exists(layout.stopped),
+            "lives": lives,
+            "stopped": stopped,
             "done": over(layout),
+            "due": not (lives or stopped or hold) and self._has_waiting(has),
+            "uses": {field: policy.get(field, "") for field in settings.FIELDS.values()},
         }
+
+    def _has_waiting(self, has: Deal) -> bool:
+        """Whether a session that moved here has not begun."""
+        here = [move.session for move in has.moves.values() if move.taker == has.box]
+        return any(not attempts_of(self.layout, name) for name in here)
 
     def take(self, given: Deal, stops: Stops) -> dict[str, Any]:
         """Take a deal, and know what the caller knows of stops. `gained`: what this box has to run beside the rest."""

@@ -1,5 +1,6 @@
-"""`start RUN [--parallel N] [--multiplexer NAME] [--environment first|now] [--secrets -]`: starts the dispatcher,
-or resumes it. `start RUN VERB [ARGUMENT]...`: runs `bash run_parallel.sh VERB`: stop, resume, pause,
+"""`start RUN [--parallel N] [--multiplexer NAME] [--environment first|now] [--secrets -] [--for moves]`: starts the
+dispatcher, or resumes it. `--for moves`: for sessions of another host only, so nothing is tried again, and a stop
+stays. `start RUN VERB [ARGUMENT]...`: runs `bash run_parallel.sh VERB`: stop, resume, pause,
 slots, take-over ...
 
 Safe to repeat. With `--secrets -` the laptop's secrets are on standard input, each NAME=VALUE and a NUL.
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import time
 
+from comborun.host.dispatch import MOVES
 from comborun.host.record import launch_environment, secrets
 from comborun.host.record.deals import refuse_stopped
 from comborun.host.record.events import Events
@@ -33,7 +35,7 @@ from comborun.rules.findings import Found
 from comborun.rules.host import Denial
 from comborun.rules.names import MULTIPLEXER_NAMES, RunLayout
 
-_OPTIONS = ("--parallel", "--multiplexer", "--secrets", "--environment", "--follow")
+_OPTIONS = ("--parallel", "--multiplexer", "--secrets", "--environment", "--follow", "--for")
 _USAGE = f"[--parallel N] [--multiplexer {'|'.join(MULTIPLEXER_NAMES)}] [--environment first|now] [--secrets -]"
 _OTHERS_S = 120.0
 """seconds to wait for another start, which may have to end the user's old sessions"""
@@ -96,6 +98,7 @@ def _options(words: list[str]) -> dict[str, str]:
         "--parallel": re.fullmatch("[1-9][0-9]{0,5}", given.get("--parallel", "1")),
         "--multiplexer": given.get("--multiplexer", MULTIPLEXER_NAMES[0]) in MULTIPLEXER_NAMES,
         "--secrets": given.get("--secrets", "-") == "-",
+        "--for": given.get("--for", MOVES) == MOVES,
         "--follow": re.fullmatch(f"[1-9][0-9]{{0,9}}|{UNTIL_STOPPED}", given.get("--follow", "1")),
     }
     for name in (name for name, fits in good.items() if not fits):
@@ -128,10 +131,12 @@ class Start:
         try:
             secrets.gather(self.layout, sys.stdin.buffer.read() if "--secrets" in given else None)
             replace(self.run)
-            files.remove(self.layout.stopped)
+            moves = "--for" in given
+            if not moves:
+                files.remove(self.layout.stopped)
             if not self._signed():
                 enter_environment(self.layout, given)
-            say(self._dispatcher())
+            say(self._dispatcher(*([MOVES] if moves else ())))
         except MissingResource as missing:
             raise Refusal(CONFIG, missing.reason.code, **missing.reason.fields) from None
         finally:
@@ -171,11 +176,11 @@ class Start:
         if held < 0:
             raise Refusal(BUSY, Denial.LOCK_HELD, lock=path)
 
-    def _dispatcher(self) -> str:
+    def _dispatcher(self, *words: str) -> str:
         """Start dispatchers until one lives; returns the line to print."""
         deadline = time.monotonic() + _LEAVING_S
         while True:
-            child = self._detached()
+            child = self._detached(*words)
             with Changes(self.layout.dispatch, end_of=child.pid) as changes:
                 while child.poll() is None and self._signed() != str(child.pid):
                     changes.wait(1.0)
@@ -196,11 +201,11 @@ class Start:
             if (held := files.lock(self.layout.lock, 0.2)) >= 0:  # a dispatcher that was leaving has left
                 os.close(held)
 
-    def _detached(self) -> subprocess.Popen[bytes]:
+    def _detached(self, *words: str) -> subprocess.Popen[bytes]:
         """A dispatcher in a process session of its own, with no inherited descriptor and no ignored signal."""
         for number in (signal.SIGINT, signal.SIGQUIT):
             signal.signal(number, signal.SIG_DFL)
-        program = [sys.executable, "-I", "-S", self.layout.program, "dispatch", self.run]
+        program = [sys.executable, "-I", "-S", self.layout.program, "dispatch", self.run, *words]
         with open(self.layout.out, "ab") as out:
             return subprocess.Popen(program, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
 

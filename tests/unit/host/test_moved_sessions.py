@@ -6,17 +6,22 @@ import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from comborun.host.dispatch.launching import Launcher, starting
+from comborun.host.dispatch.sessions import Dropped, Session, Starting
 from comborun.host.record import deals
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.supervise import supervisor
 from comborun.host.supervise.attempt import Attempt, Place
 from comborun.host.system import files
 from comborun.host.verb_errors import Refusal
+from comborun.host.verbs import start
 from comborun.host.verbs.boxes import Box
 from comborun.rules.deal import Deal, Era, Move, Stale, Stops
+from comborun.rules.facts import Fact
 from comborun.rules.host import Denial
 from comborun.rules.names import RunLayout
 
@@ -206,3 +211,69 @@ def test_the_next_deal_leaves_moved_sessions_where_they_are(two: Two) -> None:
         one.take(after, Stops())
     assert deals.runs_here(two.b.layout, "s0")
     assert not deals.runs_here(two.a.layout, "s0")
+
+
+class Taking:
+    """A dispatcher that has just granted s0, without its loop."""
+
+    def __init__(self, layout: RunLayout) -> None:
+        self.released: list[tuple[Session, object]] = []
+        self.launcher = object.__new__(Launcher)
+        self.launcher._run = SimpleNamespace(layout=layout, attempts=RunDirectory(layout.directory))  # type: ignore[assignment]
+        self.launcher._windows = SimpleNamespace(forget=lambda _: None, give_up=lambda _: None)  # type: ignore[assignment]
+        release = self.released.append
+        self.launcher._ends = SimpleNamespace(release=lambda *what: release(what))  # type: ignore[assignment]
+        self.session = Session("s0", 0)
+        self.session.attempt, self.session.state = 1, starting(())
+        at = layout.attempt("s0", 1)
+        Path(at.directory).mkdir(parents=True)
+        self.grant, self.claim = Path(at.grant), Path(at.claim)
+        self.grant.write_text("{}\n")
+
+    def told(self, how: str) -> None:
+        assert isinstance(self.session.state, Starting)
+        self.session.state.due = 0.0
+        why = Fact("supervisor_left")
+        if how == "refused":
+            self.launcher.refused(self.session, why)
+        else:
+            self.launcher.overdue(self.session, self.session.state)
+
+
+@pytest.mark.parametrize("how", ["refused", "overdue"])
+def test_a_grant_that_came_too_late_is_taken_back(layout: RunLayout, how: str) -> None:
+    """Else its attempt would be on record here, and nobody could move it on."""
+    late = Taking(layout)
+    Path(layout.deal).write_text(deal({"s0": "b"}).text)
+    late.told(how)
+    assert not late.grant.exists()
+    assert late.session.attempt == 0
+    assert [type(state) for _, state in late.released] == [Dropped]
+    assert not RunDirectory(layout.directory).latest("s0")
+
+
+def test_what_was_claimed_is_not_taken_back(layout: RunLayout) -> None:
+    late = Taking(layout)
+    late.claim.touch()
+    Path(layout.deal).write_text(deal({"s0": "b"}).text)
+    late.told("refused")
+    assert late.grant.exists()
+    assert not late.released
+
+
+def test_a_start_for_moves_lifts_no_stop_and_tells_the_dispatcher(
+    layout: RunLayout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[str, ...]] = []
+    for name in ("_choose", "_alone", "_leave"):
+        monkeypatch.setattr(start.Start, name, lambda *_: None)
+    monkeypatch.setattr(start.Start, "_signed", lambda _: "1")
+    monkeypatch.setattr(start.Start, "_dispatcher", lambda _, *words: told.append(words))
+    monkeypatch.setattr(start.secrets, "gather", lambda *_: None)
+    monkeypatch.setattr(start, "replace", lambda _: None)
+    monkeypatch.setattr(start, "say", lambda _: None)
+    for options, stays in (({"--for": "moves"}, True), ({}, False)):
+        Path(layout.stopped).touch()
+        start.Start(layout.directory).start(options)
+        assert Path(layout.stopped).exists() == stays
+    assert told == [("moves",), ()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import gridtext
 import pytest
@@ -24,7 +25,7 @@ from comborun.planner.dealing import (
     tapered,
 )
 from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge, Pace, pace_key
-from comborun.planner.laying import lay_out
+from comborun.planner.laying import Drafts, lay_out
 from comborun.planner.scheduling import Uncut
 
 GRID = """\
@@ -166,3 +167,33 @@ def test_each_host_is_said_to_end_when_its_sessions_have_ended_and_no_deal_ends_
     assert ends(dealt, {**rooms, "one": Room(1, long, busy=(3.0,))})["one"] == 7.0
     assert least(dealt, rooms) == 10.0, "the longest session alone"
     assert least(dealt, {"one": Room(1, long)}) == 24.0, "all work in one slot"
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "second", "drafts"),
+    [
+        (GRID, ("fast", {}), ("fast", {"available": 1 << 30}), 1),
+        (GRID, ("fast", {}), ("slow", {}), 2),
+        (GRID.replace(", limits: {parallel: 2}, reserve: {cpus: 3}", ""), ("fast", {}), ("slow", {}), 2),
+        (GRID, ("fast", {}), ("fast", {"cpus": 4}), 2),
+        (GRID, ("fast", {}), ("fast", {"gpus": (0, 1, 2)}), 2),
+        (GRID + "shards: auto\n", ("fast", {}), ("fast", {}), 0),
+    ],
+    ids=[
+        "less is free",
+        "another entry in `hosts`",
+        "other GPUs to use",
+        "other cores",
+        "other GPUs",
+        "automatic shards",
+    ],
+)
+def test_hosts_of_one_shape_share_a_plan_and_each_gets_what_it_would_get_alone(
+    text: str, first: tuple[str, dict[str, Any]], second: tuple[str, dict[str, Any]], drafts: int
+) -> None:
+    grid, made = gridtext.grid(text), Drafts()
+    for name, changes in (first, second):
+        entry = next(one for one in grid.hosts if one.host == name)
+        facts = replace(gridtext.host(2, 24_000, 8), host=name, **changes)
+        assert lay_out(grid.on(entry), facts, drafts=made) == lay_out(grid.on(entry), facts)
+    assert len(made._made) == drafts

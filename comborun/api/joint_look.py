@@ -1,0 +1,229 @@
+"""A run on several hosts as one that can be watched: each look is at all of its parts at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+
+from comborun.api.joint import merged_plan, settle
+from comborun.api.listener import Listener
+from comborun.api.moving import SOON_S, Moved, Mover, useful
+from comborun.errors import HostError, UserError
+from comborun.model.work import process_of
+from comborun.monitor.classify import classify
+from comborun.monitor.joint import PartStatus, joined, on_this_clock
+from comborun.monitor.observe import History, RunView, last_look
+from comborun.monitor.status import UP, Link
+from comborun.monitor.watch import Clock, Look, Source, last_seen
+from comborun.remote import boxes
+from comborun.remote.boxes import BoxState, at_once
+from comborun.remote.joint_copy import Part, joint_folder, newest_deal
+from comborun.remote.runs import copy_of
+from comborun.rules.facts import Fact
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from comborun.api.named import Target
+    from comborun.monitor.status import RunStatus
+    from comborun.monitor.watch import Watched
+    from comborun.planner.moving import Step
+    from comborun.remote.fetch import FetchOptions
+    from comborun.remote.transport import Transport
+    from comborun.rules.deal import Deal
+
+
+class _Answer(NamedTuple):
+    """An answer of one host."""
+
+    state: BoxState
+    source: Source
+    history: History
+
+
+class JointSource:
+    """Looks at all parts of a run on several hosts, at once. A host that is away is shown as it was last seen.
+
+    Watchers, and so the page, look at it as at a run on one host. With `moved`, which gets each move, sessions move
+    after each look of a watcher.
+    """
+
+    def __init__(
+        self, target: Target, clock: Clock | None = None, moved: Callable[[Moved], object] | None = None
+    ) -> None:
+        self.target = target._replace(listener=_Once(target.listener))
+        self._clock = clock or Clock()
+        parts = {one.transport.host: one for one in target.boxes}
+        self._mover = Mover(parts, moved, self.target.listener.note) if moved else None
+        self._states: dict[str, BoxState] = {}
+        """of the hosts that have answered the last look"""
+        self._seen: dict[str, tuple[_Answer, float]] = {}
+        """the last answer of each host, and when it came"""
+        self._deal: Deal | None = None
+        self._last: Look | None = None
+        self._copying = Lock()
+
+    def status(self) -> RunStatus:
+        """Look once. Raises HostError if nothing is known of any host."""
+        found = at_once({one.transport.host: partial(self._ask, one) for one in self.target.boxes})
+        now = self._clock.elapsed()
+        self._seen |= {host: (one, now) for host, one in found.items() if isinstance(one, _Answer)}
+        states = {host: one if isinstance(one, UserError) else one.state for host, one in found.items()}
+        self._states = {host: one for host, one in states.items() if isinstance(one, BoxState)}
+        self._deal = settle(self.target, states) or self._deal or _remembered_deal(self.target)
+        if self._deal is None:
+            raise next(one for one in found.values() if isinstance(one, UserError))
+        parts = dict[str, Look]()
+        for one in self.target.boxes:
+            host = one.transport.host
+            if part := self._part(one, found[host], self._deal.at(host)):
+                parts[host] = part
+        first, plans = next(iter(parts.values())), {host: one.view.plan for host, one in parts.items()}
+        plan, _ = merged_plan(plans, self._deal)
+        order = {session.name: place for place, session in enumerate(plan.sessions)}
+        status = joined([PartStatus(host, one.status) for host, one in parts.items()], self._deal, order)
+        view = first.view._replace(id=self.target.run, plan=plan)
+        attempts = {
+            one.name: on_this_clock(parts[one.host].history.of(one.name), parts[one.host].status.ahead)
+            for one in status.sessions
+        }
+        history = History(first.history.snapshot, attempts)
+        status = replace(status, run=self.target.run)
+        if self._mover is None and not status.finished:
+            status = replace(status, would_move=_would_move(useful(parts, self._states, self._deal)))
+        self._last = Look(0, view, history, status, parts=parts)
+        return status
+
+    @property
+    def deal(self) -> Deal | None:
+        return self._deal
+
+    @property
+    def poll(self) -> float:
+        return next((look.source.view.plan.poll for look, _ in self._seen.values()), 60.0)
+
+    # For a watcher
+
+    @property
+    def transport(self) -> Transport:
+        return self.target.transport
+
+    @property
+    def view(self) -> RunView:
+        return self._known.view
+
+    @property
+    def folder(self) -> Path:
+        return joint_folder(self.target.run)
+
+    def records(self, options: FetchOptions | None = None) -> Path:
+        with self._copying:
+            return self.target.bring(options)[0]
+
+    def by_host(self) -> dict[str, Source]:
+        parts = self._known.parts
+        found = {one.transport.host: one for one in self.target.boxes}
+        return {host: Source(found[host].transport, part.view) for host, part in parts.items()}
+
+    def at(self, session: str) -> Source:
+        every = self.by_host()
+        host = next((one.host for one in self._known.status.sessions if one.name == session), "")
+        return every.get(host) or next(iter(every.values()))
+
+    def end(self) -> None:
+        return None
+
+    def fold(self, history: History) -> History:  # noqa: ARG002 - it keeps its own
+        """Look, and let sessions move. Raises HostError while no host answers."""
+        seen = self.status()
+        if not seen.link.reachable:
+            raise HostError(seen.link.complaint or "no host answers")
+        if self._mover and self._deal and not seen.finished:
+            self._mover(self._known.parts, self._states, self._deal, SOON_S)
+        return self._known.history
+
+    def renewed(self, history: History) -> JointSource:  # noqa: ARG002 - it keeps its own
+        return self
+
+    def look(self, number: int, history: History, link: Link = UP) -> Look:  # noqa: ARG002 - it keeps its own
+        return self._known._replace(number=number)
+
+    @property
+    def _known(self) -> Look:
+        if self._last is None:
+            self.status()
+        assert self._last
+        return self._last
+
+    def _ask(self, one: Target) -> _Answer:
+        before = self._seen.get(one.transport.host)
+        state = boxes.look(one.transport, one.directory)
+        source = before[0].source if before else one.source()
+        history = source.fold(before[0].history if before else History())
+        return _Answer(state, source.renewed(history), history)
+
+    def _part(self, one: Target, found: _Answer | UserError, deal: Deal) -> Look | None:
+        """What is known of one host; None if nothing is."""
+        seen = self._seen.get(one.transport.host)
+        if not isinstance(found, UserError):
+            return _part_look(found.source.view, deal, found.history)
+        link = Link(reachable=False, since=self._clock.now(), failures=1, complaint=found.headline)
+        if seen:
+            link = link._replace(last_seen=self._clock.elapsed() - seen[1])
+            return _part_look(seen[0].source.view, deal, seen[0].history, link)
+        kept = last_look(one.transport.host, one.run, one.directory)
+        if kept:
+            view = _dealt(kept.view, deal)
+            return Look(0, view, History(), last_seen(kept._replace(view=view), found.headline, self._clock))
+        plans = [look.source.view.plan for look, _ in self._seen.values()]
+        if not plans:
+            return None
+        part = _part_look(RunView(one.run, one.transport.host, one.directory, plans[0]), deal, History())
+        return part._replace(status=replace(part.status, link=link))
+
+
+def watched(target: Target, *, moves: bool = False) -> Watched:
+    """What a watcher looks at: the run, or all parts of one on several hosts, whose sessions may move then."""
+    if not target.boxes:
+        return target.source()
+    return JointSource(target, moved=(lambda one: target.listener.note(said(one))) if moves else None)
+
+
+def said(one: Moved) -> str:
+    return f"{one.session} goes from {one.giver} to {one.taker}, where it begins earlier"
+
+
+class _Once(Listener):
+    """Hands each note on once: looks come again and again."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._noted = set[str]()
+        self.program, self.forks = listener.program, listener.forks
+
+    def note(self, sentence: str) -> None:
+        if sentence not in self._noted:
+            self._noted.add(sentence)
+            self._listener.note(sentence)
+
+
+def _would_move(wanted: Sequence[Step]) -> Fact | None:
+    hosts = sorted({one.taker for one in wanted})
+    return Fact("sessions_would_move", sessions=len(wanted), hosts=hosts) if wanted else None
+
+
+def _part_look(view: RunView, deal: Deal, history: History, link: Link = UP) -> Look:
+    view = _dealt(view, deal)
+    return Look(0, view, history, classify(view, history, link=link))
+
+
+def _dealt(view: RunView, deal: Deal) -> RunView:
+    return view._replace(plan=view.plan.whole.without(lambda one: deal.runs_here(process_of(one))))
+
+
+def _remembered_deal(target: Target) -> Deal | None:
+    copies = [(one, copy_of(one.transport.host, one.run, one.directory)) for one in target.boxes]
+    return newest_deal([Part(one.transport.host, one.run, (copy, ())) for one, copy in copies])

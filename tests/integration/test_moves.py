@@ -1,0 +1,117 @@
+"""Sessions that wait move to a host with room while `combo keep` looks: three real sshd with their own homes."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+
+import pytest
+import quick_combo
+from box import until
+from boxes import Boxes, finished
+from desk import evaluate
+
+
+def test_what_waits_moves_to_a_host_that_has_nothing_left_while_somebody_keeps_the_run(boxes: Boxes) -> None:
+    desk = boxes.desk
+    desk.combo("launch", boxes.grid(pace=0.1), code=0)
+    until(lambda: len(boxes.hosts_of) == 3, "each host runs one")
+    (waits,) = (one for one in boxes.status()["sessions"] if one["state"] == "queued")
+    giver, name = waits["host"], waits["name"]
+    idle, (taker,) = next((one, hosts) for one, hosts in boxes.hosts_of.items() if hosts != [giver])
+    desk.combo("stop", idle, code=0)
+    until(lambda: any((run / "dispatch/done").exists() for run in boxes.runs(taker)), "its run has ended there")
+    desk.combo("drain", "--host", giver, code=0)
+    assert "would end earlier on" in desk.combo("status", code=0).stdout, "nothing moves yet"
+    keeper = desk.start("keep", "--interval", "1")
+    until(lambda: boxes.hosts_of.get(name) == [taker], lambda: "it begins on the host with room: " + keeper.text)
+    assert desk.json("explain", name)["session"] == name
+    assert taker in desk.combo("retry", name).stdout, "orders find it"
+    desk.combo("retry", idle, code=0)
+    boxes.gate.touch()
+    status = finished(boxes)
+    assert keeper.code(60) == 0
+    assert f"{name}: {giver} -> {taker}" in keeper.text
+    assert desk.stream("keep")[-1]["record"] == "done", "there is nothing left to keep"
+    assert boxes.hosts_of[name] == [taker]
+    assert {one["name"]: one["host"] for one in status["sessions"]}[name] == taker
+    desk.combo("report", code=0)
+    report = json.loads((desk.home / desk.json("report")["report"] / "final_benchmark_report.json").read_text())
+    assert report["totals"]["completed"] == report["totals"]["planned"] == 16
+    text = (desk.home / desk.json("report")["report"] / "report.md").read_text()
+    assert f"1 session moved to another host before the first attempt: {name}" in text
+    assert f"before the first attempt: {name}" in desk.combo("status").stdout
+
+
+@pytest.mark.skipif("COMBORUN_SLOW" not in os.environ, reason="many rounds: COMBORUN_SLOW=1")
+@pytest.mark.timeout(6 * 3600)
+def test_random_faults_while_sessions_move_lose_no_episode_and_count_none_twice(boxes: Boxes) -> None:
+    """COMBORUN_ROUNDS, COMBORUN_SECONDS and COMBORUN_SEED choose how many rounds there are, and which faults."""
+    chance = random.Random(int(os.environ.get("COMBORUN_SEED", "1")))
+    seconds = float(os.environ.get("COMBORUN_SECONDS", "inf"))
+    begun, moves = time.monotonic(), 0
+    for number in range(int(os.environ.get("COMBORUN_ROUNDS", "200"))):
+        if time.monotonic() > begun + seconds:
+            break
+        moves += storm(boxes, chance, number)
+        print(f"round {number + 1}: {time.monotonic() - begun:.0f} s, {moves} moves, lost 0, doubled 0", flush=True)
+
+
+def storm(boxes: Boxes, chance: random.Random, number: int) -> int:
+    """A run whose keepers, dispatchers, hosts and links end at random moments, to its end. Returns how often sessions
+    moved.
+    """
+    desk, away, keepers = boxes.desk, set[str](), list[quick_combo.Call]()
+    command = "/usr/bin/python3 ~/evaluator.py --" + evaluate(chance.choice((0.5, 1.5))).split(" --", 1)[1]
+    grid = boxes.grid(episodes="5", policies="[good, poor, fair, odd, even]", command=command)
+    grid.write_text(grid.read_text().replace("name: little", f"name: storm{number}"))
+    desk.combo("launch", grid, code=0)
+    for _ in range(chance.randrange(3, 7)):
+        keepers = [one for one in keepers if chance.random() < 0.7 or one.kill()]
+        while len(keepers) < 2:
+            keepers.append(desk.start("keep", "--leave-out", "--interval", "0.5"))
+        fault(boxes, chance, away)
+        time.sleep(chance.uniform(0.0, 6.0))
+    for host in sorted(away):
+        boxes.mend(host)
+    lost = {one["host"] for one in boxes.status()["hosts"] if one["lost"]}
+    for _ in range(20):
+        desk.combo("resume")
+        keepers.append(desk.start("keep", "--interval", "0.5"))
+        time.sleep(2.0)
+        if boxes.status()["finished"]:
+            break
+    status = boxes.status()
+    assert status["finished"], (number, status)
+    for one in keepers:
+        one.kill()
+    report = json.loads((desk.home / desk.json("report")["report"] / "final_benchmark_report.json").read_text())
+    assert report["totals"]["completed"] == report["totals"]["planned"] == 50, number
+    for name, hosts in boxes.hosts_of_newest.items():
+        assert len({*hosts} - lost) <= 1, (number, name, hosts, lost)
+    return sum(len([*run.glob("moves/*.in")]) for host in boxes.servers for run in boxes.runs(host)[-1:])
+
+
+def fault(boxes: Boxes, chance: random.Random, away: set[str]) -> None:
+    kind = chance.choice(
+        ("link", "power", "kill", "kill", "drain", "drain", "set", "set", "set", "stop", "resume", "lose")
+    )
+    host = chance.choice([*boxes.servers])
+    if kind in {"link", "power"} and host not in away:
+        (boxes.cut if kind == "link" else boxes.power_off)(host)
+        away.add(host)
+    elif kind == "kill":
+        boxes.kill_comborun(host, chance)
+    elif kind == "drain":
+        boxes.killed(chance.uniform(0.5, 4.0), "drain", "--host", host)
+    elif kind == "set":
+        boxes.killed(chance.uniform(2.0, 6.0), "set", f"parallel={chance.choice((1, 4, 4))}", "--host", host)
+    elif kind in {"stop", "resume"}:
+        boxes.killed(chance.uniform(0.3, 6.0), kind, *(["--yes"] if kind == "stop" else []))
+    elif kind == "lose" and host in away:
+        boxes.killed(chance.uniform(0.5, 8.0), "hosts", "lost", host, "--yes")
+    elif away and chance.random() < 0.5:
+        away.remove(back := min(away))
+        boxes.mend(back)

@@ -1,0 +1,69 @@
+"""The status of a run on several hosts: each session once, and an end only when nothing is on its way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import monitor_stage as stage
+from monitor_stage import NOW, Seen
+
+from comborun.monitor.classify import classify
+from comborun.monitor.joint import PartStatus, joined
+from comborun.monitor.observe import History, fold
+from comborun.monitor.snapshot import parse_snapshot
+from comborun.monitor.status import RunStatus
+from comborun.rules.deal import Deal
+from comborun.words import say
+
+PLAN = stage.a_plan([stage.a_session("p", "maze", count=4), stage.a_session("q", "maze", count=4)])
+DEAL = Deal(
+    {
+        "grid_run": "g",
+        "box": "x",
+        "number": [0, 0],
+        "boxes": ["x", "y"],
+        "of": {"maze_p": "x", "maze_q": "x"},
+        "lost": {},
+    }
+)
+MOVED = DEAL.moved([DEAL.move("maze_q", "y")])
+
+
+def part(host: str, *attempts: Seen, deal: Deal = DEAL, **told: Any) -> PartStatus:
+    plan = PLAN.without(lambda one: deal.at(host).runs_here(one.name))
+    history = fold(History(), parse_snapshot(stage.an_answer(*attempts, **told)))
+    return PartStatus(host, classify(stage.a_view(plan, host), history))
+
+
+def whole(*parts: PartStatus, deal: Deal = DEAL) -> RunStatus:
+    return joined(parts, deal, {"maze_p": 0, "maze_q": 1})
+
+
+DONE = Seen("maze_p").ended(records=4)
+ENDED: dict[str, Any] = {"done": {"at": NOW}, "dispatcher": None}
+
+
+def test_a_session_that_its_giver_is_just_about_to_start_shows_at_its_taker_alone() -> None:
+    starts, runs = Seen("maze_q", life="starting", claimed=False, started=None), Seen("maze_q")
+    hosts = [one.host for one in whole(part("x", starts, deal=MOVED), part("y", deal=MOVED), deal=MOVED).sessions]
+    assert hosts == ["x", "y"]
+    both = whole(part("x", runs, deal=MOVED), part("y", deal=MOVED), deal=MOVED).sessions
+    assert [(one.name, one.host) for one in both][1:] == [("maze_q", "x"), ("maze_q", "y")], "what runs is never hidden"
+
+
+def test_a_run_goes_on_while_a_session_is_between_two_hosts() -> None:
+    over = [part("x", DONE, deal=MOVED, **ENDED), part("y", deal=MOVED, **ENDED)]
+    assert all(one.status.finished for one in over), "none of them knows of it"
+    assert not whole(*over, deal=MOVED).finished
+    there = Seen("maze_q").ended(records=4)
+    assert whole(over[0], part("y", there, deal=MOVED, **ENDED), deal=MOVED).finished
+    stopped = part("y", deal=MOVED, stopped=True, dispatcher=None)
+    assert whole(over[0], stopped, deal=MOVED).finished, "a person has ended it"
+
+
+def test_it_names_what_has_moved() -> None:
+    moved = whole(part("x", deal=MOVED), part("y", deal=MOVED), deal=MOVED).moved
+    assert moved
+    assert say(moved) == "1 session moved to another host before the first attempt: maze_q"
+    back = MOVED.moved([MOVED.move("maze_q", "x")])
+    assert whole(part("x", deal=back), part("y", deal=back), deal=back).moved is None

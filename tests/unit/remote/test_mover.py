@@ -1,0 +1,241 @@
+"""Whoever moves sessions may be killed at any step, and two may do it at once: each session stays at one host."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from comborun.api import joint, moving
+from comborun.api.moving import Moved, Mover, unfinished
+from comborun.errors import HostError, UserError
+from comborun.host.record import deals
+from comborun.host.verb_errors import Refusal
+from comborun.host.verbs.boxes import Box
+from comborun.planner.moving import Step
+from comborun.remote import boxes, program
+from comborun.remote.boxes import BoxState
+from comborun.rules.deal import Deal, Era, Move, Stops
+from comborun.rules.names import RunLayout
+
+HOSTS = ("a", "b", "c")
+SESSIONS = tuple(f"s{number}" for number in range(6))
+
+
+class Killed(BaseException):
+    """Whoever moves ends here."""
+
+
+class Hosts:
+    """The host program of each host, without ssh. `trouble` is asked before and after each order."""
+
+    def __init__(self, place: Path) -> None:
+        of = {name: HOSTS[number % 3] for number, name in enumerate(SESSIONS)}
+        deal = Deal({"grid_run": "g", "box": "a", "number": [0, 0], "boxes": [*HOSTS], "of": of, "lost": {}})
+        self.layouts = {host: RunLayout(str(place / host)) for host in HOSTS}
+        for host, layout in self.layouts.items():
+            for folder in (layout.dispatch, f"{layout.directory}/boxes"):
+                Path(folder).mkdir(parents=True)
+            Path(layout.id).write_text(f"run-{host}\n")
+            Path(layout.queue).write_text("".join(json.dumps({"name": name}) + "\n" for name in SESSIONS))
+            Path(layout.deal).write_text(deal.at(host).text)
+        self.orders: list[tuple[str, str]] = []
+        self.old = set[str]()
+        self.started: list[str] = []
+        self.trouble: Callable[[], None] = lambda: None
+        self.parts: Any = {
+            host: SimpleNamespace(
+                transport=SimpleNamespace(host=host), directory=layout.directory, listener=SimpleNamespace(note=print)
+            )
+            for host, layout in self.layouts.items()
+        }
+
+    def ask(self, transport: Any, directory: str, verb: str, action: str, *words: str, stdin: bytes = b"") -> Any:
+        self.trouble()
+        self.orders.append((transport.host, action))
+        if transport.host in self.old and action not in {"look", "take"}:
+            raise UserError("usage", code="wrong_usage")
+        given = json.loads(stdin) if stdin else {}
+        acts: dict[str, Callable[[Box], Any]] = {
+            "look": lambda box: box.look(),
+            "stop": lambda box: box.stop(int(words[0])),
+            "fence": lambda box: box.fence(Era(int(words[0]), words[1])),
+            "take": lambda box: box.take(Deal(given), Stops(given["stop"], given["resumed"])),
+            "moving": lambda box: box.let_move(Deal(given)),
+            "release": lambda box: box.release(Move(given)),
+            "receive": lambda box: box.receive(Move(given)),
+        }
+        try:
+            with deals.locked(RunLayout(directory)):
+                answer = json.loads(json.dumps(acts[action](Box(directory))))
+        except Refusal as refused:
+            raise UserError(str(refused.fact.code), code=str(refused.fact.code)) from None
+        self.trouble()
+        return answer
+
+    def states(self) -> dict[str, BoxState]:
+        return {host: boxes.look(part.transport, part.directory) for host, part in self.parts.items()}
+
+    def owners(self) -> dict[str, list[str]]:
+        """Session -> the hosts that would start it."""
+        return {
+            name: [host for host, layout in self.layouts.items() if deals.runs_here(layout, name)] for name in SESSIONS
+        }
+
+    def claim(self, host: str, name: str) -> None:
+        with deals.claiming(self.layouts[host], name):
+            at = Path(self.layouts[host].attempt(name, 1).claim)
+            at.parent.mkdir(parents=True)
+            at.touch()
+
+
+@pytest.fixture
+def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hosts:
+    made = Hosts(tmp_path)
+    monkeypatch.setattr(program, "ask", made.ask)
+    monkeypatch.setattr(deals, "to_disk", lambda _: None)
+
+    def restarted(part: Any, sessions: int) -> str:
+        made.started.append(part.transport.host)
+        return f"{sessions} run"
+
+    monkeypatch.setattr(moving, "restarted", restarted)
+    monkeypatch.setattr(joint, "restarted", restarted)
+    return made
+
+
+def mover(hosts: Hosts, wanted: list[Step], monkeypatch: pytest.MonkeyPatch) -> tuple[Mover, list[Moved], list[str]]:
+    told, noted = list[Moved](), list[str]()
+    monkeypatch.setattr(moving, "useful", lambda *_: wanted)
+    return Mover(hosts.parts, told.append, noted.append), told, noted
+
+
+def newest(states: Mapping[str, BoxState]) -> Deal:
+    return joint.newest_of(states)[0]
+
+
+def test_a_move_is_written_at_three_hosts_in_this_order_and_starts_the_taker(
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move, told, _ = mover(hosts, [Step("s1", "b", "c"), Step("s4", "b", "c")], monkeypatch)
+    states = hosts.states()
+    hosts.orders.clear()
+    done = move({}, states, newest(states), 0.0)
+    assert hosts.orders == [("a", "moving"), ("b", "release"), ("c", "receive"), ("b", "release"), ("c", "receive")]
+    assert done == told == [Moved("s1", "b", "c"), Moved("s4", "b", "c")]
+    assert hosts.owners()["s1"] == hosts.owners()["s4"] == ["c"]
+    assert hosts.started == ["c"], "once"
+    hosts.orders.clear()
+    states = hosts.states()
+    move({}, states, newest(states), 0.0)
+    assert ("a", "moving") not in hosts.orders, "it is written down"
+    move, told, _ = mover(hosts, [Step("s2", "c", "b")], monkeypatch)
+    left = {host: one for host, one in hosts.states().items() if host != "a"}
+    move({}, left, newest(left), 0.0)
+    assert told == [Moved("s2", "c", "b")], "the first host may be away then"
+
+
+def test_nothing_moves_before_the_first_host_has_written_it_down(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    move, told, _ = mover(hosts, [Step("s2", "c", "b")], monkeypatch)
+    left = {host: one for host, one in hosts.states().items() if host != "a"}
+    move({}, left, newest(left), 0.0)
+    assert told == []
+
+
+def test_what_has_begun_or_moved_meanwhile_stays_and_the_others_move(
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = hosts.states()
+    deal = newest(states)
+    hosts.claim("b", "s1")
+    move, told, noted = mover(hosts, [Step("s1", "b", "c"), Step("s4", "b", "c")], monkeypatch)
+    move({}, states, deal, 0.0)
+    assert told == [Moved("s4", "b", "c")]
+    move, told, noted = mover(hosts, [Step("s4", "b", "a")], monkeypatch)
+    move({}, states, deal, 0.0)  # what it saw is old
+    assert (told, noted) == ([], [])
+    assert hosts.owners()["s4"] == ["c"]
+
+
+def test_a_host_of_an_older_version_is_named_once_and_takes_no_part(
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts.old = {"b"}
+    move, told, noted = mover(hosts, [Step("s1", "b", "c"), Step("s2", "c", "a")], monkeypatch)
+    for _ in range(2):
+        states = hosts.states()
+        move({}, states, newest(states), 0.0)
+    assert told[0] == Moved("s2", "c", "a")
+    assert len(noted) == 1
+    assert "b: " in noted[0]
+    hosts.old, before = {"a"}, len(hosts.orders)
+    move, told, noted = mover(hosts, [Step("s5", "c", "b")], monkeypatch)
+    fresh = Deal({**newest(hosts.states()).data, "number": [7, 0], "moves": []})
+    move({}, {host: one._replace(moving=False) for host, one in hosts.states().items()}, fresh, 0.0)
+    assert (told, len(noted)) == ([], 1)
+    assert not [one for one in hosts.orders[before:] if one[1] in {"release", "receive"}], "the first host is too old"
+
+
+def test_a_host_is_abandoned_when_each_look_for_long_has_shown_no_dispatcher(
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, given = [100.0], list[list[str]]()
+    monkeypatch.setattr(moving, "elapsed", lambda: now[0])
+    monkeypatch.setattr(moving, "useful", lambda *told: given.append(told[-1]) or [])
+    states = hosts.states()
+    move = Mover(hosts.parts, print, print)
+    lives = {host: one._replace(lives=True) for host, one in states.items()}
+    for seconds, seen in ((0, states), (moving.DEAD_S - 1, states), (1, states), (1, {**lives, "b": states["b"]})):
+        now[0] += seconds
+        move({}, seen, newest(states), 0.0)
+    now[0] += moving.DEAD_S - 1
+    move({}, states, newest(states), 0.0)
+    assert given == [[], [], ["a", "b", "c"], ["b"], ["b"]]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_two_who_move_at_once_and_die_at_any_step_leave_each_session_at_one_host(
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    chance = random.Random(seed)
+
+    def trouble() -> None:
+        fate = chance.random()
+        if fate < 0.15:
+            raise Killed
+        if fate < 0.3:
+            raise HostError("cut")
+
+    stale = hosts.states()
+    for _ in range(8):
+        seen = stale if chance.random() < 0.3 else hosts.states()
+        deal = newest(seen)
+        wanted = [
+            Step(name, deal.box_of(name), chance.choice([host for host in HOSTS if host != deal.box_of(name)]))
+            for name in chance.sample(SESSIONS, 2)
+        ]
+        move, _, _ = mover(hosts, wanted, monkeypatch)
+        hosts.trouble = trouble
+        monkeypatch.setattr(moving, "at_once", lambda acts: {name: act() for name, act in acts.items()})
+        with suppress(Killed):
+            move({}, seen, deal, 0.0)
+        hosts.trouble = lambda: None
+        assert all(len(found) <= 1 for found in hosts.owners().values()), hosts.owners()
+        if chance.random() < 0.3:
+            name = chance.choice(SESSIONS)
+            for host in hosts.owners()[name]:
+                with suppress(FileExistsError):
+                    hosts.claim(host, name)
+    target = SimpleNamespace(boxes=[*hosts.parts.values()], listener=SimpleNamespace(note=lambda _: None))
+    hosts.started.clear()
+    before = unfinished(hosts.states(), newest(hosts.states()))
+    joint._complete(target, hosts.states(), newest(hosts.states()))  # type: ignore[arg-type]
+    assert not unfinished(hosts.states(), newest(hosts.states()))
+    assert all(len(found) == 1 for found in hosts.owners().values()), hosts.owners()
+    assert {move.taker for move in before} == {*hosts.started}, "whoever completes a move starts the taker"
