@@ -233,7 +233,8 @@ def test_a_narrow_terminal_has_one_line_of_what_matters_most() -> None:
     assert len(lines(BOX, 80)) == 2
 
 
-def test_a_table_in_a_file_has_all_rows_and_cuts_nothing() -> None:
+def test_a_table_in_a_file_has_all_rows_and_cuts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LINES", raising=False)  # it would be a page of `watch`
     name = "a line that is much longer than any terminal is wide " * 5
     plan = a_plan([a_session("act", f"scene {number:03}") for number in range(130)])
     failed = Seen(plan.sessions[0].name).ended("launch_failed", "none", note=name.strip())
