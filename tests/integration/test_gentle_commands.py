@@ -28,6 +28,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "export": ("compose", GRID),
     "hosts": ("list",),
     "init": (),
+    "keep": (),
     "launch": (GRID,),
     "logs": ("maze_good",),
     "mcp": (),

@@ -29,7 +29,7 @@ doctor --host testbox > plan grid.yaml > export compose boxed.yaml > try grid.ya
 launch grid.yaml > status > mcp > hosts list > runs > explain maze_good > logs maze_good > attach maze_good --show
 pause > drain > resume > slots 1 > set parallel=2 > stop
 retry maze_good > resume > monitor --plain > run grid.yaml --plain > report > recheck
-notify > mcp > view --bundle page > follow follow.yaml > clean --older 0 --dry-run --host testbox > disconnect
+notify > keep > view --bundle page > follow follow.yaml > clean --older 0 --dry-run --host testbox > disconnect
 """
 """in this order; what they need is there"""
 WITHOUT = {"init", "presets", "schema", "docs", "completion", "check", "disconnect", "canary"}
@@ -94,7 +94,7 @@ def test_every_command_works_with_a_host(mac: Desk) -> None:
     for words, (code, out, err) in told.items():
         assert "Traceback" not in out + err, words
         assert "sessions need Linux" not in err, words
-        assert code in (0, 1), words
+        assert code in (0, 1) or "runs on one host, so nothing can move" in err, words
     assert "1 succeeded" in told["run grid.yaml --plain"][1]
     assert json.loads(told["status little --json"][1])["finished"] is True
 
