@@ -315,25 +315,30 @@ def _flat(row: dict[str, Any], name: str, depth: int) -> Iterator[tuple[str, Any
 # numpy
 
 
+class OtherArraysError(Exception):
+    """An archive of arrays that holds no curves over steps as far as is known."""
+
+
 def arrays(file: ScalarFile) -> None:
-    """`evaluations.npz`: timesteps, and for each of them the results, lengths and perhaps successes of episodes."""
+    """`evaluations.npz`: timesteps, and for each of them the results, lengths and perhaps successes of episodes. Raises
+    OtherArraysError for other archives."""
     from comborun.rules.results.documents import held_arrays, opened
     from comborun.rules.results.fields import RefusedError
 
     if file.size > ARRAYS_MOST:
-        return
+        raise OtherArraysError
     with open(file.place, "rb") as stream:
         data = stream.read(ARRAYS_MOST)
     try:
         with opened(data) as archive:
             if sum(one.file_size for one in archive.infolist()) > ARRAYS_MOST:
-                return
+                raise OtherArraysError
         held = held_arrays(data)
     except RefusedError:
-        return
+        raise OtherArraysError from None
     shape, steps = held.get("timesteps", ((), []))
-    if len(shape) != 1:
-        return
+    if len(shape) != 1 or "results" not in held:
+        raise OtherArraysError
     named = {"results": "eval/episode_return", "ep_lengths": "eval/episode_length", "successes": "eval/success"}
     for name, own in named.items():
         size, values = held.get(name, ((), []))
