@@ -51,7 +51,7 @@ class ScalarFile:
         self.evaluates = is_evaluation(path)
         found = _RANK.search(path)
         self.rank = int(found.group("rank")) if found else 0
-        self.of_ranks = _RANK.sub("", path)
+        self.of_ranks = of_ranks(path)
         """the path that the files of all ranks share"""
 
     def pieces(self) -> Iterator[bytes | None]:
@@ -99,6 +99,10 @@ class ScalarFile:
         if what and self.evaluates and what.of != EVALUATION:
             return metric(f"eval/{name}") or what
         return what
+
+
+def of_ranks(path: str) -> str:
+    return _RANK.sub("", path)
 
 
 def steps_of(named: Iterable[tuple[str, Any]]) -> Steps:

@@ -67,9 +67,10 @@ FORMATS: tuple[Format, ...] = (
 """the first one whose names fit reads a file"""
 
 
-def read(log: str, directory: str) -> dict[str, Any]:
-    """The record of an attempt's curves, a JSON object. `directory`: its output folder."""
-    listed, files, whole = checkpoints.found(directory)
+def read(log: str, directory: str, without: str = "") -> dict[str, Any]:
+    """The record of an attempt's curves, a JSON object. `directory`: its output folder. `without`: a name; folders that
+    hold a file of this name are left out."""
+    listed, files, whole = checkpoints.found(directory, without)
     facts: list[dict[str, Any]] = [] if whole else [{"code": "folder_in_part", "most": checkpoints.ENTRIES_MOST}]
     curves: list[Curve] = []
     told = _read_log(log, facts)
