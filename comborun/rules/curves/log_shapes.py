@@ -25,10 +25,9 @@ from comborun.rules.curves.numbers import NUMBER, number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Tuple, Union
+    from typing import Tuple
 
     Span = Tuple[int, int]
-    Meaning = Union[Metric, Span, None]
 
 SHAPES_MOST = 4096
 """shapes that are kept"""

@@ -209,3 +209,10 @@ def test_trainings_without_a_common_name_and_evaluations_beside_a_training_are_r
     others = {f"{name}/progress.csv": progress() for name in "cd"}
     with pytest.raises(UserError, match="have no combo in common"):
         compared(tmp_path, names, others)
+
+
+def test_a_log_of_episodes_beside_the_checkpoint_that_was_evaluated_is_no_training(tmp_path: Path) -> None:
+    files = {"x.log": "Episode 1 reward 5\nEpisode 2 reward 6\n", "model_20_steps.zip": "PK"}
+    with pytest.raises(UserError, match="holds an episode that counts") as error:
+        report_folder(put(tmp_path / "run", files), tmp_path / "report")
+    assert "curves over steps" not in str(error.value)
