@@ -29,6 +29,7 @@ from comborun.reporter.records.combos import settle, stem_of
 from comborun.reporter.records.names import names_in_rows, not_in_grid, of_any_session, other_columns
 from comborun.reporter.records.reading import Context, Defect, Reading
 from comborun.reporter.records.rows import settle_rows, tell_errors
+from comborun.reporter.records.training_folders import trainings_in
 from comborun.rules import counting, events, globs, names
 from comborun.rules.curves import record as curves
 from comborun.rules.curves import training
@@ -274,6 +275,9 @@ def collect_folder(directory: Path) -> Collected:
     nothing = not any(reading.entries for reading in collector.files)
     collector.files += (one for one in collector.passed if nothing or stem_of(PurePosixPath(one.path)) in alike)
     collected = collector.collected(directory.resolve().name, settled=True)
+    if not (collected.records or collected.aggregates) and (found_trainings := trainings_in(directory)):
+        trained = {name: [(1, one)] for name, one in found_trainings.items()}
+        return replace(collected, trained=MappingProxyType(trained), files=(), rejects=(), defects=())
     return replace(collected, defects=(*collector.formats_read, *collected.defects))
 
 

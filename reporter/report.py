@@ -26,6 +26,7 @@ from comborun.reporter.pages import data, document, page
 from comborun.reporter.pages.latex import latex
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.records.collector import SCHEMA_FILE
+from comborun.reporter.records.training_folders import curves_in
 from comborun.reporter.summary import Report, Summary, summarize
 from comborun.rules.results.formats import FORMATS
 from comborun.text import alike
@@ -84,7 +85,7 @@ def report_folder(
     collected = collect_by_plan(directory, plan) if plan else collect_folder(directory)
     planned = {combo_of(session) for session in plan.sessions} if plan else None
     entries: list[EpisodeRecord | Aggregate] = [*collected.records, *collected.aggregates]
-    if not any(planned is None or one.combo in planned for one in entries):
+    if not collected.trained and not any(planned is None or one.combo in planned for one in entries):
         error = _nothing(directory, collected)
         error.exit_code = 1 if planned and collected.files else error.exit_code  # files were read, and none counts
         raise error
@@ -204,6 +205,9 @@ def _nothing(directory: Path, collected: Collected) -> UserError:
     reasons.update((defect.path, defect.reason) for defect in collected.defects)
     counted = ((path, reason, f" ({count} times)" * (count > 1)) for (path, reason), count in reasons.most_common())
     sentences = alike((path, f"{reason}{times}") for path, reason, times in counted)
+    if path := None if collected.plan else curves_in(directory):
+        name = f"progress{PurePosixPath(path).suffix}"
+        sentences.insert(0, f"{path}: curves over steps; if they are of a training, call it {name}, and they are shown")
     lines = [f"  {line}" for line in sentences[:20]]
     more = [f"  and {len(sentences) - 20} more reasons"] if len(sentences) > 20 else []
     read = f"none of the {len(collected.files)} result files below {directory} holds an episode that counts"

@@ -361,6 +361,33 @@ class ComparedMeans:
 
 
 @dataclass(frozen=True)
+class TrainingValues:
+    """Of one curve of one run."""
+
+    name: Untrusted
+    """as the program calls it"""
+    unit: str
+    """what its steps are: steps, iterations, epochs or episodes"""
+    last: float
+    last_step: float
+    best: float | None
+    """the highest value; null for a length"""
+    best_step: float | None
+
+
+@dataclass(frozen=True)
+class ComparedTraining:
+    policy: str
+    environment: str
+    of: str
+    """training or evaluation"""
+    role: str
+    """reward, success or length"""
+    before: TrainingValues | None
+    after: TrainingValues | None
+
+
+@dataclass(frozen=True)
 class Comparison:
     report: str
     schema: int
@@ -378,6 +405,8 @@ class Comparison:
     better: str | None = None
     """which values of it are better, higher or lower; null where nobody says it"""
     means: tuple[ComparedMeans, ...] = ()
+    trainings: tuple[ComparedTraining, ...] = ()
+    """side by side, where both runs have trainings; nothing is claimed of them"""
 
 
 @dataclass(frozen=True)

@@ -230,6 +230,9 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     reasons.WROTE_NOTHING: "it wrote no file below {{output_dir}}",
     reasons.TOO_MANY: "more than {most} result files: they are counted when it has ended",
     reasons.CHANGED: "its results have changed since it ended, and count as they are now",
+    reasons.NOT_RECOUNTED: "its results have changed since it ended, and are too long to count at a look: these are the"
+    " counts of its end",
+    reasons.TAKES_LONG: "its results are too long to count at a look: they are counted when it has ended",
     reasons.COUNTING_FAILED: "its results can't be counted: {error}",
     reasons.FORMER: "{text}",
     # What is wrong with a row

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from comborun.rules.curves.metrics import LENGTH, REWARD, STEPS, SUCCESS, UNITS
 from comborun.rules.facts import Fact
+from comborun.rules.vocabulary import several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ def _trained_to(fact: Fact) -> str:
     return f"{place}: {', '.join(shown)}" if shown else place
 
 
+def _others(count: int) -> str:
+    return f" and {several(count, 'other file')}" if count else ""
+
+
 WORDS: Words = {
     "trained_to": _trained_to,
     "trained_again": lambda fact: (
@@ -40,6 +45,10 @@ WORDS: Words = {
     ),
     "read_in_part": "{path} has {size:amount}: only its beginning and its end are read, {most:amount} together",
     "curves_not_read": "{path}: its curves can't be read: {error}",
+    "arrays_not_read": lambda fact: (
+        f"{fact.text('path')}{_others(fact.count('files') - 1)}: no curves are read from it, since it is not as"
+        " Stable-Baselines3 writes evaluations.npz, with `timesteps` and `results`"
+    ),
     "folder_in_part": "its output folder holds more than {most} files: curves and checkpoints are of the first ones",
     "files_not_read": "{path} and later files are not read: only the first {most} files, or so many bytes, are",
     "steps_jump": "{name} in {path}: its steps go back too often, or stand still, so it has no curve",

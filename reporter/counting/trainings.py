@@ -10,6 +10,7 @@ from comborun.model.work import combo_of
 from comborun.reporter.counting.quality import DataFinding
 from comborun.reporter.json_types import Facts
 from comborun.reporter.records.collected import SessionHistory
+from comborun.reporter.records.reading import UNNAMED
 from comborun.reporter.text import combo_name
 from comborun.rules.curves import record
 from comborun.rules.curves.metrics import EVALUATION
@@ -68,7 +69,7 @@ class Training:
     policy: str
     environment: str
     planned: int
-    """steps"""
+    """steps; 0 if no plan says it"""
     announced: float | None
     """steps that the program said it would take"""
     curves: tuple[TrainingCurve, ...]
@@ -113,19 +114,25 @@ class Training:
 def trainings(
     histories: Iterable[SessionHistory], found: Mapping[str, Sequence[tuple[int, dict[str, Any]]]]
 ) -> tuple[Training, ...]:
-    """`found`: for each session its attempts' numbers and records."""
-    return tuple(_training(one, found[one.session.name]) for one in histories if found.get(one.session.name))
+    """`found`: for each session its attempts' numbers and records; in a folder without a plan, for each training."""
+    planned = tuple(one.session for one in histories)
+    known = {one.name for one in planned}
+    return (
+        *(_training(one.name, *combo_of(one), one.count, found[one.name]) for one in planned if found.get(one.name)),
+        *(_training(name, name, UNNAMED, 0, found[name]) for name in found if name not in known),
+    )
 
 
-def _training(history: SessionHistory, attempts: Sequence[tuple[int, dict[str, Any]]]) -> Training:
-    session, all_of_it = history.session, record.joined(attempts)
+def _training(
+    session: str, policy: str, environment: str, planned: int, attempts: Sequence[tuple[int, dict[str, Any]]]
+) -> Training:
+    all_of_it = record.joined(attempts)
     listed = sorted(all_of_it["checkpoints"], key=lambda one: (one["step"] is None, one["step"] or 0, one["attempt"]))
-    policy, environment = combo_of(session)
     return Training(
-        session=session.name,
+        session=session,
         policy=policy,
         environment=environment,
-        planned=session.count,
+        planned=planned,
         announced=all_of_it["announced"],
         curves=tuple(map(_curve, all_of_it["curves"])),
         more_curves=all_of_it["more_curves"],

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
-from comborun.reporter.counting.trainings import TrainingCurve
+from comborun.reporter.counting.trainings import Training, TrainingCurve
 from comborun.reporter.figures.figure import (
     COLUMN,
     PANELS,
@@ -32,18 +32,25 @@ Line = tuple[int, TrainingCurve]
 
 def training(summary: Summary) -> Figure | None:
     """The surest curve of each role; None without any with two points."""
+    return curves(summary.trainings, summary.policies, summary.environments)
+
+
+def curves(trainings: Sequence[Training], policies: Sequence[str], environments: Sequence[str]) -> Figure | None:
+    """Without the names of a plan, those of the trainings count."""
     groups: dict[tuple[int, str, str, str], list[Line]] = {}
-    order = {name: place for place, name in enumerate(summary.environments)}
-    shown = [one for one in summary.trainings if one.policy in summary.policies[:STYLES] and one.environment in order]
+    policies = policies or list(dict.fromkeys(one.policy for one in trainings))
+    environments = environments or list(dict.fromkeys(one.environment for one in trainings))
+    order = {name: place for place, name in enumerate(environments)}
+    shown = [one for one in trainings if one.policy in policies[:STYLES] and one.environment in order]
     for one in shown:
         for curve in one.shown:
             if len(curve.steps) > 1:
                 key = (order[one.environment], curve.of, curve.role, curve.unit)
-                groups.setdefault(key, []).append((summary.policies.index(one.policy), curve))
+                groups.setdefault(key, []).append((policies.index(one.policy), curve))
     keys = sorted(groups, key=lambda key: (key[0], key[1] == EVALUATION, ROLES.index(key[2]), key[3]))
-    panels = tuple(_panel(summary.environments[key[0]], key[1:], groups[key]) for key in keys[:PANELS])
+    panels = tuple(_panel(environments[key[0]], key[1:], groups[key]) for key in keys[:PANELS])
     drawn = sorted({style for lines in groups.values() for style, _ in lines})
-    named = legend([(summary.policies[style], series(style, 1.8)) for style in drawn]) if drawn else None
+    named = legend([(policies[style], series(style, 1.8)) for style in drawn]) if drawn else None
     note = (
         "As the programs wrote them, thinned: of equal parts of the steps the lowest and the highest value. A line that"
         " was written again by a later start has the newest values."

@@ -19,6 +19,7 @@ from comborun.reporter.counting.quality import DataFinding, between_runs, qualit
 from comborun.reporter.evidence.context import namesakes
 from comborun.reporter.evidence.words import limits
 from comborun.reporter.pages.between_means import MeansBetween, compare_means
+from comborun.reporter.pages.between_trainings import TrainingsBetween, compare_trainings
 from comborun.reporter.pages.comparison_tables import holm_p, strong
 from comborun.reporter.pages.document import SCHEMA, as_json, table
 from comborun.reporter.pages.page import rendered
@@ -149,7 +150,7 @@ class Between:
         }
 
 
-AnyBetween = Between | MeansBetween
+AnyBetween = Between | MeansBetween | TrainingsBetween
 
 
 def _combos(count: int, many: str) -> str:
@@ -191,6 +192,8 @@ def compare_runs(before: Collected, after: Collected, same: Mapping[str, str] = 
         notes = [*between_runs(before, after), *(f"{one[0].upper()}{one[1:]}." for one in unlike)]
         if means := compare_means((before, after), findings, notes, _without_plan, lambda one: _renamed(one, same)):
             return means
+        if side_by_side := compare_trainings((before, after), notes, lambda one: _renamed(one, same)):
+            return side_by_side
         raise UserError(
             "\n".join(
                 [
@@ -296,7 +299,8 @@ _OVERALL = (
 
 def render_between(between: AnyBetween) -> dict[str, bytes]:
     pages = [f"comparison.{kind}" for kind in ("html", "md")]
-    shown = {"table": between.table, "matrix": between.matrix, "method": between.method}
+    figure = between.figure if isinstance(between, TrainingsBetween) else None
+    shown = {"table": between.table, "matrix": between.matrix, "method": between.method, "figure": figure}
     texts = {name: rendered(f"{name}.j2", between=between, **shown) for name in pages}
     texts["comparison.json"] = as_json(
         {

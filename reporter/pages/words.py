@@ -164,6 +164,9 @@ def _sessions(summary: Summary) -> Iterator[str]:
     bad = [f"{count} {words}" for words, count in Counter(others).items()]
     if summary.by_run and bad:
         yield f"Outcomes other than succeeded: {', '.join(bad)}."
+    if summary.trainings and not summary.by_run and not summary.combos:
+        read = "is read as a training" if len(summary.trainings) == 1 else f"holds {len(summary.trainings)} trainings"
+        yield f"{summary.run} {read}: curves and checkpoints as the program wrote them, no rate and no outcome."
     if steps := sum(combo.unit == "step" for combo in summary.combos):
         shown = "outcome, duration, curves and checkpoints" if summary.trainings else "outcome and duration"
         yield f"{several(steps, 'combo')} counted in steps: {shown}, no rate."

@@ -20,17 +20,9 @@ from comborun.rules.facts import Fact
 from comborun.rules.results import formats
 from comborun.rules.results.documents import SUMMARY_NOT_READ
 from comborun.rules.results.episodes import DEPTH_LIMIT, ORDER, decode_line
-from comborun.rules.results.fields import (
-    ENVIRONMENT,
-    FORMAT,
-    MISSING,
-    TORN,
-    UNREADABLE,
-    RefusedError,
-    names_sibling,
-    order_of,
-)
+from comborun.rules.results.fields import ENVIRONMENT, FORMAT, MISSING, TORN, UNREADABLE, RefusedError
 from comborun.rules.results.filename_results import VIDEO, Named
+from comborun.rules.results.one_row import names_sibling, order_of
 from comborun.rules.results.rates import Count
 from comborun.rules.results.readers import NOTHING, Lines, Reader
 from comborun.words import say

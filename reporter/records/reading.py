@@ -24,13 +24,11 @@ from comborun.rules.results.fields import (
     NO_RECORD,
     Field,
     Identity,
-    Record,
     RefusedError,
     ResultRules,
     integer,
-    of_sibling,
-    read_row,
 )
+from comborun.rules.results.one_row import Record, of_sibling, read_row
 from comborun.rules.results.rates import Count
 from comborun.rules.results.repeats import ROWS_MOST, Kept, key_of
 from comborun.words import say

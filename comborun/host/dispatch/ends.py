@@ -20,7 +20,7 @@ from comborun.host.dispatch.sessions import (
     Starting,
 )
 from comborun.host.record.queue import DROPPED, SMOKE
-from comborun.host.record.run_directory import live_counts
+from comborun.host.record.recounts import live_counts
 from comborun.rules import records
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact

@@ -8,11 +8,11 @@ from collections import Counter
 from fnmatch import fnmatchcase
 
 from comborun.host.record import judging
-from comborun.host.record.run_directory import live_counts
+from comborun.host.record.recounts import as_it_is, live_counts
 from comborun.host.system import files
 from comborun.rules import globs
 from comborun.rules.names import RUN
-from comborun.rules.results.counts import CHANGED, Counts, joined, unmarked
+from comborun.rules.results.counts import CHANGED, NOT_RECOUNTED, Counts, joined, unmarked
 from comborun.rules.results.fields import INDEX, NO_RECORD, OUTSIDE
 from comborun.rules.vocabulary import Completeness
 
@@ -30,7 +30,7 @@ class Part:
         self.number = number
         at = run.at(name, number)
         self.rules: Rules = judging.Rules.of(files.read(at.claim))
-        self.end = judging.as_it_is(at, run.end(name, number))
+        self.end = as_it_is(at, run.end(name, number))
         found = globs.found(at.output, self.rules.results.files)
         self.links = any(os.path.islink(f"{at.output}/{path}") for path in found)
         """whether its results lie elsewhere, where another attempt may overwrite them"""
@@ -99,7 +99,7 @@ def tail(run: RunDirectory, name: str) -> Span | None:
 
 def _doubtful(found: list[Part]) -> bool:
     """Whether the records don't show which episodes were made, or another attempt may overwrite them."""
-    if any(part.links or any(one.code == CHANGED for one in part.counts.facts) for part in found):
+    if any(part.links or any(one.code in (CHANGED, NOT_RECOUNTED) for one in part.counts.facts) for part in found):
         return True
     unsure = any(part.counts.refused.get(reason) for part in found for reason in (INDEX, OUTSIDE, NO_RECORD))
     return unsure or any(part.counts.ordered or (part.counts.records and not part.counts.marks) for part in found)

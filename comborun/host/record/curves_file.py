@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 
-from comborun.host.system import files
+from comborun.host.system import children, files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 EVERY_S = 5.0
 """seconds between two looks while it runs"""
+AT_END_S = 20.0
 _SHARE = 100
 """so many times as long as a look took, it waits for the next one"""
 
@@ -50,6 +51,16 @@ def keep(at: AttemptLayout) -> None:
         return
     if found["curves"] or found["checkpoints"]:
         files.write_text(at.curves, text)
+
+
+def keep_at_end(at: AttemptLayout) -> None:
+    """The same in a child process, which has some time for it: an end must not wait long for curves."""
+
+    def kept() -> str:
+        keep(at)
+        return ""
+
+    children.within(AT_END_S, kept)
 
 
 def trained(at: AttemptLayout) -> Fact | None:

@@ -19,10 +19,10 @@ from comborun.rules.endings.failures import failure_of
 from comborun.rules.facts import Fact
 from comborun.rules.patterns import PatternError, compiled, matches
 from comborun.rules.results import tally, videos
-from comborun.rules.results.counts import CHANGED, COUNTING_FAILED, TOO_MANY, Counts, RequiredEvidence, completeness
+from comborun.rules.results.counts import COUNTING_FAILED, Counts, RequiredEvidence, completeness
 from comborun.rules.results.fields import LOG, NO_VERDICTS, Identity, ResultRules, unreadable
 from comborun.rules.results.proposals import seed
-from comborun.rules.results.result_files import Folder, changed, fingerprint
+from comborun.rules.results.result_files import Folder, fingerprint
 from comborun.rules.results.unread import name_unread, unread
 from comborun.rules.vocabulary import Completeness, cause_of, outcome
 
@@ -40,13 +40,6 @@ READ_FILES_MOST = 2000
 DONE = "done"
 """of the end of a process: how many of its sessions this start completed"""
 _LOG_CHUNK = 1 << 20
-_OF_COUNTS = frozenset(
-    (
-        *("records", "successes", "verdicts", "rows", "refused", "marks", "ordered", "countable", records.FACTS),
-        records.TRAINED,
-    )
-)
-"""the fields of an end that come from its counts"""
 _ANNOUNCED = re.compile(r"[Tt]otal steps:\s*([0-9]{1,18})\b")
 
 
@@ -241,34 +234,10 @@ class Watched:
         return completeness(self.rules.required, counts, held, self.folder.found, code)
 
 
-def as_it_is(at: AttemptLayout, end: dict[str, Any]) -> dict[str, Any]:
-    """An end record; if its results have changed since, with the counts of what is there now."""
-    if not end.get("results"):
-        return end
-    rules = Rules.of(files.read(at.claim))
-    if not changed(at.output, rules.results.files, end["results"], files.changed(at.end) / 1e9):
-        return end
-    counts = judged(at, rules, None).counts
-    counts.facts = (Fact(CHANGED), *counts.facts)
-    kept = [(key, value) for key, value in end.items() if key not in _OF_COUNTS]
-    return records.parse(records.render([*kept, *counts.pairs()]))
-
-
 def uncounted(error: Exception) -> Counts:
     counts = Counts()
     counts.facts = (Fact(COUNTING_FAILED, error=str(unreadable(error).fact.text("error"))),)
     return counts
-
-
-def counted(at: AttemptLayout) -> Counts:
-    """The counts of a running attempt from its files, unless there are very many."""
-    rules = Rules.of(files.read(at.claim))
-    if not globs.are_more(at.output, rules.results.files, READ_FILES_MOST):
-        return Watched(at, rules).count()
-    total = Counts()
-    total.countable = False
-    total.facts = (Fact(TOO_MANY, most=READ_FILES_MOST),)
-    return total
 
 
 class Judged:
@@ -286,7 +255,7 @@ def judge(at: AttemptLayout, code: int | None) -> Judged:
     rules = Rules.of(files.read(at.claim))
     list_videos(at, rules)
     if rules.unit != "episode":
-        curves_file.keep(at)
+        curves_file.keep_at_end(at)
     return judged(at, rules, code)
 
 

@@ -338,15 +338,6 @@ def session_names(run: RunLayout) -> list[str]:
     return [*found, AFTER] if os.path.isdir(run.session(AFTER)) else found
 
 
-def live_counts(at: AttemptLayout) -> Counts:
-    """The counts of a running attempt: those of its supervisor, else from its files."""
-    if kept := files.read(at.counts):
-        return Counts.of(kept)
-    from comborun.host.record import judging
-
-    return judging.counted(at)
-
-
 def stopping(at: AttemptLayout) -> bool:
     """Whether a stop is ending it or has signalled it. The mark of a stop that died before its first signal is void."""
     try:

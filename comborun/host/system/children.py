@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
+
+from comborun.host.system.files import write_all
+from comborun.host.system.process import end_with_parent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,6 +87,44 @@ def fork(work: Callable[[], object], streams: Sequence[int] = (), keep: Sequence
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)
+
+
+def within(seconds: float, work: Callable[[], str]) -> str | None:
+    """What `work` returns, done in a child; None if it takes longer, or fails. Then the child is ended."""
+    if seconds <= 0:
+        return None
+    reading, writing = os.pipe()
+
+    def answer() -> None:
+        end_with_parent(yes=True)
+        write_all(writing, work().encode("utf-8", "surrogateescape"))
+
+    try:
+        child = fork(answer, keep=(writing,))
+    except OSError:
+        os.close(reading)
+        os.close(writing)
+        return None
+    os.close(writing)
+    try:
+        said = _said(reading, time.monotonic() + seconds)
+        return said.decode("utf-8", "surrogateescape") if said is not None and child.wait() == 0 else None
+    finally:
+        os.close(reading)
+        child.kill()
+        child.wait()
+
+
+def _said(fd: int, until: float) -> bytes | None:
+    """Everything up to the end of a pipe; None if that does not come in time."""
+    pieces, poll = [], select.poll()
+    poll.register(fd, select.POLLIN)
+    while (left := until - time.monotonic()) > 0:
+        if poll.poll(left * 1000):
+            pieces.append(os.read(fd, 65536))
+            if not pieces[-1]:
+                return b"".join(pieces)
+    return None
 
 
 NOT_RUN = 126

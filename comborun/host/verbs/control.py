@@ -22,11 +22,11 @@ import time
 from collections.abc import Callable
 
 from comborun.host.engines import slurm_of
-from comborun.host.record import judging
 from comborun.host.record.deals import refuse_ceded
 from comborun.host.record.events import Events
 from comborun.host.record.holds import Holds, over
 from comborun.host.record.queue import DROPPED, rows
+from comborun.host.record.recounts import as_it_is
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.record.run_owner import refuse_elsewhere
 from comborun.host.system import files, machine
@@ -255,7 +255,7 @@ class Steering:
         """Whether its results are there, too: deleted ones can be made again."""
         if outcome_of(end) != Outcome.SUCCEEDED:
             return False
-        there = records.integer(judging.as_it_is(self.attempts.at(name, number), end), "records") or 0
+        there = records.integer(as_it_is(self.attempts.at(name, number), end), "records") or 0
         return there >= (records.integer(end, "records") or 0)
 
     # Early decisions, and sessions that are no longer needed

@@ -19,11 +19,12 @@ import time
 from itertools import islice
 
 from comborun.host.engines import slurm_of
-from comborun.host.record import judging, training
+from comborun.host.record import training
 from comborun.host.record.events import last_order
 from comborun.host.record.holds import Hold, Holds, over
 from comborun.host.record.launch_environment import difference
-from comborun.host.record.run_directory import RunDirectory, live_counts, session_names
+from comborun.host.record.recounts import as_it_is, live_counts
+from comborun.host.record.run_directory import RunDirectory, session_names
 from comborun.host.record.run_owner import elsewhere
 from comborun.host.system import files, machine, process
 from comborun.host.verb_errors import answer, run_directory
@@ -108,7 +109,7 @@ class Probe:
         if seen.life != Life.STARTING:  # a begin that was written after this look belongs to the next look
             document["begin"] = _filled(files.read(at.begin)) or None
         if ended:
-            document["end"] = _filled(judging.as_it_is(at, seen.record))
+            document["end"] = _filled(as_it_is(at, seen.record))
         else:
             document["claimed"] = os.path.exists(at.claim)
             self._live(document, at)

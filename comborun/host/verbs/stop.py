@@ -27,7 +27,7 @@ from comborun.host.record.run_directory import RunDirectory
 from comborun.host.record.run_owner import refuse_elsewhere, release
 from comborun.host.system import descendants, files, ownership, process
 from comborun.host.system.changes import Changes
-from comborun.host.system.children import fork
+from comborun.host.system.children import Child, fork
 from comborun.host.system.driver import still_held
 from comborun.host.verb_errors import CANT_WRITE, Refusal, answer, complain, run_directory, say
 from comborun.rules.endings.evidence import Evidence, fact
@@ -38,6 +38,8 @@ from comborun.words.endings import in_words, outcome_words
 
 _LOOK_S = 0.25
 """seconds between two looks at unsupervised processes: their end changes no file"""
+_FINALIZERS_MOST = 8
+"""that run at once"""
 _BEGINS_S, _BURIED_S, _DISPATCHER_S = 5.0, 2.0, 2.0
 
 
@@ -106,6 +108,8 @@ class Stopping:
         self.clean = True
         """whether every step did what it should"""
         self._faults: set[str] = set()
+        self._finalizers: dict[str, Child] = {}
+        """the children that write the ends of lost sessions"""
         self.on_gpus: set[str] = set()
         """pids of the processes of sessions with GPUs, before the first signal"""
 
@@ -153,6 +157,9 @@ class Stopping:
             for name, number in self.active.items():  # it may end by itself later, which is not this stop
                 files.remove(self._at(name, number).stop)
         for name, number in self.active.items():
+            if name in self._finalizers and self._finalizers[name].poll() is None:
+                say(f"{bare(name)}: its processes have ended; its files are still read for its end", session=bare(name))
+                continue
             say(f"{bare(name)}: has not ended", session=bare(name))
             if survivor := self.backend.survivor(self._at(name, number)):
                 say(f"survives: {survivor}")
@@ -248,12 +255,28 @@ class Stopping:
         if seen.life == Life.LOST and not files.read(self._at(name, number).claim):
             seen = self.attempts.look(name, number)
         if seen.life == Life.LOST:
-            self.attempts.finalize_lost(name, number)
-            self._tell(name, number)
-            seen = self.attempts.glance(name, number)
+            self._finalize(name, number)
+            return
         if seen.life == Life.ENDED:
             del self.active[name]
             self._say_ended(name, seen.record)
+
+    def _finalize(self, name: str, number: int) -> None:
+        """Write the end of a lost session in a child, for which the stop waits as for all else: its files may be long.
+        The child goes on after the stop."""
+        running = [one for one in self._finalizers.values() if one.poll() is None]
+        if len(running) >= _FINALIZERS_MOST or self._finalizers.get(name) in running:
+            return
+
+        def work() -> None:
+            self.attempts.finalize_lost(name, number)
+            self._tell(name, number)
+
+        null = os.open(os.devnull, os.O_RDWR)
+        try:
+            self._finalizers[name] = fork(work, (null, null, null))
+        finally:
+            os.close(null)
 
     def _say_ended(self, name: str, end: dict[str, str]) -> None:
         """Print how it ended. A stopped server has no records, and its outcome does not matter."""

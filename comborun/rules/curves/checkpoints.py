@@ -73,9 +73,9 @@ def step_in(path: str) -> tuple[int | None, str]:
     return None, ""
 
 
-def found(directory: str) -> tuple[list[Checkpoint], list[tuple[str, int]], bool]:
+def found(directory: str, without: str = "") -> tuple[list[Checkpoint], list[tuple[str, int]], bool]:
     """The checkpoints below a folder, by step; its other files, each with its size; and whether all names were looked
-    at. Links are not followed."""
+    at. Links are not followed. `without`: a name; folders with it are left out."""
     checkpoints: list[Checkpoint] = []
     files: list[tuple[str, int]] = []
     sharded: dict[str, int] = {}
@@ -83,6 +83,9 @@ def found(directory: str) -> tuple[list[Checkpoint], list[tuple[str, int]], bool
     for folder, folders, names in os.walk(directory):
         below = os.path.relpath(folder, directory)
         below = "" if below == "." else f"{below}/"
+        if without and without in names:
+            folders[:] = []
+            continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         whole = next((path for path in _parents(below) if path in sharded), None)
         if whole is None and below and _is_sharded(below.rstrip("/"), names):

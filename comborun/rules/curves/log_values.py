@@ -8,23 +8,10 @@ such a rule, as a table, the step may also come last.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from comborun.rules import counting
-from comborun.rules.curves.metrics import (
-    EPOCHS,
-    EVALUATION,
-    ITERATIONS,
-    NAME_MOST,
-    STEPS,
-    SUCCESS,
-    Metric,
-    is_evaluation,
-    metric,
-    step_unit,
-    word_set,
-)
-from comborun.rules.curves.numbers import NUMBER, number
+from comborun.rules.curves.log_shapes import Kinds, Shape, Shapes, evaluated, shape_of
+from comborun.rules.curves.metrics import ITERATIONS, STEPS, Metric, is_evaluation
 from comborun.rules.curves.series import Tracks
 
 TYPE_CHECKING = False
@@ -35,32 +22,13 @@ LINE_MOST = 4000
 """characters of a line that are read; a longer one is a dump"""
 _PENDING_MOST, _RANKS_MOST = 200, 4096
 _RULE = re.compile(r"[\s|│┃╭╮╰╯├┤┌┐└┘┼┴┬]*(?:[\-=#*_+~─━═][\s|│┃╭╮╰╯├┤┌┐└┘┼┴┬]*){8,}")
-_VALUE = re.compile(
-    rf"(?<![\w.,])(?P<number>{NUMBER})(?P<size>[KkMBG%](?![A-Za-z0-9]))?(?:\s?/\s?(?P<total>[0-9][0-9,_]*)(?P<total_size>[KkMBG](?![A-Za-z]))?(?![\w.]))?"
-)
-_ENDS_KEY = re.compile(r"[,;|│┃{}\[\]<>\t\"'`]|\s\s|(?<![\w)]) |: ")
-_IN_KEY = re.compile(r"(?<!array)(?<!tensor)(?<!float)(?<!float32)(?<!float64)(?<=\w)\($")
-"""a number behind it belongs to the words, as in `avgReward(100)`"""
-_WRAPPED = re.compile(r"(?:\b(?:np\.\w+|numpy\.\w+|array|tensor|float|jnp\.\w+)\(\[?|[\[(])\s*$")
-_TRIM = " \t:=|│┃-–>~≈#'\"`"
 _RANK = re.compile(
     r"\s*\[?\(?(?:rank|default|local_rank|worker)[ _:=]?(?P<rank>[0-9]{1,5})(?:/[0-9]{1,5})?[\])]?\s*[:|\]]?\s?",
     re.IGNORECASE,
 )
-_ONLY_WORDS = re.compile(r"\s[A-Za-z][A-Za-z\s.]*")
-_BAR = re.compile(r"(?P<done>[0-9]{1,15})/(?P<total>[0-9]{1,15}) \[[0-9]+:[0-9]")
-_BRACKETED = re.compile(r"\s*\[(?P<step>[0-9][0-9,]{0,14})\][\s:]")
-"""a number before all else, in a log in which nothing else counts"""
-_COMMAS = re.compile(r"[0-9],[0-9]{1,2}(?![0-9])")
 _SECTION = re.compile(r"[\s|│┃├─\-=*#]*(?P<name>[A-Za-z][\w /-]{0,60}?)[\s/|│┃┤─\-=*#:]*")
-_EVALUATES = re.compile(r"(?i)\beval(?:uat\w*|s)?\b|\btest(?:ing|ed)?\b")
-_HOLDS = tuple(
-    word.encode()
-    for word in word_set("rew ret succ len scor rwrd solved win step iter epoch epch frame updat generation ep it/s")
-)
-"""in small letters; a line without any of these holds no value and no step"""
-_DRAWN = (b"---", b"===", b"###", b"***", b"___", b"+++", b"~~~", b"|", b"\xe2\x94", b"\xe2\x95")
-"""what a rule or a heading in a table is drawn with"""
+_PREFIXED = frozenset("[(rRdDlLwW")
+"""how a rank's prefix begins"""
 
 
 class _Writer:
@@ -91,6 +59,9 @@ class LogValues:
         """the number of steps that the program says it will take"""
         self._rest = b""
         self._writers: dict[int, _Writer] = {}
+        self._sole: _Writer | None = None
+        """the writer, if there is only one"""
+        self._kinds, self._shapes = Kinds(), Shapes()
 
     def feed(self, data: bytes) -> None:
         lines = counting.with_line_ends(self._rest + data).split(b"\n")
@@ -110,26 +81,30 @@ class LogValues:
         """Part of the log is not read: what comes does not belong to what was before."""
         self._rest = b""
         self._writers.clear()
+        self._sole = None
 
     def _hear(self, line: bytes) -> None:
         if len(line) > LINE_MOST * 4:
             return
-        small = line.lower()
-        holds = any(map(small.__contains__, _HOLDS))
-        if not holds and not any(map(line.__contains__, _DRAWN)):
+        shape = shape_of(line)
+        holds = self._kinds.of(shape)
+        if holds is None or (self._sole is not None and self._shapes.silent(shape, self._sole.section)):
             return
         text = line.decode("utf-8", "replace")
         text = counting.escape().sub("", text) if "\x1b" in text else text
         if len(text) > LINE_MOST or not text.strip():
             return
-        rank, found = 0, _RANK.match(text)
+        rank, found = 0, _RANK.match(text) if text.lstrip()[:1] in _PREFIXED else None
         if found:
             rank, text = int(found.group("rank")), text[found.end() :]
-        if rank not in self._writers and len(self._writers) >= _RANKS_MOST:
-            return
-        writer = self._writers.setdefault(rank, _Writer())
+        writer = self._writers.get(rank)
+        if writer is None:
+            if len(self._writers) >= _RANKS_MOST:
+                return
+            writer = self._writers[rank] = _Writer()
+            self._sole = writer if len(self._writers) == 1 else None
         if holds:
-            self._line(writer, text, rank)
+            self._line(writer, shape, text, rank)
         elif _RULE.fullmatch(text):
             self._release(writer, rank)
             self._rule(writer)
@@ -146,18 +121,19 @@ class LogValues:
             writer.section = named.group("name").strip().rstrip("/")
             writer.evaluates = is_evaluation(writer.section)
 
-    def _line(self, writer: _Writer, text: str, rank: int) -> None:
-        steps, values = self._numbers(writer, text)
+    def _line(self, writer: _Writer, shape: bytes, text: str, rank: int) -> None:
+        known = self._shapes.of(shape, text, writer.section)
+        steps, values = self._numbers(writer, known, text)
         if not steps and not values:
             self._name_section(writer, text)
-            if _EVALUATES.search(text):
+            if known.evaluates:
                 writer.evaluates = True
             return
         if steps and not values and not writer.steps and self._announces(text, steps):
             return
         if steps:
             self._take(writer, rank, steps)
-            writer.evaluates = _EVALUATES.search(text) is not None or (writer.evaluates and writer.block)
+            writer.evaluates = known.evaluates or (writer.evaluates and writer.block)
             writer.block = writer.block and not values
         if values and writer.steps and not writer.block:
             self._put(writer, values, rank)
@@ -201,75 +177,22 @@ class LogValues:
         self.announced = told
         return True
 
-    def _numbers(self, writer: _Writer, text: str) -> tuple[dict[str, tuple[float, int]], list[tuple[Metric, float]]]:
+    def _numbers(
+        self, writer: _Writer, shape: Shape, text: str
+    ) -> tuple[dict[str, tuple[float, int]], list[tuple[Metric, float]]]:
         """The steps in a line, and its values."""
-        steps: dict[str, tuple[float, int]] = {}
-        values: list[tuple[Metric, float]] = []
-        end = 0
-        commas = _COMMAS.search(text) is not None
-        for found in _VALUE.finditer(text):
-            before = text[max(end, found.start() - NAME_MOST) : found.start()]
-            if _IN_KEY.search(before) and text[found.end() : found.end() + 1] == ")":
-                continue
-            end = found.end()
-            key = _key(before)
-            unit = step_unit(key)
-            if unit and found.group("size") != "%":
-                whole = unit[0] != EPOCHS
-                told = number(found.group("number"), found.group("size") or "", whole=whole, commas=commas)
-                if told is not None and 0 <= told < 1e18 and unit[1] < steps.get(unit[0], (0.0, 9))[1]:
-                    steps[unit[0]] = told, unit[1]
-                    self._total(unit[0], found)
-            elif key and not found.group("total") and not _goes_on(text, found):
-                name = f"{writer.section}/{key}" if writer.section and "/" not in key else key
-                values += _value(name, found)
-        bar, bracketed = (None, None) if steps else (_BAR.search(text), _BRACKETED.match(text))
-        if bar:
-            steps[ITERATIONS] = float(bar.group("done")), 2
-        elif bracketed and writer.worded:
-            return {}, []  # it may be a process, or a step: nothing is guessed
-        elif bracketed:
-            steps[STEPS] = float(bracketed.group("step").replace(",", "")), 2
+        steps, total = shape.steps(text)
+        values = shape.values(text)
+        self.announced = total if total and total < 1e18 else self.announced
+        bracketed = None
+        if not steps and shape.bar:
+            steps[ITERATIONS] = float(text[slice(*shape.bar)]), 2
+        elif not steps and shape.bracketed:
+            if writer.worded:
+                return {}, []  # it may be a process, or a step: nothing is guessed
+            bracketed = shape.bracketed
+            steps[STEPS] = float(text[slice(*bracketed)].replace(",", "")), 2
         writer.worded = writer.worded or bool(steps and not bracketed)
-        if _EVALUATES.search(text) or (writer.evaluates and (writer.block or not steps)):
-            values = [(what if what.of == EVALUATION else _evaluated(what), told) for what, told in values]
+        if shape.evaluates or (writer.evaluates and (writer.block or not steps)):
+            values = [(evaluated(what), told) for what, told in values]
         return steps, values
-
-    def _total(self, unit: str, found: re.Match[str]) -> None:
-        if unit == STEPS and found.group("total"):
-            total = number(found.group("total"), found.group("total_size") or "", whole=True)
-            self.announced = total if total and total < 1e18 else self.announced
-
-
-@lru_cache(maxsize=4096)
-def _key(before: str) -> str:
-    """The words right before a number."""
-    if not any(map(str.isalpha, before)):
-        return ""
-    text = _WRAPPED.sub("", before.rstrip()).rstrip(_TRIM + "(")
-    if before and before[-1:].isalnum():
-        return ""
-    ends = [one.end() for one in _ENDS_KEY.finditer(text)]
-    return (text[ends[-1] :] if ends else text).strip(_TRIM + "[(")
-
-
-def _evaluated(what: Metric) -> Metric:
-    return metric(f"eval/{what.name}") or what
-
-
-def _value(name: str, found: re.Match[str]) -> list[tuple[Metric, float]]:
-    """The value of this name; none if it is no metric."""
-    what = metric(name)
-    size = found.group("size") or ""
-    told = number(found.group("number"), size if size != "%" else "") if what else None
-    if what is None or told is None:
-        return []
-    return [(what, told / 100 if size == "%" and what.role == SUCCESS and not what.percent else told)]
-
-
-def _goes_on(text: str, found: re.Match[str]) -> bool:
-    """Whether a number is the beginning of a word, one of several in brackets, or part of a sentence."""
-    before, after = text[: found.start()], text[found.end() :]
-    opened = before.rstrip().endswith("[")
-    counts = before.rstrip()[-1:].isalpha() and _ONLY_WORDS.fullmatch(after)
-    return after[:1].isalpha() or bool(counts) or (opened and after.lstrip()[:1] not in ("]", ""))

@@ -21,15 +21,26 @@ _DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+(?:[eE][-+]?[0-9]+)?")
 _PLAIN = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?(?i:nan|inf|infinity)")
 
 
-def number(text: str, size: str = "", *, whole: bool = False, commas: bool = False) -> float | None:
+def number(
+    text: str, size: str = "", *, whole: bool = False, commas: bool = False, points: bool = False
+) -> float | None:
     """None for what is no number, or one of two. `size`: the letter behind it. `whole`: it counts something, so that a
-    comma before three digits groups them; elsewhere it could also be a decimal comma, and nothing is guessed. A point
-    before three digits of what counts is only clear if other numbers have decimal `commas`."""
+    comma before three digits groups them; elsewhere it could also be a decimal comma, and only other numbers beside it
+    tell: those with decimal `commas`, or with decimal `points`. A point before three digits of what counts is only
+    clear if other numbers have decimal `commas`."""
     plain = text.strip().replace("−", "-")
+    if "," not in plain and "_" not in plain and plain.isascii() and not (whole and "." in plain):
+        try:
+            return float(plain) * _SIZES.get(size.lower(), 1.0)
+        except ValueError:
+            pass
     if _THOUSANDS.fullmatch(plain):
-        if not whole and plain.count(",") == 1 and "." not in plain and not plain.lstrip("+-").startswith("0"):
+        below_one = plain.lstrip("+-").startswith("0")
+        unclear = not whole and plain.count(",") == 1 and "." not in plain and not below_one
+        if unclear and commas == points:
             return None
-        plain = plain.replace(",", "." if not whole and plain.lstrip("+-").startswith("0") else "").replace("_", "")
+        decimal = not whole and (below_one or (unclear and commas))
+        plain = plain.replace(",", "." if decimal else "").replace("_", "")
     elif whole and _POINT.fullmatch(plain):
         if not commas:
             return None

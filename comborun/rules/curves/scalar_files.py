@@ -51,7 +51,7 @@ class ScalarFile:
         self.evaluates = is_evaluation(path)
         found = _RANK.search(path)
         self.rank = int(found.group("rank")) if found else 0
-        self.of_ranks = _RANK.sub("", path)
+        self.of_ranks = of_ranks(path)
         """the path that the files of all ranks share"""
 
     def pieces(self) -> Iterator[bytes | None]:
@@ -99,6 +99,10 @@ class ScalarFile:
         if what and self.evaluates and what.of != EVALUATION:
             return metric(f"eval/{name}") or what
         return what
+
+
+def of_ranks(path: str) -> str:
+    return _RANK.sub("", path)
 
 
 def steps_of(named: Iterable[tuple[str, Any]]) -> Steps:
@@ -315,25 +319,30 @@ def _flat(row: dict[str, Any], name: str, depth: int) -> Iterator[tuple[str, Any
 # numpy
 
 
+class OtherArraysError(Exception):
+    """An archive of arrays that holds no curves over steps as far as is known."""
+
+
 def arrays(file: ScalarFile) -> None:
-    """`evaluations.npz`: timesteps, and for each of them the results, lengths and perhaps successes of episodes."""
+    """`evaluations.npz`: timesteps, and for each of them the results, lengths and perhaps successes of episodes. Raises
+    OtherArraysError for other archives."""
     from comborun.rules.results.documents import held_arrays, opened
     from comborun.rules.results.fields import RefusedError
 
     if file.size > ARRAYS_MOST:
-        return
+        raise OtherArraysError
     with open(file.place, "rb") as stream:
         data = stream.read(ARRAYS_MOST)
     try:
         with opened(data) as archive:
             if sum(one.file_size for one in archive.infolist()) > ARRAYS_MOST:
-                return
+                raise OtherArraysError
         held = held_arrays(data)
     except RefusedError:
-        return
+        raise OtherArraysError from None
     shape, steps = held.get("timesteps", ((), []))
-    if len(shape) != 1:
-        return
+    if len(shape) != 1 or "results" not in held:
+        raise OtherArraysError
     named = {"results": "eval/episode_return", "ep_lengths": "eval/episode_length", "successes": "eval/success"}
     for name, own in named.items():
         size, values = held.get(name, ((), []))

@@ -12,7 +12,7 @@ import re
 from comborun.rules.curves import checkpoints, event_files, scalar_files
 from comborun.rules.curves.log_values import LogValues
 from comborun.rules.curves.metrics import UNITS
-from comborun.rules.curves.scalar_files import Episodes, ScalarFile
+from comborun.rules.curves.scalar_files import Episodes, OtherArraysError, ScalarFile
 from comborun.rules.curves.series import SHOWN, best_of, thin
 
 TYPE_CHECKING = False
@@ -67,9 +67,10 @@ FORMATS: tuple[Format, ...] = (
 """the first one whose names fit reads a file"""
 
 
-def read(log: str, directory: str) -> dict[str, Any]:
-    """The record of an attempt's curves, a JSON object. `directory`: its output folder."""
-    listed, files, whole = checkpoints.found(directory)
+def read(log: str, directory: str, without: str = "") -> dict[str, Any]:
+    """The record of an attempt's curves, a JSON object. `directory`: its output folder. `without`: a name; folders that
+    hold a file of this name are left out."""
+    listed, files, whole = checkpoints.found(directory, without)
     facts: list[dict[str, Any]] = [] if whole else [{"code": "folder_in_part", "most": checkpoints.ENTRIES_MOST}]
     curves: list[Curve] = []
     told = _read_log(log, facts)
@@ -125,6 +126,8 @@ def _read_log(path: str, facts: list[dict[str, Any]]) -> LogValues:
 def _read_files(directory: str, files: Sequence[tuple[str, int]], facts: list[dict[str, Any]]) -> Iterable[Tracks]:
     left, read_so_far = ALL_MOST, 0
     shared: dict[str, Tracks] = {}
+    others: list[str] = []
+    """archives of arrays without evaluations"""
     episodes: dict[str, tuple[ScalarFile, Episodes]] = {}
     for path, size in files:
         format_ = format_of(path)
@@ -141,12 +144,11 @@ def _read_files(directory: str, files: Sequence[tuple[str, int]], facts: list[di
             # Each start writes another file of events, and each rank may write its own of any kind.
             name = f"{folder}/" if format_.name == TENSORBOARD else file.of_ranks
             file.tracks = shared.setdefault(name, file.tracks)
-            if format_.read:
-                whole = format_.read(file)
-            else:
-                whole = None
-                episodes.setdefault(folder, (file, Episodes()))[1].take(file)
+            whole = _take(format_, file, episodes)
         except (OSError, MemoryError):
+            continue
+        except OtherArraysError:
+            others.append(path)
             continue
         except Exception as error:  # noqa: BLE001 - the other files can be read
             facts.append({"code": "curves_not_read", "path": path, "error": type(error).__name__})
@@ -154,9 +156,18 @@ def _read_files(directory: str, files: Sequence[tuple[str, int]], facts: list[di
         left -= min(size, most)
         if whole is False or (file.in_part and format_.name not in (TENSORBOARD, "evaluations", "json")):
             facts.append({"code": "read_in_part", "path": path, "most": most, "size": size})
+    if others:
+        facts.append({"code": "arrays_not_read", "path": others[0], "files": len(others)})
     for file, told in episodes.values():
         told.put(file)
     return shared.values()
+
+
+def _take(format_: Format, file: ScalarFile, episodes: dict[str, tuple[ScalarFile, Episodes]]) -> Any:
+    """Read a file. Returns False if not to its end, as far as its format tells."""
+    if format_.read:
+        return format_.read(file)
+    return episodes.setdefault(file.path.rpartition("/")[0], (file, Episodes()))[1].take(file)
 
 
 def format_of(path: str) -> Format | None:

@@ -10,16 +10,8 @@ from collections import Counter
 
 from comborun.rules.facts import Fact
 from comborun.rules.results.episodes import LIST_LAST_FOLDER, PER_FILE_NAME, decode_whole, deep
-from comborun.rules.results.fields import (
-    MISSING,
-    NO_RECORD,
-    TEXT_MOST,
-    TORN,
-    UNREADABLE,
-    RefusedError,
-    integer,
-    verdict_of,
-)
+from comborun.rules.results.fields import MISSING, NO_RECORD, TEXT_MOST, TORN, UNREADABLE, RefusedError, integer
+from comborun.rules.results.one_row import verdict_of
 from comborun.rules.results.rates import agrees
 from comborun.rules.results.readers import NOTHING, indexed, stating
 from comborun.rules.results.stated_counts import counted

@@ -7,7 +7,8 @@ import re
 
 from comborun.rules.facts import Fact
 from comborun.rules.results.caught import Caught
-from comborun.rules.results.fields import NO_RECORD, TEXT_MOST, TORN, RefusedError, verdict_of
+from comborun.rules.results.fields import NO_RECORD, TEXT_MOST, TORN, RefusedError
+from comborun.rules.results.one_row import verdict_of
 from comborun.rules.results.rates import Count, agrees, printed, total
 from comborun.rules.results.readers import NOTHING, LogLines, stating
 from comborun.rules.results.stated_counts import counted

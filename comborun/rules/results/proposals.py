@@ -21,10 +21,9 @@ from comborun.rules.results.fields import (
     Field,
     Identity,
     RefusedError,
-    read_row,
-    verdict_of,
 )
 from comborun.rules.results.fields import integer as whole
+from comborun.rules.results.one_row import read_row, verdict_of
 from comborun.rules.results.repeats import strides
 
 TYPE_CHECKING = False

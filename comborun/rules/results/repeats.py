@@ -6,7 +6,8 @@ import re
 from itertools import combinations
 
 from comborun.rules.results.episodes import COPY
-from comborun.rules.results.fields import INDEX, MISSING, TEXT_MOST, RefusedError, verdict_of
+from comborun.rules.results.fields import INDEX, MISSING, TEXT_MOST, RefusedError
+from comborun.rules.results.one_row import verdict_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,15 +5,8 @@ from __future__ import annotations
 from comborun.rules.results.caught import ASIDE
 from comborun.rules.results.codings import Coding
 from comborun.rules.results.counts import UNCLEAR_COMMA
-from comborun.rules.results.fields import (
-    ENVIRONMENT,
-    NAMES_ANOTHER,
-    RefusedError,
-    names_sibling,
-    of_sibling,
-    order_of,
-    read_row,
-)
+from comborun.rules.results.fields import ENVIRONMENT, NAMES_ANOTHER, RefusedError
+from comborun.rules.results.one_row import names_sibling, of_sibling, order_of, read_row
 from comborun.rules.results.rates import Count
 from comborun.rules.results.readers import NOTHING, SAMPLES
 from comborun.rules.results.repeats import Kept, key_of

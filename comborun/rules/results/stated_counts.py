@@ -7,16 +7,8 @@ from functools import lru_cache
 from itertools import islice
 
 from comborun.rules.results.episodes import plain
-from comborun.rules.results.fields import (
-    FORMAT,
-    MISSING,
-    NO_RECORD,
-    TEXT_MOST,
-    RefusedError,
-    integer,
-    number,
-    verdict_of,
-)
+from comborun.rules.results.fields import FORMAT, MISSING, NO_RECORD, TEXT_MOST, RefusedError, integer, number
+from comborun.rules.results.one_row import verdict_of
 from comborun.rules.results.rates import EPISODES_MOST, SHOWN, Count, count, total
 
 TYPE_CHECKING = False

@@ -176,6 +176,14 @@ def test_of_as_many_values_in_a_file_and_in_the_log_those_of_the_file_are_taken(
     assert points(found)["rollout/ep_rew_mean"] == [(2048, 21.4987), (4096, 25.7512)]
 
 
+def test_archives_without_evaluations_are_named(tmp_path: Path) -> None:
+    made = io.BytesIO()
+    np.savez(made, mean=np.array([1.0]), var=np.array([2.0]))
+    found = read(tmp_path, {"a.npz": made.getvalue(), "b.npz": made.getvalue(), "evaluations.npz": evaluations()})
+    assert [(fact["code"], fact["path"], fact["files"]) for fact in found["facts"]] == [("arrays_not_read", "a.npz", 2)]
+    assert points(found)["eval/episode_return"] == [(1000, 1.5), (2000, 4)]
+
+
 @pytest.mark.parametrize(
     "content", ["", "\0\0", "step,reward", "{", "[[[[", "PK\x03\x04", "\x93NUMPY", "a,b\n1,2\n", '"step"']
 )

@@ -134,6 +134,18 @@ def test_values_of_a_step_from_all_ranks_are_averaged() -> None:
         ("Episode   12 | Reward=  6.1 | Epsilon=0.100", 12, 6.1),
         ("total_timesteps 300 ep_rew_mean −4.5", 300, -4.5),
         ("  5%|▌  | 50/1000 [00:10<03:10,  5.00it/s, return=8.5]\r", 50, 8.5),
+        ("step 10 reward 1,234 loss 0.5", 10, 1234),
+        ("step 10 reward 1,234 loss 0,5", 10, 1.234),
+        ("step 4,096 reward 2,345", 4096, 2345),
+        ("step 10 reward 1,234 tokens 1,234,567", 10, 1234),
+        ("| train | F: 6000 | S: 3000 | E: 6 | L: 500 | R: 5.5 | BS: 3000 | FPS: 96.3 | T: 0:00:42", 6000, 5.5),
+        ("| \x1b[33mtrain\x1b[0m          | E: 10 | S: 10000 | R: 5.5 | D: 0.1 s | BR: 0.3", 10000, 5.5),
+        (
+            " train      \x1b[30mE:\x1b[0m 1      \x1b[30mI:\x1b[0m 1,500      R: 12.3     S: 0.0     T: 0:00:05",
+            1500,
+            12.3,
+        ),
+        (" train          E: 1                 S: 1,500             R: -12.3      T: 0:00:05", 1500, -12.3),
     ],
 )
 def test_other_names_units_and_colours_are_read(line: str, steps: float, reward: float) -> None:
@@ -148,6 +160,10 @@ def test_other_names_units_and_colours_are_read(line: str, steps: float, reward:
         "step=10 returns 12 values",
         "step=10 rewards=[1.0, 2.0, 3.0]",
         "step=10 reward=1,234",
+        "step=10 reward=1,234 loss=0.5 rate=0,5",
+        "step=10 S: 3000 R: 5.5",
+        "| pick | F: 6000 | S: 3000 | E: 6 | R: 5.5 |",
+        "| train | F: 6000 | R: 5.5 |",
         "iteration 1.000 reward 2.5",
         "step=10 sequence length: 512 success_threshold=0.9",
         "reward=5.0 and nothing counts steps",
@@ -157,6 +173,17 @@ def test_other_names_units_and_colours_are_read(line: str, steps: float, reward:
 )
 def test_no_other_number_is_taken_for_one_of_a_curve(line: str) -> None:
     assert curves(f"{line}\n") == {}
+
+
+def test_letters_of_an_evaluation_are_of_the_evaluation() -> None:
+    found = curves("| eval  | F: 6000 | S: 3000 | E: 6 | L: 500 | R: 4.5 | T: 0:00:42\n")
+    assert found[EVAL, "reward"][1] == [(6000, 4.5)]
+    assert found[EVAL, "length"][1] == [(6000, 500)]
+
+
+def test_lines_of_one_shape_have_their_own_numbers_and_names() -> None:
+    found = curves("".join(f"step={at} avgReward({at})={at}.5\n" for at in (10, 11, 12)))
+    assert found[TRAIN, "reward"][1] == [(10, 10.5)]
 
 
 def test_a_number_in_brackets_is_no_step_where_words_tell_steps() -> None:

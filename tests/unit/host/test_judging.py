@@ -13,7 +13,7 @@ import recorded
 
 from comborun.host.record import judging
 from comborun.host.record.judging import Ending, Rules, Watched
-from comborun.host.record.run_directory import live_counts
+from comborun.host.record.recounts import live_counts
 from comborun.host.system import files
 from comborun.rules import records
 from comborun.rules.names import AttemptLayout

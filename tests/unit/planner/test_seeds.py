@@ -20,7 +20,7 @@ from comborun.model.plan import Plan
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.pairing import results_of
 from comborun.rules import records
-from comborun.rules.results.fields import read_row
+from comborun.rules.results.one_row import read_row
 
 HEAD = "policies: [a, b]\nenvironments: [x]\nepisodes: 4\nfirst_episode: 1\n"
 COMMAND = "command: run {policy} {first_episode} {episodes} {output_dir} --seed {seed} --from {first_seed}\n"

@@ -10,7 +10,10 @@ import jsonschema
 import pytest
 from report_runs import RUN, RunDirectory
 
-from comborun.reporter.report import report_run
+from comborun.api.reports import comparison_answer
+from comborun.errors import UserError
+from comborun.reporter.collect import collect_folder
+from comborun.reporter.report import report_between, report_folder, report_run
 
 
 def line(step: int, reward: object, length: float = 50.0) -> str:
@@ -90,3 +93,126 @@ def test_a_run_without_trainings_has_no_part_about_them(tmp_path: Path) -> None:
     report_run(run.write(), tmp_path / "report")
     assert "trainings" not in json.loads((tmp_path / "report/final_benchmark_report.json").read_text())
     assert "Trainings" not in (tmp_path / "report/report.html").read_text()
+
+
+# A folder without a plan
+
+
+def progress(values: int = 3, names: str = "time/total_timesteps,rollout/ep_rew_mean") -> str:
+    return f"{names}\n" + "".join(f"{1000 * at},{at}.5\n" for at in range(1, values + 1))
+
+
+def put(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def named(folder: Path) -> list[str]:
+    return [one.policy for one in report_folder(folder, folder / "report").trainings]
+
+
+@pytest.mark.parametrize(
+    ("files", "names"),
+    [
+        ({"progress.csv": progress(), "eval/progress.csv": progress(), "x.log": "step=1000 reward=3\n"}, ["run"]),
+        ({"seed1/progress.csv": progress(), "seed2/progress.csv": progress(2)}, ["seed1", "seed2"]),
+        ({"a/logs/rank_0/progress.csv": progress(), "a/logs/rank_1/progress.csv": progress()}, ["a/logs"]),
+        ({"curve.csv": progress(), "report.txt": "x"}, ["run"]),
+        ({"m.jsonl": '{"step": 10, "reward": 1}\n{"step": 20, "reward": 2}\n', "model_20_steps.zip": "PK"}, ["run"]),
+        ({"train.log": "| train | F: 6000 | S: 3000 | E: 6 | L: 500 | R: 5.5 | FPS: 96 | T: 0:00:42\n"}, ["run"]),
+    ],
+)
+def test_a_folder_that_a_training_wrote_is_read_as_one_and_again_so(
+    tmp_path: Path, files: dict[str, str], names: list[str]
+) -> None:
+    folder = put(tmp_path / "run", files)
+    assert named(folder) == names
+    assert named(folder) == names
+    assert "Curves of trainings" in (folder / "report/report.html").read_text() or len(names) == 1
+
+
+def test_the_page_of_such_a_folder_has_the_values_and_says_what_it_is(tmp_path: Path) -> None:
+    folder = put(tmp_path / "run", {"progress.csv": progress(), "checkpoints/model_3000_steps.zip": "PK"})
+    report_folder(folder, folder / "report")
+    text = (folder / "report/report.md").read_text()
+    assert "run is read as a training: curves and checkpoints as the program wrote them, no rate and no outcome" in text
+    assert "| run | unnamed | step 3,000 | 3.5 | 3.5 at 3,000 | 1 | 2 B |" in text
+
+
+def test_a_folder_of_evaluations_stays_one(tmp_path: Path) -> None:
+    rows = "".join(f'{{"policy": "p", "environment": "e", "episode": {at}, "success": true}}\n' for at in range(3))
+    folder = put(tmp_path / "run", {"r.jsonl": rows, "progress.csv": progress()})
+    summary = report_folder(folder, folder / "report")
+    assert (summary.trainings, summary.totals.completed) == ((), 3)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"trace.jsonl": "".join(f'{{"step": {at}, "reward": 1}}\n' for at in range(9))},
+        {"foo.csv": progress(names="step,reward")},
+    ],
+)
+def test_curves_that_may_be_of_something_else_are_named_with_the_way_to_read_them(
+    tmp_path: Path, files: dict[str, str]
+) -> None:
+    (name,) = files
+    with pytest.raises(UserError, match=f"{name}: curves over steps; if they are of a training, call it progress."):
+        report_folder(put(tmp_path / "run", files), tmp_path / "report")
+    Path(tmp_path / "run" / name).rename(tmp_path / "run" / f"progress{Path(name).suffix}")
+    assert named(tmp_path / "run") == ["run"]
+
+
+# Two of them
+
+
+def compared(folder: Path, first: dict[str, str], second: dict[str, str], same: dict[str, str] | None = None) -> Any:
+    runs = [collect_folder(put(folder / name, files)) for name, files in (("old", first), ("new", second))]
+    return report_between(runs[0], runs[1], folder / "between", same or {})
+
+
+def test_two_trainings_are_side_by_side_and_nothing_is_claimed(tmp_path: Path) -> None:
+    evaluated = "step,success\n1000,0.5\n2000,0.25\n"
+    found = compared(
+        tmp_path,
+        {"progress.csv": progress(2), "eval/progress.csv": evaluated},
+        {"progress.csv": progress(3, "step,mean_return")},
+    )
+    assert found.answer == "1 training of new and old side by side: each is one run, so no difference is claimed."
+    assert (found.rows, found.sentences) == ((), ())
+    text = (tmp_path / "between/comparison.md").read_text()
+    last = "2.5 at step 2,000 | 3.5 at step 3,000 | 2.5 at step 2,000 | 3.5 at step 3,000"
+    assert f"| old → new | unnamed | reward (rollout/ep_rew_mean → mean_return) | {last} |" in text
+    assert "| old → new | unnamed | evaluated success | 25.0 % at step 2,000 |  | 50.0 % at step 1,000 |  |" in text
+    page = (tmp_path / "between/comparison.html").read_text()
+    assert "Curves of trainings" in page
+    assert page.count("<svg") == 3  # the legend, rewards, evaluated successes
+    document = json.loads((tmp_path / "between/comparison.json").read_text())
+    values = [(one["of"], one["role"], one["after"] and one["after"]["best"]) for one in document["trainings"]]
+    assert values == [("training", "reward", 3.5), ("evaluation", "success", None)]
+    assert comparison_answer(tmp_path / "between").trainings[0].before.last == 2.5  # type: ignore[union-attr]
+
+
+def test_of_several_trainings_those_of_one_name_are_side_by_side(tmp_path: Path) -> None:
+    first = {f"{name}/progress.csv": progress() for name in ("a", "b", "c")}
+    second = {f"{name}/progress.csv": progress() for name in ("b", "C", "d")}
+    found = compared(tmp_path, first, second, {"C": "c"})
+    assert [pair.name for pair in found.pairs] == ["c → C", "b"]
+    assert found.notes == ("Only in old: a × unnamed.", "Only in new: d × unnamed.")
+    assert found.figure.legend is not None
+
+
+def test_trainings_without_a_common_name_and_evaluations_beside_a_training_are_refused(tmp_path: Path) -> None:
+    names = {f"{name}/progress.csv": progress() for name in "ab"}
+    others = {f"{name}/progress.csv": progress() for name in "cd"}
+    with pytest.raises(UserError, match="have no combo in common"):
+        compared(tmp_path, names, others)
+
+
+def test_a_log_of_episodes_beside_the_checkpoint_that_was_evaluated_is_no_training(tmp_path: Path) -> None:
+    files = {"x.log": "Episode 1 reward 5\nEpisode 2 reward 6\n", "model_20_steps.zip": "PK"}
+    with pytest.raises(UserError, match="holds an episode that counts") as error:
+        report_folder(put(tmp_path / "run", files), tmp_path / "report")
+    assert "curves over steps" not in str(error.value)

@@ -11,8 +11,9 @@ import pytest
 from comborun.rules.facts import Fact
 from comborun.rules.results import fields, formats
 from comborun.rules.results.candidates import unknown_document
-from comborun.rules.results.fields import Identity, RefusedError, read_row
+from comborun.rules.results.fields import Identity, RefusedError
 from comborun.rules.results.formats import reader
+from comborun.rules.results.one_row import read_row
 from comborun.rules.results.rows import Rows
 
 MASON = Identity("mason", "stairs")

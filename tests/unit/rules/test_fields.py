@@ -7,7 +7,8 @@ import json
 import pytest
 
 from comborun.rules.facts import Fact
-from comborun.rules.results.fields import Field, Identity, RefusedError, ResultRules, read_row, verdict_of
+from comborun.rules.results.fields import Field, Identity, RefusedError, ResultRules
+from comborun.rules.results.one_row import read_row, verdict_of
 from comborun.rules.results.proposals import propose, proposed
 from comborun.words import say
 

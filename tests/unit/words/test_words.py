@@ -268,6 +268,7 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
         {"least": 5, "most": 5, "by": "step", "episodes": 1},
     ],
     "means_of_trials": [{"least": 50, "most": 50, "trials": "n", "field": "success_rate"}],
+    "arrays_not_read": [{"path": "stats.npz", "files": 1}, {"path": "stats.npz", "files": 3}],
     "futile_to_repeat": [
         {"session": "a_b", "count": 1, "episodes": "5", "reason": {"code": "complete_without_records"}}
     ],

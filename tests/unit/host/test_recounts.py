@@ -1,0 +1,150 @@
+"""Counts for those who must not wait: results that take long to read, or never end, hold up nobody."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from comborun.host.record import curves_file, judging, recounts
+from comborun.host.record.run_directory import AttemptState
+from comborun.host.system import children, files
+from comborun.host.verbs.stop import Stopping
+from comborun.rules import records
+from comborun.rules.curves import training
+from comborun.rules.names import AttemptLayout, RunLayout
+from comborun.rules.results.counts import CHANGED, NOT_RECOUNTED, TAKES_LONG, Counts
+from comborun.rules.results.result_files import fingerprint
+from comborun.rules.vocabulary import Life
+
+PATTERNS = ["*.jsonl"]
+
+
+def never_ends(*_: object) -> str:
+    while True:
+        time.sleep(60)
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> AttemptLayout:
+    """An attempt with one record of three episodes."""
+    found = AttemptLayout(str(tmp_path / "a" / "attempt-1"))
+    Path(found.output).mkdir(parents=True)
+    rules = judging.Rules({"results": {"files": PATTERNS}}, 0, 3)
+    files.write(found.claim, rules.fields())
+    Path(found.output, "r.jsonl").write_text(json.dumps({"episode": 0, "success": True}) + "\n")
+    return found
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has hardly any time left for reading."""
+    monkeypatch.setattr(recounts, "AT_ONCE_S", 0.05)
+    monkeypatch.setattr(recounts, "_ALLOWED", recounts.Allowance())
+
+
+def ended(at: AttemptLayout) -> dict[str, object]:
+    """Its end; since then it has another record."""
+    end = {"records": 1, "successes": 1, "verdicts": 1, "results": fingerprint(at.output, PATTERNS)}
+    files.write(at.end, end.items())
+    with Path(at.output, "r.jsonl").open("a") as stream:
+        stream.write(json.dumps({"episode": 1, "success": False}) + "\n")
+    return dict(files.read(at.end))
+
+
+def codes(counts: Counts) -> list[str]:
+    return [one.code for one in counts.facts]
+
+
+def test_work_in_a_child_answers_with_its_text() -> None:
+    assert children.within(20, lambda: "ü" * 200_000) == "ü" * 200_000
+
+
+@pytest.mark.parametrize("work", [never_ends, lambda: os._exit(3), lambda: str(1 / 0)])
+def test_work_that_takes_long_or_fails_gives_nothing(
+    work: Callable[[], str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert children.within(0.2 if work is never_ends else 20, work) is None
+    assert children.within(0, lambda: "") is None
+    capfd.readouterr()
+
+
+def test_results_that_changed_after_the_end_are_counted_anew(at: AttemptLayout) -> None:
+    counts = Counts.of(recounts.as_it_is(at, ended(at)))
+    assert (counts.records, counts.successes, codes(counts)) == (2, 1, [CHANGED])
+
+
+def test_results_that_changed_and_are_too_long_keep_the_counts_of_the_end_and_it_says_so(
+    at: AttemptLayout, at_once: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "judged", never_ends)
+    counts = Counts.of(recounts.as_it_is(at, ended(at)))
+    assert (counts.records, counts.successes, codes(counts)) == (1, 1, [NOT_RECOUNTED])
+
+
+def test_results_that_are_too_long_are_not_counted_at_a_look(
+    at: AttemptLayout, at_once: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging.Watched, "count", never_ends)
+    counts = recounts.live_counts(at)
+    assert (counts.countable, codes(counts)) == (False, [TAKES_LONG])
+
+
+def test_results_are_counted_at_a_look_and_the_supervisors_counts_come_first(at: AttemptLayout) -> None:
+    assert recounts.live_counts(at).records == 1
+    files.write_text(at.counts, records.render([("records", 3), ("successes", 2)]))
+    assert recounts.live_counts(at).records == 3
+
+
+def test_all_looks_of_a_process_share_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+    clock = [0.0]
+
+    def within(seconds: float, _: object) -> None:
+        given.append(seconds)
+        clock[0] += seconds
+
+    monkeypatch.setattr(children, "within", within)
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    allowed = recounts.Allowance()
+    for _ in range(3):
+        assert allowed.counts(Counts) is None
+        clock[0] += 10
+    assert given == [5, pytest.approx(1.5), pytest.approx(1.15)]
+
+
+def test_an_end_does_not_wait_for_curves(at: AttemptLayout, monkeypatch: pytest.MonkeyPatch) -> None:
+    files.write_text(at.curves, "of before\n")
+    monkeypatch.setattr(training, "read", never_ends)
+    monkeypatch.setattr(curves_file, "AT_END_S", 0.05)
+    files.write(at.claim, judging.Rules({"unit": "step", "results": {"files": []}}, 0, 3).fields())
+    judging.judge(at, None)
+    assert files.read_text(at.curves) == "of before\n"
+
+
+def test_a_stop_does_not_read_the_files_of_lost_sessions_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    layout = RunLayout(str(tmp_path))
+    files.write_text(layout.id, "grid-1\n")
+    stopping = Stopping(layout.directory)
+    monkeypatch.setattr(stopping.attempts, "glance", lambda *_: AttemptState(Life.LOST, {}))
+    monkeypatch.setattr(stopping.attempts, "look", lambda *_: AttemptState(Life.LOST, {}))
+    monkeypatch.setattr(stopping.attempts, "finalize_lost", never_ends)
+    monkeypatch.setattr(stopping, "_ladder", lambda: [stopping._all_ended() for _ in range(3)])
+    names = [f"a_{number}" for number in range(10)]
+    stopping.active = dict.fromkeys(names, 1)
+    try:
+        assert stopping._round([], named=False) is False
+        assert len(stopping._finalizers) == 8
+        said = capfd.readouterr().out.splitlines()
+        assert said[0] == "a_0: its processes have ended; its files are still read for its end"
+        assert said[-1] == "a_9: has not ended"
+    finally:
+        for child in stopping._finalizers.values():
+            child.kill()
+            child.wait()
