@@ -320,6 +320,8 @@ def _settle_counts(files: Iterable[Reading]) -> None:
         told = {f"{one.successes} of {one.episodes}" for one in counts if one.sure}
         if session and chosen in counts and len(told) > 1:
             first.defect(0, f"{len(told)} files count differently: {', '.join(sorted(told))}")
+        if chosen is None:
+            first.withdraw(*(say(one.complaint) for one in counts if one.complaint))
         if chosen is None and not listed:
             first.unknown = say(not_settled(counts, planned).fact)
             first.reject(0, first.unknown, RejectKind.UNREADABLE)
@@ -339,7 +341,7 @@ def _contradictions(aggregates: Sequence[Aggregate]) -> Iterator[Defect]:
             yield Defect(found[0].source, 0, f"{len(values)} files count differently: {', '.join(sorted(values))}")
 
 
-def walk(directory: Path, wanted: Callable[[str], bool]) -> Iterator[Path]:
+def walk(directory: Path, wanted: Callable[[str], object]) -> Iterator[Path]:
     """Files with wanted names, folder by folder, each once even if several links lead to it. Hidden files, files of
     reports and pipes are left out. Links that lead nowhere are included, so that they are reported."""
     seen: set[tuple[int, int]] = set()

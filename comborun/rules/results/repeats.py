@@ -98,6 +98,14 @@ def why_repeated(files: Iterable[tuple[str, Kept]], identity: Identity, span: Sp
     return {"by": found["by"], "episodes": len(told), "planned": planned}
 
 
+def apart_by(rows: Sequence[tuple[int, dict[str, Any]]]) -> str:
+    """The field that is named like a task, a scene or an instance, and tells rows of one index apart; or nothing."""
+    told = [("", index, row) for index, row in rows]
+    shared = set.intersection(*(set(row) for _, row in rows)) if rows else set()
+    named = sorted(name for name in shared if _words(name) & _NAMES and not _words(name) & _AGAIN)
+    return next((name for name in named if _tells(told, name)), "")
+
+
 def _of_steps(told: list[Told], identity: Identity) -> str:
     """Whether each episode has several rows one after another, of which some say success and some failure, or which a
     field counts as steps. Empty if not.
