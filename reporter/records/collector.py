@@ -95,10 +95,10 @@ class RecordCollector:
         """Name a file that is no result file by its name alone: because it is broken, or holds verdicts. Any table and
         any document may lie in a folder."""
         broken = any(reject.kind in {RejectKind.TORN, RejectKind.UNREADABLE} for reject in reading.rejects)
-        if broken or (reading.format == EPISODES and reading.rejects):
+        found = _line_for(path)
+        if not found and (broken or (reading.format == EPISODES and reading.rejects)):
             self.files.append(reading)
             return
-        found = _line_for(path)
         why = say(found) if found else reading.unknown
         passed = Reading(reading.path)
         passed.defect(0, why or say(Fact("unknown_format")))
@@ -201,7 +201,8 @@ def _decides(reading: Reading) -> bool:
 def _line_for(path: Path) -> Fact | None:
     """That a file holds episodes, with the line of a grid that counts them, if there is one."""
     identity = Identity("", "")
-    held = Folder(str(path.parent), [glob.escape(path.name)], identity, "")
+    within = path.parent.parent  # the folder may have the number of the episode
+    held = Folder(str(within), [glob.escape(path.relative_to(within).as_posix())], identity, "")
     found = uncounted(held, (0, 0), {"files": f"**/*{ending_of(path.name)}"})
     return Fact(found.code, **{**found.fields, "file": ""}) if found else None
 

@@ -192,3 +192,12 @@ def test_nothing_is_said_to_count_of_a_count_that_is_refused(tmp_path: Path) -> 
     found = collect_folder(tmp_path)
     assert [one.reason.partition(" (")[0] for one in found.rejects] == ["it only says how many succeeded"]
     assert not found.defects
+
+
+def test_the_line_for_a_folder_names_the_files_too(tmp_path: Path) -> None:
+    for at in range(2):
+        (tmp_path / f"flat/grass/ep_{at}").mkdir(parents=True)
+        (tmp_path / f"flat/grass/ep_{at}/result.json").write_text('{"task_success": true}')
+    reasons = {one.reason for one in collect_folder(tmp_path).defects}
+    wanted = '`results: {files: "**/*.json", success: task_success}` counts them'
+    assert reasons == {f"1 episode, but it is not read: {wanted}"}
