@@ -42,6 +42,12 @@ _PARALLEL = re.compile(
     r"(?:.*[^a-z])?(?:rank|shard|seed|worker|gpu|proc|process|device|replica)s?[-_=]?\d+", re.IGNORECASE
 )
 """a part of a path that says that several processes wrote such files"""
+_COPY_OF = re.compile(
+    r"(?:^|[^a-z])(?:cop(?:y|ies)|backup|bak|old|prev(?:ious)?|latest|last|final|all|merged|combined|tmp|resumed?)(?:[^a-z]|$)"
+    r"|\(\d+\)",
+    re.IGNORECASE,
+)
+"""a path that says that a file repeats another one"""
 
 
 STEP = re.compile(r"(?:^|_)(?:time_?)?(?:steps?|frames?|ticks?|t)(?:_?(?:id|idx|index|num|number))?$", re.IGNORECASE)
@@ -179,7 +185,7 @@ def _by_file(told: list[Told], planned: int) -> dict[str, Any]:
     fits = len(told) <= planned
     even = len(told) < planned + len(files) and max(map(len, rows)) == min(map(len, rows))
     times = {sum(two == one for two in rows) for one in rows}
-    copies = len(times) == 1 and times != {1}
+    copies = len(times) == 1 and times != {1} and any(map(_COPY_OF.search, files))
     found = (fits or even) if not equal else fits and (parallel or (len(told) == planned and not copies))
     return _numbered("line", FILE) if found or (parallel and not equal) else {}
 
