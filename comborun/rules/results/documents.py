@@ -61,14 +61,15 @@ def found_in(value: Any, file: Whole) -> Iterator[Entry]:
 
 def _contradict(value: Any, rows: list[Row], file: Whole) -> None:
     """Raise RefusedError for a list of failures alone, or of successes, beside the count of all episodes."""
-    whole = stated(value) if isinstance(value, dict) else None
     verdicts = {verdict_of(row, file.identity.success)[0] for row in rows if isinstance(row, dict)}
-    if whole is None or whole.episodes <= len(rows) or verdicts not in ({True}, {False}):
+    if not isinstance(value, dict) or verdicts not in ({True}, {False}):
         return
+    told = (value, *(one for one in value.values() if isinstance(one, dict)))
     successes = len(rows) if True in verdicts else 0
-    if whole.successes not in (successes, whole.episodes if successes else 0):
-        parts = [f"the whole: {whole.successes} of {whole.episodes}", f"a list: {successes} of {len(rows)}"]
-        raise RefusedError(FORMAT, "counts_contradict", found=parts)
+    for whole in filter(None, map(stated, told)):
+        if whole.episodes > len(rows) and whole.successes not in (successes, whole.episodes if successes else 0):
+            parts = [f"the whole: {whole.successes} of {whole.episodes}", f"a list: {successes} of {len(rows)}"]
+            raise RefusedError(FORMAT, "counts_contradict", found=parts)
 
 
 def rollouts(file: Whole) -> Iterator[Entry]:
