@@ -42,10 +42,10 @@ from comborun.rules.records import parse
 from comborun.rules.results.counts import CHANGED, where_it_ran
 from comborun.rules.results.fields import ResultRules
 from comborun.rules.results.filename_results import FILE
-from comborun.rules.results.formats import candidate, is_log
+from comborun.rules.results.formats import candidate, foreign_kind, is_log
 from comborun.rules.results.result_files import Folder, changed
 from comborun.rules.results.tally import tally
-from comborun.rules.results.unread import uncounted
+from comborun.rules.results.unread import may_hold, uncounted
 from comborun.rules.run_files import attempts_of, newest_plan
 from comborun.rules.vocabulary import several
 from comborun.text import clean
@@ -258,7 +258,11 @@ def collect_folder(directory: Path) -> Collected:
     if (directory / RUN.plan(1)).is_file() and not (directory / RUN.manifest).is_file():
         raise _half(directory, RUN.plan(1), RUN.manifest)
     collector = RecordCollector(directory)
-    found = list(walk(directory, lambda name: candidate(name) or videos.is_video(name) or bool(_packer(name))))
+    found = list(
+        walk(
+            directory, lambda name: candidate(name) or videos.is_video(name) or _packer(name) or foreign_kind(name, b"")
+        )
+    )
     for path in found:
         if candidate(path.name):
             name = path.relative_to(directory)
@@ -267,6 +271,12 @@ def collect_folder(directory: Path) -> Collected:
             passed = Reading(path.relative_to(directory).as_posix())
             passed.defect(0, say(Fact("packed_file", packer=packer)))
             collector.passed.append(passed)
+        elif kind := foreign_kind(path.name, b""):
+            why = Fact("pickle" if kind == "pickle" else "foreign_kind", kind=kind)
+            if may_hold(str(path), why):
+                passed = Reading(path.relative_to(directory).as_posix())
+                passed.defect(0, say(why))
+                collector.passed.append(passed)
     collector.read_names(found, Context(path=""))
     settle_rows(collector.files)
     settle(collector.files)
@@ -435,7 +445,9 @@ def collect_by_plan(directory: Path, plan: Plan) -> Collected:
             found += _unmatched(directory, name, session or plan.sessions[0])
     collected = collector.collected(directory.resolve().name)
     found += not_in_grid([one for one in collector.files if one.path not in told], plan.sessions)
-    found += _misread(directory, files, plan.sessions, collected.records)
+    named = {f"{one.path}: {one.reason}" for one in collected.rejects}
+    misread = _misread(directory, files, plan.sessions, collected.records)
+    found += (one for one in misread if one.reason not in named)
     histories = tuple(SessionHistory(one, ()) for one in plan.sessions)
     defects = (*found, *collected.defects)
     return replace(collected, plan=plan, sessions=histories, done=_OVER, defects=defects)

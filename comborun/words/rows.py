@@ -8,6 +8,7 @@ import re
 from comborun.rules.facts import Fact
 from comborun.rules.results import counts as reasons
 from comborun.rules.results.fields import number
+from comborun.rules.vocabulary import several
 from comborun.words import part, say
 
 TYPE_CHECKING = False
@@ -280,7 +281,9 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
         f" in all: have the program write a line for each episode, {_PRINTED}"
     ),
     "row_sums_up": "a row that sums up others: left out",
-    "verdict_elsewhere": lambda fact: f"{fact.count('episodes')} episodes without the field of a verdict{_line(fact)}",
+    "verdict_elsewhere": lambda fact: (
+        f"{several(fact.count('episodes'), 'episode')} without the field of a verdict{_line(fact)}"
+    ),
     "several_counts": _several_counts,
     "counts_contradict": lambda fact: f"its counts contradict each other ({', '.join(fact.texts('found'))})",
     "rates_of_no_number": lambda fact: (

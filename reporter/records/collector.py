@@ -95,10 +95,10 @@ class RecordCollector:
         """Name a file that is no result file by its name alone: because it is broken, or holds verdicts. Any table and
         any document may lie in a folder."""
         broken = any(reject.kind in {RejectKind.TORN, RejectKind.UNREADABLE} for reject in reading.rejects)
-        if broken or (reading.format == EPISODES and reading.rejects):
+        found = _line_for(path)
+        if not found and (broken or (reading.format == EPISODES and reading.rejects)):
             self.files.append(reading)
             return
-        found = _line_for(path)
         why = say(found) if found else reading.unknown
         passed = Reading(reading.path)
         passed.defect(0, why or say(Fact("unknown_format")))
@@ -201,7 +201,8 @@ def _decides(reading: Reading) -> bool:
 def _line_for(path: Path) -> Fact | None:
     """That a file holds episodes, with the line of a grid that counts them, if there is one."""
     identity = Identity("", "")
-    held = Folder(str(path.parent), [glob.escape(path.name)], identity, "")
+    within = path.parent.parent  # the folder may have the number of the episode
+    held = Folder(str(within), [glob.escape(path.relative_to(within).as_posix())], identity, "")
     found = uncounted(held, (0, 0), {"files": f"**/*{ending_of(path.name)}"})
     return Fact(found.code, **{**found.fields, "file": ""}) if found else None
 
@@ -320,6 +321,8 @@ def _settle_counts(files: Iterable[Reading]) -> None:
         told = {f"{one.successes} of {one.episodes}" for one in counts if one.sure}
         if session and chosen in counts and len(told) > 1:
             first.defect(0, f"{len(told)} files count differently: {', '.join(sorted(told))}")
+        if chosen is None:
+            first.withdraw(*(say(one.complaint) for one in counts if one.complaint))
         if chosen is None and not listed:
             first.unknown = say(not_settled(counts, planned).fact)
             first.reject(0, first.unknown, RejectKind.UNREADABLE)
@@ -339,7 +342,7 @@ def _contradictions(aggregates: Sequence[Aggregate]) -> Iterator[Defect]:
             yield Defect(found[0].source, 0, f"{len(values)} files count differently: {', '.join(sorted(values))}")
 
 
-def walk(directory: Path, wanted: Callable[[str], bool]) -> Iterator[Path]:
+def walk(directory: Path, wanted: Callable[[str], object]) -> Iterator[Path]:
     """Files with wanted names, folder by folder, each once even if several links lead to it. Hidden files, files of
     reports and pipes are left out. Links that lead nowhere are included, so that they are reported."""
     seen: set[tuple[int, int]] = set()

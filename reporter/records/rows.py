@@ -32,8 +32,9 @@ from comborun.reporter.evidence.starts import RUN
 from comborun.reporter.records.reading import Reading
 from comborun.rules.facts import Fact
 from comborun.rules.results.caught import looks_wrong
+from comborun.rules.results.counts import REPEAT
 from comborun.rules.results.fields import TEXT_MOST
-from comborun.rules.results.repeats import STEP
+from comborun.rules.results.repeats import STEP, apart_by
 from comborun.text import natural
 from comborun.words import say
 
@@ -296,7 +297,8 @@ def _join_steps(file: Reading) -> None:
 
 
 def _hold_back_repeated(file: Reading) -> None:
-    """If most episodes of a combo have several rows, and verdicts differ, nothing says which row counts."""
+    """If most episodes of a combo have several rows, and verdicts differ or a field such as a scene tells them apart,
+    nothing says which row counts."""
     combos = grouped(file.records, lambda one: one.combo)
     unclear: dict[Combo, list[list[EpisodeRecord]]] = {}
     for combo, records in combos.items():
@@ -305,15 +307,30 @@ def _hold_back_repeated(file: Reading) -> None:
             unclear[combo] = episodes
     several = [rows for episodes in unclear.values() for rows in episodes]
     contested = sum({one.verdict for one in rows} >= _VERDICTS for rows in several)
-    if not contested:
+    apart = {} if contested else {combo: found for combo in unclear if (found := _apart(combos[combo]))}
+    if not contested and not apart:
         return
+    if apart:
+        unclear = {combo: unclear[combo] for combo in apart}
+        several = [rows for episodes in unclear.values() for rows in episodes]
     sizes = [*map(len, several)]
-    fields = {"episodes": len(several), "least": min(sizes), "most": max(sizes), "contested": contested}
-    by = next(_counting([rows for rows in several if len(rows) > 1]), "")
-    fact = Fact(SEVERAL_ROWS, **fields, by=by, keys=[{"key": "episode", "value": "line"}])
+    if apart:
+        rows, by = sum(sizes), next(iter(apart.values()))
+        fact = Fact(REPEAT, rows=rows - len(several), of=rows, by=by, keys=[{"key": "episode", "value": "line"}])
+    else:
+        fields = {"episodes": len(several), "least": min(sizes), "most": max(sizes), "contested": contested}
+        by = next(_counting([rows for rows in several if len(rows) > 1]), "")
+        fact = Fact(SEVERAL_ROWS, **fields, by=by, keys=[{"key": "episode", "value": "line"}])
     others = [one for one in file.records if one.combo not in unclear]
     file.records = others + [_without_verdict(rows[0]) for rows in several]
     file.defect(0, say(fact))
+
+
+def _apart(records: Sequence[EpisodeRecord]) -> str:
+    """The field by which rows with one index are of different tasks, scenes or instances."""
+    rows = [(one.episode, {name: one.field(name) for name in chain(*one.names)}) for one in records]
+    plain = (str, int, float)
+    return apart_by([(at, {name: one for name, one in row.items() if isinstance(one, plain)}) for at, row in rows])
 
 
 def _counting(several: Sequence[Sequence[EpisodeRecord]]) -> Iterator[str]:

@@ -87,7 +87,7 @@ class Coding:
         """Add the value of one row, and its verdict. What is empty or says that the episode broke off is no value."""
         if verdict is not None:
             self.decided += 1
-            text = str(value).lower()
+            text = value.strip() if isinstance(value, str) else str(value).lower()
             if text in self.truths or len(self.truths) < VALUES_MOST:
                 self.truths[text] = None
         elif isinstance(value, (int, float)) and abs(value) < float("inf"):
@@ -113,7 +113,7 @@ class Coding:
     def undecided(self) -> bool:
         """Whether it has another coding, or several. One odd value among true and false costs only its own row, and so
         do a few odd texts."""
-        if self.rows == 1 and self.decided >= _FEW and {"true", "false"} & self.truths.keys():
+        if self.rows == 1 and self.decided >= _FEW and {"true", "false"} & {text.lower() for text in self.truths}:
             return False
         known = any(_amount(value) is not None or _known(str(value)) for value in self.others)
         return known or (self.rows > 1 and self.rows * 10 >= self.rows + self.decided)
@@ -137,11 +137,11 @@ class Coding:
                 return {"field": field, "any_of": [str(value) for value, amount in amounts.items() if amount == most]}
             least = 1.0 if most <= 1 else most
             return {"field": field, "at_least": int(least) if float(least).is_integer() else least}
-        if any(not isinstance(value, str) for value in self.others):
+        if any(not isinstance(value, str) or _amount(value) not in (None, 0, 1) for value in self.others):
             return {}
-        good = [value for value in self.others if isinstance(value, str) and _word(value) is True]
+        good = [value for value in self.others if isinstance(value, str) and (_word(value) is True or amounts[value])]
         told = good or all(isinstance(value, str) and _word(value) is False for value in self.others)
-        good += [text for text in self.truths if text.startswith(("1", "true"))] if told else []
+        good += [text for text in self.truths if text.lower().startswith(("1", "true"))] if told else []
         return {"field": field, "any_of": good} if good else {}
 
 

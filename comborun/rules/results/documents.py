@@ -7,10 +7,19 @@ from contextlib import contextmanager
 from comborun.rules.facts import Fact
 from comborun.rules.results.candidates import SUCCESS_LISTS, episodes, rank
 from comborun.rules.results.episodes import decode, decode_whole
-from comborun.rules.results.fields import FORMAT, NO_RECORD, TEXT_MOST, TORN, UNREADABLE, Identity, RefusedError
+from comborun.rules.results.fields import (
+    FORMAT,
+    NO_RECORD,
+    TEXT_MOST,
+    TORN,
+    UNREADABLE,
+    Identity,
+    RefusedError,
+    verdict_of,
+)
 from comborun.rules.results.flat_lists import as_rows
 from comborun.rules.results.readers import stating
-from comborun.rules.results.stated_counts import aggregate, counted
+from comborun.rules.results.stated_counts import aggregate, counted, stated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,12 +48,28 @@ def read(file: Whole) -> Iterator[Entry]:
 def found_in(value: Any, file: Whole) -> Iterator[Entry]:
     """What counts of a document's tree. Raises RefusedError."""
     try:
-        return iter([(0, row, None, at) for row, at in episodes(value, file.identity, file.path)])
+        rows = episodes(value, file.identity, file.path)
     except RefusedError:
         found = aggregate(value, file.path.rpartition("/")[2])
         if not found:
             raise
         return stating(found)
+    if all(at is not None for _, at in rows):
+        _contradict(value, [row for row, _ in rows], file)
+    return iter([(0, row, None, at) for row, at in rows])
+
+
+def _contradict(value: Any, rows: list[Row], file: Whole) -> None:
+    """Raise RefusedError for a list of failures alone, or of successes, beside the count of all episodes."""
+    verdicts = {verdict_of(row, file.identity.success)[0] for row in rows if isinstance(row, dict)}
+    if not isinstance(value, dict) or verdicts not in ({True}, {False}):
+        return
+    told = (value, *(one for one in value.values() if isinstance(one, dict)))
+    successes = len(rows) if True in verdicts else 0
+    for whole in filter(None, map(stated, told)):
+        if whole.episodes > len(rows) and whole.successes not in (successes, whole.episodes if successes else 0):
+            parts = [f"the whole: {whole.successes} of {whole.episodes}", f"a list: {successes} of {len(rows)}"]
+            raise RefusedError(FORMAT, "counts_contradict", found=parts)
 
 
 def rollouts(file: Whole) -> Iterator[Entry]:

@@ -43,6 +43,12 @@ _PARALLEL = re.compile(
     r"(?:.*[^a-z])?(?:rank|shard|seed|worker|gpu|proc|process|device|replica)s?[-_=]?\d+", re.IGNORECASE
 )
 """a part of a path that says that several processes wrote such files"""
+_COPY_OF = re.compile(
+    r"(?:^|[^a-z])(?:cop(?:y|ies)|backup|bak|old|prev(?:ious)?|latest|last|final|all|merged|combined|tmp|resumed?)(?:[^a-z]|$)"
+    r"|\(\d+\)",
+    re.IGNORECASE,
+)
+"""a path that says that a file repeats another one"""
 
 
 STEP = re.compile(r"(?:^|_)(?:time_?)?(?:steps?|frames?|ticks?|t)(?:_?(?:id|idx|index|num|number))?$", re.IGNORECASE)
@@ -97,6 +103,14 @@ def why_repeated(files: Iterable[tuple[str, Kept]], identity: Identity, span: Sp
     if len(told) < planned + len({path for path, _, _ in told}) or not found:
         return found
     return {"by": found["by"], "episodes": len(told), "planned": planned}
+
+
+def apart_by(rows: Sequence[tuple[int, dict[str, Any]]]) -> str:
+    """The field that is named like a task, a scene or an instance, and tells rows of one index apart; or nothing."""
+    told = [("", index, row) for index, row in rows]
+    shared = set.intersection(*(set(row) for _, row in rows)) if rows else set()
+    named = sorted(name for name in shared if _words(name) & _NAMES and not _words(name) & _AGAIN)
+    return next((name for name in named if _tells(told, name)), "")
 
 
 def _of_steps(told: list[Told], identity: Identity) -> str:
@@ -172,7 +186,7 @@ def _by_file(told: list[Told], planned: int) -> dict[str, Any]:
     fits = len(told) <= planned
     even = len(told) < planned + len(files) and max(map(len, rows)) == min(map(len, rows))
     times = {sum(two == one for two in rows) for one in rows}
-    copies = len(times) == 1 and times != {1}
+    copies = len(times) == 1 and times != {1} and any(map(_COPY_OF.search, files))
     found = (fits or even) if not equal else fits and (parallel or (len(told) == planned and not copies))
     return _numbered("line", FILE) if found or (parallel and not equal) else {}
 

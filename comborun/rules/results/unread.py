@@ -51,10 +51,25 @@ def name_unread(counts: Counts, folder: Folder, span: Span, log: str = "") -> No
     ):
         counts.facts = (*counts.facts, more)
     if not counts.records and (folder.patterns or folder.log) and counts.countable:
-        found = unread(folder, span, log) or (None if folder.found and counts.facts else _without_results(folder))
+        found = _in_texts(folder, span) or unread(folder, span, log)
+        found = found or (None if folder.found and counts.facts else _without_results(folder))
         if found and counts.proposes and _says_nothing(found):
             return
         counts.facts = (*((found,) if found else ()), *counts.facts)
+
+
+def _in_texts(folder: Folder, span: Span) -> Fact | None:
+    """The episodes of texts that the grid takes and whose format is not known, with the pattern that finds them."""
+    taken = globs.found(folder.directory, folder.patterns)[:_FILES_MOST]
+    texts = [path for path in taken if formats.is_log(path)]
+    if (
+        folder.identity.pattern
+        or folder.kind
+        or len(texts) < len(taken)
+        or not 0 < sum(map(folder.size, texts)) <= _LOG_MOST
+    ):
+        return None
+    return _by_pattern(folder, span, {})
 
 
 def _beside(counts: Counts, folder: Folder, span: Span) -> Fact | None:
@@ -111,7 +126,7 @@ def unread(folder: Folder, span: Span, log: str = "") -> Fact | None:
         if why and suffix in (*formats.LINES, *formats.DOCUMENTS, *formats.TABLES):
             fact = Fact(reasons.FILE_NOT_READ, file=path, why=why.as_data(), taken=own)
             refused = fact if not refused or _says_nothing(refused) else refused
-        elif why and why.code in _NAMED_KINDS and _may_hold(folder, path, why):
+        elif why and why.code in _NAMED_KINDS and may_hold(f"{folder.directory}/{path}", why):
             foreign = foreign or Fact(reasons.FILE_NOT_READ, file=path, why=why.as_data(), taken=own)
     in_log = None
     if log and not folder.log and 0 < folder.size(os.path.relpath(log, folder.directory)) <= _LOG_MOST:
@@ -136,12 +151,12 @@ def _why_not(held: Folder, span: Span, pattern: str) -> tuple[str, Fact | None]:
     return path, Fact(fact.code, **fact.fields, files=pattern)
 
 
-def _may_hold(folder: Folder, path: str, why: Fact) -> bool:
+def may_hold(path: str, why: Fact) -> bool:
     """Whether a file of another kind may hold results. Most YAML files are configurations."""
     if why.text("kind") != "YAML" and why.code != "unknown_text":
         return True
     try:
-        with open(f"{folder.directory}/{path}", "rb", opener=unhindered) as stream:
+        with open(path, "rb", opener=unhindered) as stream:
             text = stream.read(CHUNK).decode("utf-8", "replace")
     except OSError:
         return False

@@ -40,6 +40,8 @@ CODINGS: dict[str, tuple[list[Any], Any]] = {
     "numpy": (["np.True_", "np.False_"], {"any_of": ["np.True_"]}),
     "a spreadsheet's": (["WAHR", "FALSCH", 1], {"any_of": ["WAHR", "1"]}),
     "truths and words": ([True, "no", "yes", True], {"any_of": ["yes", "true"]}),
+    "truths as text and words": (["True", "completed", "False"], {"any_of": ["completed", "True"]}),
+    "numbers as text and words": (["1.0", "Success", "0.0", "fail"], {"any_of": ["1.0", "Success"]}),
     "percentages with a sign": (["100%", "0%", "100%"], {"any_of": ["100%"]}),
     "numbers as text": (["1.0", "0.0", "1.0"], {"at_least": 1}),
     "two letters": (["ok", "ko", "OK"], {"any_of": ["ok", "OK"]}),

@@ -87,3 +87,26 @@ def test_what_is_not_read_is_named_with_a_way_out(tmp_path: Path, name: str, nam
     said = why_not_counted(counted(tmp_path, f"**/{name}" if named else "**/*.jsonl").facts)
     assert kind in said
     assert "`results: {from: log, pattern:" in said
+
+
+@pytest.mark.parametrize("name", sorted(FOREIGN))
+def test_a_folder_names_what_it_cannot_read_if_nothing_else_is_read(tmp_path: Path, name: str) -> None:
+    content, kind = FOREIGN[name]
+    (tmp_path / name).write_bytes(content)
+    (tmp_path / "config.yaml").write_text("lr: 0.1\n")
+    told = collect_folder(tmp_path).defects
+    if name.endswith(".data"):  # only its first bytes say what it is
+        assert not told
+    else:
+        assert [(one.path, kind in one.reason) for one in told] == [(name, True)]
+
+
+def test_texts_that_the_grid_names_get_the_pattern_that_reads_them(tmp_path: Path) -> None:
+    (tmp_path / "eval.txt").write_text(
+        "".join(f"ep {at} ret {at:.1f} {'OK' if at % 3 else 'FAIL'}\n" for at in range(6))
+    )
+    fact = counted(tmp_path, "**/*.txt").facts[0]
+    rules = ResultRules(files=("**/*.txt",), **proposed(fact))
+    held = Folder(str(tmp_path), rules.files, Identity("p", "e", rules, 6), "")
+    counts = tally(held.read(), held.identity, (0, 6), over=True)
+    assert (counts.records, counts.successes) == (6, 4)

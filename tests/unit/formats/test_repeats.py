@@ -192,6 +192,24 @@ def test_two_ranks_of_one_episode_each_differ_from_copies(
     assert [*filter(None, map(proposed, counts.facts))] == line
 
 
+@pytest.mark.parametrize(
+    ("names", "line"),
+    [
+        (("task_a.jsonl", "task_b.jsonl"), [{"episode": "line"}]),
+        (("open_drawer/r.jsonl", "close_drawer/r.jsonl"), [{"episode": "line"}]),
+        (("r.jsonl", "r_copy.jsonl"), []),
+        (("20260101/r.jsonl", "latest/r.jsonl"), []),
+    ],
+)
+def test_files_of_two_tasks_that_all_succeed_are_no_copies(
+    tmp_path: Path, names: tuple[str, str], line: list[Any]
+) -> None:
+    rows = [{"episode": at, "success": True} for at in range(6)]
+    told, completed = both(tmp_path, dict.fromkeys(names, rows), ResultRules())
+    assert [*filter(None, map(proposed, told.facts))] == line
+    assert (told.records, completed) == ((0, 0) if line else (6, 6))
+
+
 def test_two_files_of_other_fields_tell_of_the_same_episodes(tmp_path: Path) -> None:
     files: dict[str, list[Any]] = {
         "a.jsonl": [{"episode": at, "success": True} for at in range(5)],

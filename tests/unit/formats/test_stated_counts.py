@@ -231,3 +231,25 @@ def test_a_file_for_each_task_is_proposed_with_the_episodes_of_all(tmp_path: Pat
     written = {f"task_{at}/r.json": {"success": 3 + at, "attempts": 5} for at in (0, 1)}
     counts, _ = both(tmp_path, written, files=("**/*.jsonl",))
     assert (counts.records, counts.facts[0].count("episodes")) == (0, 10)
+
+
+LIST_OF = {"episode": 2, "success": False}, {"episode": 5, "success": False}
+
+
+@pytest.mark.parametrize(
+    ("document", "completed"),
+    [
+        ({"num_success": 7, "num_episodes": 10, "failures": [*LIST_OF, {"episode": 8, "success": False}]}, 0),
+        ({"success_rate": 0.2, "n_episodes": 10, "solved": [{"episode": at, "success": True} for at in (2, 5, 8)]}, 0),
+        ({"summary": {"success_rate": 0.8, "n": 10}, "failed_episodes": [*LIST_OF]}, 0),
+        ({"num_success": 0, "num_episodes": 10, "episodes": [*LIST_OF]}, 2),
+        ({"success_rate": 1.0, "num_episodes": 10, "episodes": [{"episode": 0, "success": True}]}, 1),
+        ({"num_success": 1, "num_episodes": 10, "episodes": [{"episode": 0, "success": True}]}, 1),
+        ({"episode": 3, "success": True, "success_rate": 0.5, "num_episodes": 10}, 1),
+    ],
+    ids=["failures alone", "successes alone", "a summary", "so far", "a rate so far", "a count so far", "one episode"],
+)
+def test_a_list_of_failures_alone_is_no_evaluation(tmp_path: Path, document: Any, completed: int) -> None:
+    counts, (_, told) = both(tmp_path, {"r.json": document})
+    assert (counts.verdicts, told) == (completed, completed)
+    assert ("contradict each other" in why_not_counted(counts.facts)) == (not completed)

@@ -12,7 +12,7 @@ from comborun.errors import UserError
 from comborun.grid import parse_grid
 from comborun.monitor.trial_setup import plan_anywhere
 from comborun.remote.transport import LocalTransport
-from comborun.reporter.collect import collect_by_plan
+from comborun.reporter.collect import collect_by_plan, collect_folder
 from comborun.reporter.report import report_folder
 from comborun.reporter.summary import summarize
 
@@ -177,3 +177,27 @@ def test_a_grid_for_which_nothing_of_full_files_counts_is_refused(tmp_path: Path
         report_folder(tmp_path, tmp_path / "report", plan=plan)
     assert refused.value.exit_code == 1
     assert "'other'" in refused.value.message
+
+
+def test_a_file_that_cannot_be_read_is_named_once(tmp_path: Path) -> None:
+    (tmp_path / "grass/flat").mkdir(parents=True)
+    (tmp_path / "grass/flat/r.yaml").write_text("- success: true\n")
+    plan = plan_anywhere(parse_grid(GRID.replace("jsonl", "yaml"), tmp_path / "grid.yaml"), lambda _: LocalTransport())
+    found = collect_by_plan(tmp_path, plan)
+    assert ["YAML" in one.reason for one in (*found.rejects, *found.defects)] == [True]
+
+
+def test_nothing_is_said_to_count_of_a_count_that_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "evaluation.json").write_text('{"result": {"episodes": 20, "metrics": {"eval/success_rate": 0.8}}}')
+    found = collect_folder(tmp_path)
+    assert [one.reason.partition(" (")[0] for one in found.rejects] == ["it only says how many succeeded"]
+    assert not found.defects
+
+
+def test_the_line_for_a_folder_names_the_files_too(tmp_path: Path) -> None:
+    for at in range(2):
+        (tmp_path / f"flat/grass/ep_{at}").mkdir(parents=True)
+        (tmp_path / f"flat/grass/ep_{at}/result.json").write_text('{"task_success": true}')
+    reasons = {one.reason for one in collect_folder(tmp_path).defects}
+    wanted = '`results: {files: "**/*.json", success: task_success}` counts them'
+    assert reasons == {f"1 episode, but it is not read: {wanted}"}

@@ -75,6 +75,15 @@ def test_the_field_that_counts_steps_is_named(tmp_path: Path) -> None:
     assert "'step'" in findings(told(tmp_path, {"rows.jsonl": steps(lambda _: 5)}))
 
 
+def test_scenes_that_number_their_episodes_alike_are_not_one_scene_though_all_succeed(tmp_path: Path) -> None:
+    scenes = [row("A", n, True, scene=scene) for scene in ("hall", "shed") for n in range(5)]
+    copies = [row("B", n, True, run_again=turn) for turn in (0, 1) for n in range(5)]
+    summary = told(tmp_path, {"rows.jsonl": [*scenes, *copies]})
+    assert counts(summary) == {("A", "s"): (0, 0), ("B", "s"): (5, 5)}
+    assert "5 of 10 rows repeat an index, but they differ in scene: none counts" in findings(summary)
+    assert "results: {episode: line}" in findings(summary)
+
+
 def test_a_few_episodes_that_a_restart_repeated_count_as_before(tmp_path: Path) -> None:
     again = [row("A", episode, not good(episode)) for episode in range(3)]
     summary = told(tmp_path, {"rows.jsonl": [*(row("A", episode, good(episode)) for episode in range(30)), *again]})
