@@ -105,6 +105,12 @@ def test_a_hash_that_one_side_lacks_is_said_and_not_assumed(tmp_path: Path, fiel
     assert "it was not compared" in found.claims.decided[0]
 
 
+def test_pairs_in_which_one_side_lacks_a_hash_are_counted_beside_those_that_are_compared(tmp_path: Path) -> None:
+    found = compared(tmp_path, lambda who, at: {"seed": at} | ({"init_hash": f"h{at}"} if who == "A" or at % 4 else {}))
+    assert (found["paired"], codes(found)) == (True, ["hash_of_one_side"])
+    assert (found["facts"][0]["episodes"], found["facts"][0]["common"]) == (25, 100)
+
+
 def test_hashes_of_the_first_records_leave_the_seeds_to_pair_the_others(tmp_path: Path) -> None:
     found = compared(tmp_path, lambda _, at: {"seed": at} | ({"init_hash": "h"} if not at else {}))
     assert (found["paired"], found["n_a"], codes(found)) == (True, 100, [])
