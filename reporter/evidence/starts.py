@@ -120,9 +120,8 @@ class Starts:
         names = dict.fromkeys((*self.hashes, *other.hashes))
         if not names:
             return "", 0
-        alone = [
-            one for one in episodes if not any(one in self.hashes[name] and one in other.hashes[name] for name in shared)
-        ]
+        both = [(self.hashes[name], other.hashes[name]) for name in shared]
+        alone = [one for one in episodes if not any(one in own and one in theirs for own, theirs in both)]
         for name in names:
             own, theirs = self.hashes.get(name, {}), other.hashes.get(name, {})
             if count := sum((one in own) is not (one in theirs) for one in alone):

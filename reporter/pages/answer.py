@@ -164,7 +164,8 @@ def _nothing_decided(found: Standing) -> str:
 def _not_overall(summary: Summary, found: Standing) -> str:
     """If the number of episodes depends on the results, or no two policies share two environments."""
     everyone = several(len(found.places), "policy", "policies")
-    here: Sequence[Comparison | ByMetric] = summary.comparisons.all if found.by_rate else _within(summary, found.measure)
+    here: Sequence[Comparison | ByMetric] = summary.comparisons.all
+    here = here if found.by_rate else _within(summary, found.measure)
     by = "" if found.by_rate else f" by {'lower ' * (found.better == 'lower')}{found.measure}"
     if found.by_rate and summary.comparisons.too_many:
         return f"{everyone} make too many pairs, so that none is compared."
