@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from comborun.reporter.comparing.comparison import Comparison
@@ -18,6 +19,7 @@ LONG = 15
 """characters that all names share, from which on they are told once"""
 
 SEAMS = "_-/. "
+_LAST_WORD = re.compile(r"[^_\-/. ]+[_\-/. ]*$")
 
 
 def answer(summary: Summary) -> str:
@@ -27,6 +29,8 @@ def answer(summary: Summary) -> str:
         return _no_verdict(summary)
     told = _answer(summary, found)
     start, middles, end = in_common(found.names) if len(found.names) > 1 else ("", (), "")
+    if not all(re.search(r"[^\W\d_]", middle) for middle in middles) and (word := _LAST_WORD.search(start)):
+        start, middles = start[: word.start()], (*(word[0] + middle for middle in middles),)  # a number says too little
     if len(start) + len(end) < LONG or not all(middles) or len({*middles}) < len(middles):
         return told
     for name, middle in sorted(zip(found.names, middles, strict=True), reverse=True):  # the longer of two alike first
