@@ -106,9 +106,10 @@ def write_report(
     if not collected.by_run:
         looks = _looks(output / "final_benchmark_report.json", report.summary)
         report = replace(report, summary=replace(report.summary, looks=looks))
-    drawn = figures(report, files=bool(forms))
+    shown = report.shown
+    drawn = figures(shown, files=bool(forms))
     sheet = _contact_sheet(directory, report, output) if directory else None
-    sections = page.page(report.summary)
+    sections = page.page(shown.summary)
     texts: dict[str, Iterable[str]] = {
         "report.html": [page.html({**sections, "sheet": sheet}, drawn)],
         "report.md": [page.rendered("report.md.j2", **sections)],

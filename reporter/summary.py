@@ -40,6 +40,7 @@ from comborun.reporter.evidence.fields import Fields, fields_of
 from comborun.reporter.evidence.runs import RunFact, joined
 from comborun.reporter.merge import MergedCombo
 from comborun.reporter.records.collected import Canary, Collected, SessionVideos
+from comborun.reporter.shown_names import in_quotes, with_names
 from comborun.reporter.statistics.difference import letters
 from comborun.reporter.text import combo_name
 from comborun.rules.facts import Fact
@@ -155,6 +156,22 @@ class Report:
     summary: Summary
     episodes: tuple[EpisodeRecord, ...]
 
+    @property
+    def shown(self) -> Report:
+        """For people: with names in quotes that would look alike."""
+        quoted = in_quotes(self.summary.policies, self.summary.environments)
+        if not quoted:
+            return self
+        episodes = (
+            replace(
+                one,
+                policy=quoted.get(one.policy, one.policy),
+                environment=quoted.get(one.environment, one.environment),
+            )
+            for one in self.episodes
+        )
+        return Report(with_names(self.summary, quoted), tuple(episodes))
+
 
 @dataclass(frozen=True)
 class Basis:
@@ -262,7 +279,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         environments=basis.environments,
         combos=combos,
         comparisons=comparisons,
-        claims=claims(comparisons, causes, kinds, basis.names_alike, (*lost, *found_factors)),
+        claims=_claims(basis, comparisons, causes, kinds, (*lost, *found_factors)),
         macro_means=tuple(replace(mean, rank=comparisons.rank(mean.policy)) for mean in means),
         quality=quality(collected, basis.counted, tuple(_findings(basis, combos, comparisons))),
         provenance=dict(sorted(collected.origin.items())),
@@ -278,6 +295,18 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         strengths=strengths({} if stopping else results.sides) if ranked else None,
     )
     return Report(summary, tuple(chain.from_iterable(combo.accepted for combo in basis.counted)))
+
+
+def _claims(
+    basis: Basis,
+    comparisons: Comparisons,
+    causes: Mapping[Combo, str],
+    kinds: Sequence[KindComparison],
+    besides: Sequence[Loss | Factor],
+) -> Claims:
+    names = in_quotes(basis.policies, basis.environments)
+    told = with_names(comparisons, names), with_names(causes, names), with_names(kinds, names)
+    return claims(*told, basis.names_alike, with_names(besides, names))
 
 
 def _with_comparisons(

@@ -150,6 +150,9 @@ def show_report(summary: Summary, folder: Path, *, as_json: bool = False) -> Non
     if as_json:
         show_json(reports.report_answer(summary, folder))
         return
+    from comborun.reporter.summary import Report
+
+    summary = Report(summary, ()).shown.summary
     _show_claims(summary)
     _show_rates(summary)
     click.echo(f"\nReport: {click.style(str(folder), bold=True)}")

@@ -13,6 +13,7 @@ from statistics import fmean
 from typing import TypeVar
 
 from comborun.reporter.comparing.pairing import Arm, CountsAlone, Meeting, Side
+from comborun.reporter.evidence.context import once
 from comborun.reporter.evidence.runs import RunFact, between_runs
 from comborun.reporter.json_types import Facts, FourDecimals, Rounded
 from comborun.reporter.statistics.barnard import barnard
@@ -309,7 +310,7 @@ def limited(found: Iterable[Tested]) -> list[Fact]:
     facts: list[Fact] = []
     for one in found:
         facts += [fact for fact in one.facts if fact not in facts]
-    return facts[:FACTS_TOLD]
+    return [*once(facts)][:FACTS_TOLD]
 
 
 def unpaired(meetings: Iterable[Meeting]) -> tuple[str, ...]:

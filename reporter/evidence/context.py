@@ -110,6 +110,16 @@ def alike(names: Iterable[str], kind: str) -> Iterator[Fact]:
             yield Fact(ContextFact.NAMES_ALIKE, kind=kind, names=list(found))
 
 
+def once(facts: Iterable[Fact]) -> Iterator[Fact]:
+    """With names that are alike in one fact, though each pair of policies has its own."""
+    groups = grouped(
+        facts, lambda one: normal(one.texts("names")[0]) if one.code == ContextFact.NAMES_ALIKE else id(one)
+    )
+    for first, *others in groups.values():
+        names = sorted({name for one in (first, *others) for name in one.texts("names")})
+        yield Fact(first.code, **{**first.fields, "names": names}) if others else first
+
+
 def namesakes(these: Iterable[str], those: Iterable[str]) -> dict[str, str]:
     """Names that are not in the other list, each with the one there that is equal but for case, blanks and signs."""
     known = {normal(name): name for name in those}

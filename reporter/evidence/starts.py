@@ -115,12 +115,16 @@ class Starts:
         return "" if own == seed else "seeds differ"
 
     def one_sided(self, other: Starts, episodes: Collection[int]) -> tuple[str, int]:
-        """The first field with a hash that only one of both has, in which neither is compared, and in how many."""
+        """The first field with a hash that only one of both has, where none is compared, and in how many episodes."""
         shared = [name for name in self.hashes if name in other.hashes]
-        for name in dict.fromkeys((*self.hashes, *other.hashes)):
+        names = dict.fromkeys((*self.hashes, *other.hashes))
+        if not names:
+            return "", 0
+        both = [(self.hashes[name], other.hashes[name]) for name in shared]
+        alone = [one for one in episodes if not any(one in own and one in theirs for own, theirs in both)]
+        for name in names:
             own, theirs = self.hashes.get(name, {}), other.hashes.get(name, {})
-            count = sum((one in own) is not (one in theirs) for one in episodes) if own or theirs else 0
-            if count and not any(one in self.hashes[n] and one in other.hashes[n] for n in shared for one in episodes):
+            if count := sum((one in own) is not (one in theirs) for one in alone):
                 return name, count
         return "", 0
 

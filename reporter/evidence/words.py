@@ -41,9 +41,10 @@ def _repeated(fact: Fact) -> str:
 
 
 def _one_sided(fact: Fact) -> str:
+    some = fact.count("episodes") < fact.count("common")
     return (
         f"only one of both has {fact.text('field')} in {fact.count('episodes')} of {fact.count('common')} common"
-        " episodes, so it was not compared"
+        f" episodes, so it was not compared{' there' * some}"
     )
 
 
@@ -58,7 +59,8 @@ def _joined(fact: Fact) -> str:
     rates = [one for one in fact.fields.get("rates", []) if isinstance(one, int | float)]
     runs = ", ".join(fact.texts("runs")[:RUNS])
     low, high = (f"{100 * one:.1f}" for one in (min(rates), max(rates)))
-    return f"{fact.text('policy')} is {several(len(rates), 'run')} ({runs}), whose rates lie between {low} and {high} %"
+    spread = f"whose rates lie between {low} and {high} %" if low != high else f"each with a rate of {low} %"
+    return f"{fact.text('policy')} is {several(len(rates), 'run')} ({runs}), {spread}"
 
 
 def _one_each(fact: Fact) -> str:

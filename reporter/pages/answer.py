@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+from comborun.reporter.comparing.comparison import Comparison
+from comborun.reporter.comparing.graded import ByMetric
 from comborun.reporter.figures.figure import in_common
 from comborun.reporter.standing import Standing, standing_of
 from comborun.reporter.summary import Summary
@@ -16,6 +19,7 @@ LONG = 15
 """characters that all names share, from which on they are told once"""
 
 SEAMS = "_-/. "
+_LAST_WORD = re.compile(r"[^_\-/. ]+[_\-/. ]*$")
 
 
 def answer(summary: Summary) -> str:
@@ -25,6 +29,8 @@ def answer(summary: Summary) -> str:
         return _no_verdict(summary)
     told = _answer(summary, found)
     start, middles, end = in_common(found.names) if len(found.names) > 1 else ("", (), "")
+    if not all(re.search(r"[^\W\d_]", middle) for middle in middles) and (word := _LAST_WORD.search(start)):
+        start, middles = start[: word.start()], (*(word[0] + middle for middle in middles),)  # a number says too little
     if len(start) + len(end) < LONG or not all(middles) or len({*middles}) < len(middles):
         return told
     for name, middle in sorted(zip(found.names, middles, strict=True), reverse=True):  # the longer of two alike first
@@ -161,27 +167,44 @@ def _nothing_decided(found: Standing) -> str:
 
 def _not_overall(summary: Summary, found: Standing) -> str:
     """If the number of episodes depends on the results, or no two policies share two environments."""
-    here, everyone = summary.comparisons.all, several(len(found.places), "policy", "policies")
-    if summary.comparisons.too_many:
+    everyone = several(len(found.places), "policy", "policies")
+    here: Sequence[Comparison | ByMetric] = summary.comparisons.all
+    here = here if found.by_rate else _within(summary, found.measure)
+    by = "" if found.by_rate else f" by {'lower ' * (found.better == 'lower')}{found.measure}"
+    if found.by_rate and summary.comparisons.too_many:
         return f"{everyone} make too many pairs, so that none is compared."
     if not here:
         if not found.by_rate:
             return f"{everyone} are not compared by {found.measure}."
         return f"{everyone} are not compared: no two have completed episodes in the same environment."
     so_far = "So far " if any(one.so_far for one in here) else ""
-    wins = {name: sum(one.better == name for one in here) for name in found.names}
-    total = sum(wins.values())
+    decided = [(one.behind if found.better == "lower" else one.ahead, one) for one in here if one.decided]
+    total = len(decided)
     if not total:
-        return f"{so_far}{len(found.places)} policies are not told apart in any environment."
+        return f"{so_far}{len(found.places)} policies are not told apart{by} in any environment."
+    if not found.better:
+        which = f"`{compare_line(found.measure, 'higher')}` (or lower) in the grid says which is better"
+        return f"{so_far}{total} of {several(len(here), 'pair')} within environments differ{by}; {which}."
+    wins = {name: sum(winner == name for winner, _ in decided) for name in found.names}
     if len(wins) == 2:
         (winner, won), (loser, lost) = sorted(wins.items(), key=lambda pair: -pair[1])
         if len(here) == 1:
-            return f"{so_far}{winner} beats {loser} in {here[0].environment}, the only environment that is compared."
+            return f"{so_far}{winner} beats {loser}{by} in {_only(here[0])}, the only environment that is compared."
         but = f" and loses in {lost}" if lost else ""
-        return f"{so_far}{winner} beats {loser} in {won} of {len(here)} environments{but}."
+        return f"{so_far}{winner} beats {loser}{by} in {won} of {len(here)} environments{but}."
     best = [name for name in found.names if wins[name] == max(wins.values())]
     most = f"{listed(best)} {'wins' if len(best) == 1 else 'win'} the most ({wins[best[0]]})"
-    return f"{so_far}{total} of {several(len(here), 'comparison')} within environments are decided; {most}."
+    return f"{so_far}{total} of {several(len(here), 'comparison')}{by} within environments are decided; {most}."
+
+
+def _within(summary: Summary, metric: str) -> list[ByMetric]:
+    """The comparisons by a metric that are of one environment each."""
+    found = summary.comparisons.graded or summary.comparisons.mean_differences
+    return [one for one in found if one.metric == metric and len(one.environments) == 1]
+
+
+def _only(one: Comparison | ByMetric) -> str:
+    return one.environments[0] if isinstance(one, ByMetric) else one.environment
 
 
 def _lacking(summary: Summary, found: Standing) -> str:

@@ -244,3 +244,19 @@ def test_on_paper_the_page_is_short_and_no_heading_stands_alone(
     assert min(pages) > 150  # a page with a heading alone has some 20
     assert len(headings) > 5
     assert min(headings) > 72, "a heading is the last line of its page"
+
+
+def test_on_paper_no_table_is_cut(browser: Browser, tmp_path: Path) -> None:
+    rows = (
+        {"policy": f"diffusion_policy_{policy}", "environment": "stairs", "episode": episode, "seed": episode,
+         "success": episode % 5 < 3, **{f"metric_{name}": 100 / 3 + name + episode * policy / 7 for name in range(7)}}
+        for policy in range(4) for episode in range(6)
+    )  # fmt: skip
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    report_folder(tmp_path, tmp_path / "report")
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    browser.call("Emulation.setDeviceMetricsOverride", width=688, height=1016, deviceScaleFactor=1, mobile=False)
+    browser.open(tmp_path / "report" / "report.html")
+    browser.value("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    widest = browser.value("Math.max(...[...document.querySelectorAll('table')].map((one) => one.offsetWidth))")
+    assert 600 < widest < 688 * 4 / 3  # which Chromium makes smaller, and does not cut

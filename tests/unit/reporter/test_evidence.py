@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+from report_runs import document
 from report_runs import row as line
 from scipy import stats
 
@@ -103,6 +104,12 @@ def test_a_hash_that_one_side_lacks_is_said_and_not_assumed(tmp_path: Path, fiel
     assert comparison.pairing == "equal seeds in all 100 common episodes"
     assert [fact.code for fact in comparison.facts] == ["hash_of_one_side"]
     assert "it was not compared" in found.claims.decided[0]
+
+
+def test_pairs_in_which_one_side_lacks_a_hash_are_counted_beside_those_that_are_compared(tmp_path: Path) -> None:
+    found = compared(tmp_path, lambda who, at: {"seed": at} | ({"init_hash": f"h{at}"} if who == "A" or at % 4 else {}))
+    assert (found["paired"], codes(found)) == (True, ["hash_of_one_side"])
+    assert (found["facts"][0]["episodes"], found["facts"][0]["common"]) == (25, 100)
 
 
 def test_hashes_of_the_first_records_leave_the_seeds_to_pair_the_others(tmp_path: Path) -> None:
@@ -321,6 +328,26 @@ def test_names_that_differ_by_case_or_blanks_are_said(tmp_path: Path, names: tup
     found = summary_of(tmp_path, rows(lambda _, at: {"seed": at}, rates=dict.fromkeys(names, 0.5)))
     assert [fact.code for fact in found.comparisons.all[0].facts] == ["names_alike"]
     assert any("differ only by case" in one for one in found.claims.sentences)
+
+
+def test_names_that_differ_by_blanks_are_in_quotes_for_people_and_as_recorded_for_programs(tmp_path: Path) -> None:
+    summary_of(tmp_path, rows(lambda _, at: {"seed": at}, rates={"pi0": 0.8, "pi0 ": 0.2, "Pi0": 0.5}))
+    summary = report_folder(tmp_path, tmp_path / "out")
+    assert "'pi0' beats 'pi0 ' in " in " ".join(summary.claims.decided)
+    assert "Pi0 beats 'pi0 ' in " in " ".join(summary.claims.decided)
+    page, markdown, tex = ((tmp_path / f"out/report.{form}").read_text() for form in ("html", "md", "tex"))
+    assert "| 'pi0 ' |" in markdown
+    assert page.count('<th scope="row">&#39;pi0 &#39;</th>') > 0
+    assert "\n\\textquotesingle{}pi0 \\textquotesingle{} & " in tex
+    assert {one["policy"] for one in document(tmp_path / "out")["combos"]} == {"pi0", "pi0 ", "Pi0"}
+    assert "\npi0 ," in (tmp_path / "out/summary.csv").read_text()
+
+
+def test_names_that_are_alike_are_told_once_in_a_sentence_about_several_pairs(tmp_path: Path) -> None:
+    recorded = rows(lambda _, at: {"seed": at}, rates={"pi0": 0.5, "pi0 ": 0.5, "Pi0": 0.5, "act": 0.5, "ACT": 0.5})
+    (told,) = (one for one in summary_of(tmp_path, recorded).claims.undecided if one.startswith("Not decided"))
+    assert told.count("differ only by case") == 2
+    assert all(f": {names}" in told for names in ("'Pi0', 'pi0', 'pi0 '", "'ACT', 'act'"))
 
 
 def test_environments_that_are_called_alike_are_said_where_nothing_is_compared(tmp_path: Path) -> None:

@@ -58,6 +58,20 @@ def test_those_that_none_beats_lead_and_those_that_beat_none_are_last(tmp_path: 
     assert told.startswith("pi05 and pi0 lead and are not told apart; act is last")
 
 
+@pytest.mark.parametrize(
+    ("shared", "words"),
+    [
+        ("robot_lab_policy_", "robot_lab_policy_1 beats robot_lab_policy_0 by"),
+        ("robot_laboratory_policy_", "policy_1 beats policy_0 by"),
+    ],
+    ids=["short", "long"],
+)
+def test_no_policy_is_called_by_a_number_alone(tmp_path: Path, shared: str, words: str) -> None:
+    told = answer(summary_of(write(tmp_path, {f"{shared}0": 4, f"{shared}1": 36})))
+    assert told.startswith(words)
+    assert ("Left out of each name: robot_laboratory_ before it." in told) is (len(shared) > 20)
+
+
 def test_one_that_beats_all_others_is_named_alone(tmp_path: Path) -> None:
     found = standing(write(tmp_path, {"a": 10, "b": 11, "best": 39}))
     assert (found.leaders, found.last) == (("best",), ("b", "a"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from comborun.reporter.comparing.family import compare
 from comborun.reporter.comparing.pairing import Arm, CountsAlone, arm
 from comborun.reporter.comparing.stopping import ComparisonProgress, EarlyStopping, decide_run, not_needed, standings
 from comborun.reporter.merge import merge
+from comborun.reporter.pages.answer import answer
 from comborun.reporter.pages.words import methods
 from comborun.reporter.report import report_run
 from comborun.reporter.summary import Summary, summarize
@@ -285,12 +287,17 @@ def test_whatever_stops_early_is_what_the_report_claims(seed: int) -> None:
 # -- by a metric ------------------------------------------------------------------------------------------------------
 
 
-def graded_run(path: Path, ran: int = 3, *, gap: float = 0.4, odd: dict[int, Any] | None = None) -> Path:
-    """All fail, and the good one comes further. `odd`: what some episodes of the good one record."""
+def graded_run(
+    path: Path, ran: int = 3, *, gap: float = 0.4, odd: dict[int, Any] | None = None, others: tuple[str, ...] = ()
+) -> Path:
+    """All fail, and the good one comes further. `odd`: what some episodes of the good one record.
+
+    `others`: environments beside the stairs.
+    """
     run = RunDirectory(path)
-    for first in range(0, 40, BLOCK):
+    for first, place in product(range(0, 40, BLOCK), ("stairs", *others)):
         for policy in ("good", "poor"):
-            session = run.session(policy, "stairs", BLOCK, first=first, name=f"stairs_{policy}_e{first}")
+            session = run.session(policy, place, BLOCK, first=first, name=f"{place}_{policy}_e{first}")
             values = {i: 0.2 + i % 3 / 10 + gap * (policy == "good") for i in range(first, first + BLOCK)}
             values |= {i: value for i, value in (odd or {}).items() if policy == "good" and i in values}
             if first < ran * BLOCK:
@@ -300,7 +307,8 @@ def graded_run(path: Path, ran: int = 3, *, gap: float = 0.4, odd: dict[int, Any
                 end = one_record(attempt=1, ended=1778312200.5, cause="not_needed", completeness="none")
                 run.put(RUN.attempt(session.name, 1).end, end)
     run.write()
-    rule = StopRule(0.05, 1, (PLANNED,), metric="progress")
+    planned = (PLANNED, *(replace(PLANNED, environment=place) for place in others))
+    rule = StopRule(0.05, len(planned), planned, metric="progress")
     run.put(RUN.manifest, json.dumps({"schema": 1, "grid": "g", "stop_early": rule.as_data()}))
     return path
 
@@ -322,6 +330,20 @@ def test_progress_ends_a_comparison_early_and_the_report_claims_what_the_monitor
     (found,) = document(tmp_path / "out")["mean_differences"]
     assert found["sequential"] == {"n_max": 40, "stopped_early": True, "alpha": 0.05}
     assert "good beats poor by progress in stairs" in (tmp_path / "out/report.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("gap", "line"),
+    [
+        (0.4, "good beats poor by progress in 2 of 2 environments."),
+        (0.0, "2 policies are not told apart by progress in any environment."),
+    ],
+    ids=["apart", "alike"],
+)
+def test_progress_that_is_decided_in_several_environments_is_answered_by_them(
+    tmp_path: Path, gap: float, line: str
+) -> None:
+    assert answer(told(graded_run(tmp_path, ran=4, gap=gap, others=("ramp",)))) == line
 
 
 def test_progress_that_is_alike_or_outside_of_its_range_decides_nothing(tmp_path: Path) -> None:
