@@ -156,6 +156,8 @@ class Box:
     def fence(self, era: Era) -> dict[str, Any]:
         if not era.follows(self._era()):
             raise Refusal(BUSY, Stale.FENCED, era=self._era().number)
+        for name in files.entries(self.layout.moves):  # the next deal is made of what is told here
+            deals.to_disk(f"{self.layout.moves}/{name}")
         deals.keep(self.layout.fence, json.dumps({"era": era.number, "maker": era.maker}) + "\n")
         return self.look()
 

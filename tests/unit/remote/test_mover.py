@@ -148,6 +148,22 @@ def test_nothing_moves_before_the_first_host_has_written_it_down(hosts: Hosts, m
     assert told == []
 
 
+def test_that_sessions_may_move_is_asked_once_by_each_who_moves_whatever_a_look_has_shown(
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a look shows may not be on the disk of the first host yet."""
+    states = hosts.states()
+    boxes.let_move(hosts.parts["a"].transport, hosts.parts["a"].directory, newest(states))
+    states = hosts.states()
+    assert states["a"].moving
+    hosts.claim("b", "s1")
+    hosts.orders.clear()
+    move, _, _ = mover(hosts, [Step("s1", "b", "c")], monkeypatch)
+    for _ in range(2):
+        move({}, states, newest(states), 0.0)
+    assert [order for order in hosts.orders if order[1] == "moving"] == [("a", "moving")]
+
+
 def test_what_has_begun_or_moved_meanwhile_stays_and_the_others_move(
     hosts: Hosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
