@@ -179,6 +179,8 @@ class Mover:
         return done
 
     def _refused(self, host: str, error: UserError) -> None:
+        if error.code == str(Denial.UNWRITABLE):
+            self._note(f"{error.message}; no session moves from there or to it")
         if error.code == str(Denial.USAGE) and host not in self._old:
             self._old.add(host)
             self._note(f"{host}: the run there is of an older comborun, and its sessions do not move")

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -169,7 +169,9 @@ class SeveralBoxes(RuleBasedStateMachine):
 
     @rule(box=box_names)
     def dispatcher_leaves(self, box: str) -> None:
-        """It has nothing left to start."""
+        """It starts all that it has, and leaves when nothing waits."""
+        for session in self.waiting(box):
+            self.claim(box, session)
         if not self.waiting(box):
             self.dispatching.discard(box)
 
@@ -267,13 +269,35 @@ class SeveralBoxes(RuleBasedStateMachine):
             own.released.append(Move(answer["move"]))
             self.saw(laptop, move.giver, answer)
 
-    @rule(laptop=laptops, place=st.integers(0, 9), killed=st.booleans())
+    @rule(laptop=laptops, place=st.integers(-1, 9), killed=st.booleans())
     def receive(self, laptop: str, place: int, killed: bool) -> None:
         """Let the box that takes it know, perhaps much later."""
         moves = self.laptops[laptop].released
-        if place < len(moves):
+        if 0 <= place < len(moves):
             taker = moves[place].taker
             self.saw(laptop, taker, self.ordered(taker, "receive", moves[place], killed=killed))
+
+    @rule(laptop=laptops, session=session_names, to=box_names, dies=st.integers(0, 6))
+    def move(self, laptop: str, session: str, to: str, dies: int) -> None:
+        """All steps of a move in one go, up to the death of whoever takes them. What it saw may be old."""
+        steps: list[Callable[[bool], object]] = [
+            lambda _: self.look(laptop),
+            lambda killed: self.let_move(laptop, killed=killed),
+            lambda killed: self.release(laptop, session, to, again=False, killed=killed),
+            lambda killed: self.receive(laptop, len(self.laptops[laptop].released) - 1, killed=killed),
+            lambda _: self.start_for_moves(laptop, to),
+        ]
+        for number, step in enumerate(steps):
+            if number > dies:
+                return
+            step(number == dies)
+
+    @rule(laptop=laptops, lost=box_names, dies=st.integers(0, 8), word=st.uuids())
+    def lose_in_one_go(self, laptop: str, lost: str, dies: int, word: object) -> None:
+        self.look(laptop)
+        self.lose(laptop, {lost}, word)
+        for number in range(min(dies, len(BOXES))):
+            self.go_on(laptop, killed=number == dies - 1)
 
     def ordered(self, box: str, action: str, *words: Any, killed: bool = False) -> dict[str, Any] | None:
         """The answer; without one if it is killed before its record is surely on the disk."""
@@ -301,7 +325,7 @@ class SeveralBoxes(RuleBasedStateMachine):
         """A person gives up boxes, rightly or not. What follows are steps of their own."""
         own = self.laptops[laptop]
         newest = own.newest if own.seen else None
-        if newest is None or own.loss or not [box for box in newest.left if box not in lost]:
+        if newest is None or own.loss or lost <= {*newest.lost} or not [box for box in newest.left if box not in lost]:
             return
         eras = [state.era for box, state in own.seen.items() if box not in lost]
         moving = any(state.moving for box, state in own.seen.items() if box not in lost)
