@@ -138,8 +138,11 @@ class Box:
 
     def _has_waiting(self, has: Deal) -> bool:
         """Whether a session that moved here, or that a lost box had, has not begun."""
-        here = [move.session for move in has.moves.values() if move.taker == has.box]
-        here += [name for found in has.lost.values() for name in found if has.of.get(name) == has.box]
+        came = {
+            move.session for move in deals.moves_of(self.layout) if move.taker == has.box
+        }  # under former deals, too
+        came.update(name for found in has.lost.values() for name in found)
+        here = (name for name in came if name in has.of and has.runs_here(name))
         return any(not attempts_of(self.layout, name) for name in here)
 
     def take(self, given: Deal, stops: Stops) -> dict[str, Any]:

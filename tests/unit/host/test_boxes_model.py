@@ -302,7 +302,8 @@ class SeveralBoxes(RuleBasedStateMachine):
     def ordered(self, box: str, action: str, *words: Any, killed: bool = False) -> dict[str, Any] | None:
         """The answer; without one if it is killed before its record is surely on the disk."""
         layout = self.layout(box)
-        before = {path: files.read_text(path) for path in (layout.moving, layout.fence) if Path(path).exists()}
+        replaced = (layout.moving, layout.fence, layout.deal, layout.stops)
+        before = {path: files.read_text(path) for path in replaced if Path(path).exists()}
 
         def die(path: str) -> None:
             self.unsynced.setdefault(path, before.get(path))

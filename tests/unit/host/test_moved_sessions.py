@@ -248,6 +248,14 @@ def test_what_a_lost_box_had_is_due_until_it_begins(two: Two) -> None:
     assert not two.b.look()["due"]
 
 
+def test_a_session_that_came_under_a_former_deal_is_due_until_it_begins(two: Two) -> None:
+    two.a.release(two.first)
+    two.b.receive(two.first)
+    assert two.b.look()["due"]
+    two.b.take(Deal(two.b.look()).renewed({}, {}, Era(1, "x")), Stops())
+    assert two.b.look()["due"], "whoever moved it may have died before"
+
+
 class Taking:
     """A dispatcher that has just granted s0, without its loop."""
 
