@@ -72,7 +72,7 @@ def look(transport: Transport, directory: str) -> BoxState:
 
 
 def take(transport: Transport, directory: str, deal: Deal, stops: Stops) -> BoxState:
-    """Give a box a deal, and what is known of stops. Raises UserError if it has a newer one."""
+    """Give a box a deal with its moves, and what is known of stops. Raises UserError if it has a newer one."""
     return BoxState.of(program.ask(transport, directory, "boxes", "take", stdin=_order(deal, stops)))
 
 
@@ -106,7 +106,7 @@ def receive(transport: Transport, directory: str, move: Move) -> BoxState:
 
 
 def _order(deal: Deal, stops: Stops) -> bytes:
-    return json.dumps({**deal.data, **stops.data}).encode()
+    return json.dumps({**deal.seen, **stops.data}).encode()
 
 
 def at_once(acts: Mapping[str, Callable[[], T]]) -> dict[str, T | UserError]:

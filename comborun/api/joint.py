@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -17,6 +16,7 @@ from comborun.monitor.watch import Source
 from comborun.remote import boxes, program
 from comborun.remote.boxes import BoxState, at_once
 from comborun.rules.deal import Deal, Stops, newest_known
+from comborun.rules.host import Denial
 
 if TYPE_CHECKING:
     from comborun.api.named import Target
@@ -52,7 +52,15 @@ def states(target: Target) -> dict[str, BoxState | UserError]:
 
 
 def part_on(target: Target, host: str) -> Target:
-    return next(one for one in target.boxes if one.transport.host == host)
+    """Raises UserError for a host of the run that this machine does not know: another one has launched it there."""
+    for one in target.boxes:
+        if one.transport.host == host:
+            return one
+    raise UserError(
+        f"{host} has a part of {target.run}, and this machine does not know where",
+        f"`combo launch` of the same grid with {host} tells it, and starts nothing twice",
+        code="unknown_part",
+    )
 
 
 def settle(target: Target, found: Mapping[str, BoxState | UserError]) -> Deal | None:
@@ -83,9 +91,14 @@ def _complete(target: Target, there: Mapping[str, BoxState], newest: Deal) -> No
     """Let takers have what was released to them by somebody who died then, or is just about to do the same."""
     parts = {one.transport.host: one for one in target.boxes}
     for move in unfinished(there, newest):
-        with suppress(UserError):  # the next look tries again
-            if not complete(parts, move).lives:
-                _tell(target, at_once({move.taker: partial(restarted, parts[move.taker], 1)}))
+        try:
+            state = complete(parts, move)
+        except UserError as error:  # the next look tries again
+            if error.code == str(Denial.UNWRITABLE):
+                target.listener.note(f"{error.message}; {move.session} goes there, and starts nowhere until it can")
+            continue
+        if not state.lives:
+            _tell(target, at_once({move.taker: partial(restarted, parts[move.taker], 1)}))
 
 
 def _bring_up(part: Target, state: BoxState, newest: Deal, stops: Stops) -> str:

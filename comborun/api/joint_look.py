@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     from comborun.rules.deal import Deal
 
 
+_BEGUN = (
+    "`combo hosts lost` was begun on this run and has not ended: nothing moves until somebody gives that command again"
+)
+
+
 class _Answer(NamedTuple):
     """An answer of one host."""
 
@@ -76,6 +81,8 @@ class JointSource:
         self._deal = settle(self.target, states) or self._deal or _remembered_deal(self.target)
         if self._deal is None:
             raise next(one for one in found.values() if isinstance(one, UserError))
+        if any(one.era.number > self._deal.number[0] for one in self._states.values()):
+            self.target.listener.note(_BEGUN)
         parts = dict[str, Look]()
         for one in self.target.boxes:
             host = one.transport.host

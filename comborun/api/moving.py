@@ -117,6 +117,8 @@ class Mover:
         """host -> since when it was seen without a dispatcher, by this machine's own clock"""
         self._old = set[str]()
         """hosts whose program is of a version that moves nothing"""
+        self._let = set[tuple[int, int, str]]()
+        """the deals under which the arbiter has let sessions move"""
 
     def __call__(
         self, looks: Mapping[str, Look], states: Mapping[str, BoxState], deal: Deal, soon: float
@@ -145,17 +147,22 @@ class Mover:
         return [host for host, since in self._dead.items() if now >= since + DEAD_S]
 
     def _may_move(self, states: Mapping[str, BoxState], deal: Deal) -> bool:
-        """Let the arbiter write down that sessions move under this deal, if it has not."""
-        arbiter, state = self._parts[deal.arbiter], states.get(deal.arbiter)
-        if deal.moves or (state and state.moving):  # what has moved under a deal has moved after that
+        """Let the arbiter write down that sessions move under this deal, unless it has told that it has.
+
+        A look does not show whether its record is on the disk.
+        """
+        if deal.moves or deal.rank in self._let:  # what has moved under a deal has moved after that
             return True
-        if state is None:
+        if deal.arbiter not in states:
             return False
+        arbiter = self._parts[deal.arbiter]
         try:
-            return boxes.let_move(arbiter.transport, arbiter.directory, deal).moving
+            boxes.let_move(arbiter.transport, arbiter.directory, deal)
         except UserError as error:
             self._refused(deal.arbiter, error)
             return False
+        self._let.add(deal.rank)
+        return True
 
     def _give(self, wanted: Sequence[Step], deal: Deal) -> list[tuple[Moved, BoxState]]:
         """The moves from one host, one after the other."""
@@ -172,6 +179,8 @@ class Mover:
         return done
 
     def _refused(self, host: str, error: UserError) -> None:
+        if error.code == str(Denial.UNWRITABLE):
+            self._note(f"{error.message}; no session moves from there or to it")
         if error.code == str(Denial.USAGE) and host not in self._old:
             self._old.add(host)
             self._note(f"{host}: the run there is of an older comborun, and its sessions do not move")

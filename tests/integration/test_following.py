@@ -135,6 +135,8 @@ def test_what_is_changed_or_not_seen_to_be_complete_does_not_count(training: Tra
     run = training.followed(training.grid(gate=gate))
     training.does("rename", "ckpt_2.pt", "weights")
     until(lambda: decided(run).get("step_2") == Decision.TAKEN, "it is taken", WAIT)
+    if record(run).checkpoints["step_2"]["how"] == "reflink":
+        pytest.skip("this disk makes copies that the training can't change")
     training.does("same_time", "ckpt_2.pt", "WEIGHTS")
     training.does("in_place", "ckpt_3.pt")
     training.does("rename", "ckpt_4.pt", "whole")

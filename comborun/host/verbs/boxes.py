@@ -2,7 +2,8 @@
 
   root            RUN is a folder of runs: its random id, made once
   look            the deal in force here, the stops, the era that was promised, what holds the run here, what it may use
-  take            standard input: a deal, and the stops that the caller knows. A lower number than here is refused
+  take            standard input: a deal with its moves, and the stops that the caller knows. A lower number than here
+                  is refused
   stop N          stop number N of the grid run; nothing starts until somebody resumes it
   fence ERA MAKER   promise to take no deal of an earlier era, nor of another maker of this one; then as look
   lose            standard input: the next deal, without boxes that are lost. The arbiter writes it down, once
@@ -136,8 +137,12 @@ class Box:
         }
 
     def _has_waiting(self, has: Deal) -> bool:
-        """Whether a session that moved here has not begun."""
-        here = [move.session for move in has.moves.values() if move.taker == has.box]
+        """Whether a session that moved here, or that a lost box had, has not begun."""
+        came = {
+            move.session for move in deals.moves_of(self.layout) if move.taker == has.box
+        }  # under former deals, too
+        came.update(name for found in has.lost.values() for name in found)
+        here = (name for name in came if name in has.of and has.runs_here(name))
         return any(not attempts_of(self.layout, name) for name in here)
 
     def take(self, given: Deal, stops: Stops) -> dict[str, Any]:
@@ -147,7 +152,22 @@ class Box:
         if why := why_stale(has, given, self._era()):
             raise Refusal(BUSY, why[0], **why[1])
         self._know(stops)
-        return {**self._put(has, given), **self.look()}
+        gained = self._put(has, given)
+        self._recall(given)
+        return {**gained, **self.look()}
+
+    def _recall(self, given: Deal) -> None:
+        """Write down what has gone from here, if its record is gone: its run was removed, and launched again."""
+        has = self._deal()
+        for move in given.moves.values():
+            session, known = move.session, has.moves.get(move.session)
+            newer = has.moved([move]).moves.get(session) is not known
+            if newer and move.taker != has.box and has.runs_here(session) and not self._has_begun(session):
+                self._record(self.layout.move(session, move.number, move.epoch, "out"), move, Kind.GIVEN, move.taker)
+
+    def _has_begun(self, session: str) -> bool:
+        together = next((row.sessions for row in rows(self.layout.queue) if row.name == session), ())
+        return any(attempts_of(self.layout, name) for name in (session, *together))
 
     def stop(self, number: int) -> dict[str, Any]:
         self._know(Stops(number))
@@ -156,6 +176,8 @@ class Box:
     def fence(self, era: Era) -> dict[str, Any]:
         if not era.follows(self._era()):
             raise Refusal(BUSY, Stale.FENCED, era=self._era().number)
+        for name in files.entries(self.layout.moves):  # the next deal is made of what is told here
+            deals.to_disk(f"{self.layout.moves}/{name}")
         deals.keep(self.layout.fence, json.dumps({"era": era.number, "maker": era.maker}) + "\n")
         return self.look()
 
@@ -200,8 +222,7 @@ class Box:
             if why := why_not_given(has, move, self._era()):
                 raise Refusal(BUSY, why[0], **why[1])
             deals.refuse_stopped(self.layout)
-            together = next((row.sessions for row in rows(self.layout.queue) if row.name == move.session), ())
-            if any(attempts_of(self.layout, name) for name in (move.session, *together)):
+            if self._has_begun(move.session):
                 raise Refusal(BUSY, Stale.HAS_BEGUN, session=move.session)
             self._record(path, move, Kind.GIVEN, move.taker)
         return {"move": move.data, **self.look()}

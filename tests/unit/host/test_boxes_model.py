@@ -2,7 +2,7 @@
 
 Laptops act on what they saw last, which may be old. Each of their orders is a step of its own, so those of two laptops
 come in every order, with kills between them. A box that can't be reached goes on. A record that was not synced may be
-gone after a power cut.
+gone after a power cut. In the end all come back, and one look brings each session to one box that starts it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,17 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from comborun.api.joint import newest_of
+from comborun.api.moving import unfinished
 from comborun.host.record import deals
+from comborun.host.record.run_directory import RunDirectory
+from comborun.host.system import files
 from comborun.host.verb_errors import Refusal
 from comborun.host.verbs.boxes import Box
+from comborun.remote.boxes import BoxState
 from comborun.rules.deal import Deal, Era, Move, Stops, begins_era, counting, redealt
 from comborun.rules.names import RunLayout
+from comborun.rules.run_files import attempts_of
 
 BOXES = ("a", "b", "c", "d")
 SESSIONS = tuple(f"s{number}" for number in range(6))
@@ -43,7 +49,7 @@ class Laptop:
     """What it saw last, and a loss that it is in the middle of."""
 
     def __init__(self) -> None:
-        self.seen: dict[str, tuple[Deal, Stops, Era]] = {}
+        self.seen: dict[str, BoxState] = {}
         self.loss: dict[str, Any] = {}
         self.moving: set[tuple[int, int, str]] = set()
         """the deals under which the arbiter has said that sessions may move"""
@@ -52,16 +58,11 @@ class Laptop:
 
     @property
     def newest(self) -> Deal:
-        found = [deal for deal, _, _ in self.seen.values()]
-        moves = (move for deal in found for move in deal.moves.values())
-        return max(found, key=lambda one: one.rank).moved(moves)
+        return newest_of(self.seen)[0]
 
     @property
     def stops(self) -> Stops:
-        found = Stops()
-        for _, stops, _ in self.seen.values():
-            found = found.joined(stops)
-        return found
+        return newest_of(self.seen)[1] if self.seen else Stops()
 
 
 class SeveralBoxes(RuleBasedStateMachine):
@@ -83,7 +84,9 @@ class SeveralBoxes(RuleBasedStateMachine):
         self.claimed: set[tuple[str, str]] = set()
         self.checked: dict[str, tuple[str, ExitStack]] = {}
         """box -> a session whose claim it has checked, and the lock that it holds"""
-        self.unsynced: set[str] = set()
+        self.unsynced: dict[str, str | None] = {}
+        """path -> the text that a power cut leaves there"""
+        self.dispatching = {*BOXES}
         self.recorded: dict[tuple[str, str], set[int]] = {}
         self.counted: dict[tuple[str, str], set[int]] = {}
         """lost box, session -> its episodes that count"""
@@ -92,7 +95,10 @@ class SeveralBoxes(RuleBasedStateMachine):
     def teardown(self) -> None:
         for _, held in self.checked.values():
             held.close()
-        shutil.rmtree(self.place)
+        try:
+            self.all_come_back()
+        finally:
+            shutil.rmtree(self.place)
 
     def layout(self, box: str) -> RunLayout:
         return RunLayout(str(self.place / box))
@@ -103,9 +109,11 @@ class SeveralBoxes(RuleBasedStateMachine):
             return None
         try:
             with deals.locked(self.layout(box)):
-                return getattr(Box(str(self.place / box)), action)(*words)
+                answer: dict[str, Any] = getattr(Box(str(self.place / box)), action)(*words)
         except Refusal:
             return None
+        lives = box in self.dispatching
+        return {**answer, "lives": lives, "due": answer["due"] and not lives}
 
     # What goes on without anybody
 
@@ -150,6 +158,27 @@ class SeveralBoxes(RuleBasedStateMachine):
             self.claimed.add((session, box))
         held.close()
 
+    @rule(box=box_names, session=session_names)
+    def claim_for_an_end(self, box: str, session: str) -> None:
+        """A retry or a stop on the host itself writes the end of an attempt that never began."""
+        if box in self.checked:
+            return
+        with suppress(Refusal, AssertionError):
+            if RunDirectory(self.layout(box).directory).cancel_unstarted(session, 1, "stopped", "because"):
+                self.claimed.add((session, box))
+
+    @rule(box=box_names)
+    def dispatcher_leaves(self, box: str) -> None:
+        """It starts all that it has, and leaves when nothing waits."""
+        for session in self.waiting(box):
+            self.claim(box, session)
+        if not self.waiting(box):
+            self.dispatching.discard(box)
+
+    def waiting(self, box: str) -> list[str]:
+        layout = self.layout(box)
+        return [name for name in SESSIONS if deals.runs_here(layout, name) and not attempts_of(layout, name)]
+
     def claim(self, box: str, session: str) -> None:
         self.check(box, session)
         self.create(box, killed=False)
@@ -157,8 +186,8 @@ class SeveralBoxes(RuleBasedStateMachine):
     @rule(box=box_names)
     def power_cut(self, box: str) -> None:
         for path in [path for path in self.unsynced if path.startswith(f"{self.place / box}/")]:
-            Path(path).unlink()
-            self.unsynced.remove(path)
+            before = self.unsynced.pop(path)
+            Path(path).unlink() if before is None else Path(path).write_text(before)
 
     @rule(box=box_names, session=session_names)
     def record(self, box: str, session: str) -> None:
@@ -175,16 +204,30 @@ class SeveralBoxes(RuleBasedStateMachine):
 
     def saw(self, laptop: str, box: str, answer: dict[str, Any] | None) -> None:
         if answer:
-            stops = Stops(answer["stop"], answer["resumed"])
-            self.laptops[laptop].seen[box] = Deal(answer), stops, Era(answer["era"], answer["promised"])
-            if answer["moving"]:
-                self.laptops[laptop].moving.add(Deal(answer).rank)
+            self.laptops[laptop].seen[box] = BoxState.of(answer)
 
     @rule(laptop=laptops, box=box_names)
     def settle(self, laptop: str, box: str) -> None:
         own = self.laptops[laptop]
         if own.seen:
             self.saw(laptop, box, self.call(box, "take", own.newest.at(box), own.stops))
+
+    @rule(laptop=laptops, box=box_names)
+    def start_for_moves(self, laptop: str, box: str) -> None:
+        """Start the dispatcher of a box that has got sessions, by what was seen last."""
+        state = self.laptops[laptop].seen.get(box)
+        if state and (state.gained or state.due) and not state.lives and box not in self.away:
+            with suppress(Refusal):
+                deals.refuse_stopped(self.layout(box))
+                self.dispatching.add(box)
+
+    @rule(laptop=laptops, killed=st.booleans(), place=st.integers(0, 9))
+    def complete(self, laptop: str, killed: bool, place: int) -> None:
+        """What each look does with a move that somebody else has begun."""
+        own = self.laptops[laptop]
+        moves = unfinished(own.seen, own.newest) if own.seen else []
+        if place < len(moves) and self.ordered(moves[place].giver, "release", moves[place]) and not killed:
+            self.saw(laptop, moves[place].taker, self.ordered(moves[place].taker, "receive", moves[place]))
 
     @rule(laptop=laptops, box=box_names)
     def stop(self, laptop: str, box: str) -> None:
@@ -202,11 +245,17 @@ class SeveralBoxes(RuleBasedStateMachine):
             if before.in_force and before.stop > lifted.stop:
                 assert deals.stops_of(self.layout(box)).in_force, "an older order lifted a newer stop"
 
-    @rule(laptop=laptops)
-    def let_move(self, laptop: str) -> None:
+    @rule(laptop=laptops, killed=st.booleans())
+    def let_move(self, laptop: str, killed: bool) -> None:
         own = self.laptops[laptop]
-        if own.seen:
-            self.saw(laptop, own.newest.arbiter, self.call(own.newest.arbiter, "let_move", own.newest))
+        if not own.seen:
+            return
+        arbiter = own.newest.arbiter
+        if own.newest.moves:
+            own.moving.add(own.newest.rank)  # as moving.Mover does
+        elif answer := self.ordered(arbiter, "let_move", own.newest, killed=killed):
+            self.saw(laptop, arbiter, answer)
+            own.moving.add(Deal(answer).rank)
 
     @rule(laptop=laptops, session=session_names, to=box_names, again=st.booleans(), killed=st.booleans())
     def release(self, laptop: str, session: str, to: str, again: bool, killed: bool) -> None:
@@ -220,25 +269,52 @@ class SeveralBoxes(RuleBasedStateMachine):
             own.released.append(Move(answer["move"]))
             self.saw(laptop, move.giver, answer)
 
-    @rule(laptop=laptops, place=st.integers(0, 9), killed=st.booleans())
+    @rule(laptop=laptops, place=st.integers(-1, 9), killed=st.booleans())
     def receive(self, laptop: str, place: int, killed: bool) -> None:
         """Let the box that takes it know, perhaps much later."""
         moves = self.laptops[laptop].released
-        if place < len(moves):
+        if 0 <= place < len(moves):
             taker = moves[place].taker
             self.saw(laptop, taker, self.ordered(taker, "receive", moves[place], killed=killed))
 
-    def ordered(self, box: str, action: str, move: Move, *, killed: bool) -> dict[str, Any] | None:
+    @rule(laptop=laptops, session=session_names, to=box_names, dies=st.integers(0, 6))
+    def move(self, laptop: str, session: str, to: str, dies: int) -> None:
+        """All steps of a move in one go, up to the death of whoever takes them. What it saw may be old."""
+        steps: list[Callable[[bool], object]] = [
+            lambda _: self.look(laptop),
+            lambda killed: self.let_move(laptop, killed=killed),
+            lambda killed: self.release(laptop, session, to, again=False, killed=killed),
+            lambda killed: self.receive(laptop, len(self.laptops[laptop].released) - 1, killed=killed),
+            lambda _: self.start_for_moves(laptop, to),
+        ]
+        for number, step in enumerate(steps):
+            if number > dies:
+                return
+            step(number == dies)
+
+    @rule(laptop=laptops, lost=box_names, dies=st.integers(0, 8), word=st.uuids())
+    def lose_in_one_go(self, laptop: str, lost: str, dies: int, word: object) -> None:
+        self.look(laptop)
+        self.lose(laptop, {lost}, word)
+        for number in range(min(dies, len(BOXES))):
+            self.go_on(laptop, killed=number == dies - 1)
+
+    def ordered(self, box: str, action: str, *words: Any, killed: bool = False) -> dict[str, Any] | None:
         """The answer; without one if it is killed before its record is surely on the disk."""
+        layout = self.layout(box)
+        replaced = (layout.moving, layout.fence, layout.deal, layout.stops)
+        before = {path: files.read_text(path) for path in replaced if Path(path).exists()}
 
         def die(path: str) -> None:
-            self.unsynced.add(path)
+            self.unsynced.setdefault(path, before.get(path))
             raise Killed
 
-        to_disk = deals.to_disk
-        deals.to_disk = die if killed else self.unsynced.discard  # type: ignore[assignment]
+        def sync(path: str) -> None:
+            self.unsynced.pop(path, None)
+
+        to_disk, deals.to_disk = deals.to_disk, die if killed else sync
         try:
-            return self.call(box, action, move)
+            return self.call(box, action, *words)
         except Killed:
             return None
         finally:
@@ -250,10 +326,11 @@ class SeveralBoxes(RuleBasedStateMachine):
         """A person gives up boxes, rightly or not. What follows are steps of their own."""
         own = self.laptops[laptop]
         newest = own.newest if own.seen else None
-        if newest is None or own.loss or not [box for box in newest.left if box not in lost]:
+        if newest is None or own.loss or lost <= {*newest.lost} or not [box for box in newest.left if box not in lost]:
             return
-        eras = [era for box, (_, _, era) in own.seen.items() if box not in lost]
-        if begins_era(newest, lost, eras, moving=newest.rank in own.moving):
+        eras = [state.era for box, state in own.seen.items() if box not in lost]
+        moving = any(state.moving for box, state in own.seen.items() if box not in lost)
+        if begins_era(newest, lost, eras, moving=moving):
             era = Era(max([newest.number[0], *(one.number for one in eras)]) + 1, str(word))
             left = [box for box in newest.left if box not in lost]
             own.loss = {"lost": lost, "era": era, "asks": left, "promised": []}
@@ -269,7 +346,7 @@ class SeveralBoxes(RuleBasedStateMachine):
             return
         loss = own.loss
         if loss["asks"]:
-            answer = self.call(loss["asks"].pop(0), "fence", loss["era"])
+            answer = self.ordered(loss["asks"].pop(0), "fence", loss["era"], killed=killed)
             if answer is None:
                 own.loss = {}
                 return
@@ -305,6 +382,44 @@ class SeveralBoxes(RuleBasedStateMachine):
     def spans(self, box: str, session: str) -> list[list[int]]:
         done = self.recorded.get((box, session), set())
         return [[0, len(done)]] if done else []
+
+    def all_come_back(self) -> None:
+        """One laptop that looks again and again, and gives up a box again if somebody has begun that and died."""
+        self.away.clear()
+        for _ in range(3):
+            self.look_and_mend()
+        newest, stops = newest_of(self.laptops["one"].seen)
+        if stops.in_force or any(one.era.number > newest.number[0] for one in self.laptops["one"].seen.values()):
+            return
+        for session in SESSIONS:
+            owners = [box for box in newest.left if deals.runs_here(self.layout(box), session)]
+            assert len(owners) == 1, f"{session} would run on {owners}"
+        for box in newest.left:
+            assert box in self.dispatching or not self.waiting(box), f"nobody starts {self.waiting(box)} on {box}"
+
+    def look_and_mend(self) -> None:
+        self.look("one")
+        seen = self.laptops["one"].seen
+        newest, stops = newest_of(seen)
+        if max(state.era.number for state in seen.values()) > newest.number[0]:
+            self.lose_again()
+            return
+        for box, state in [*seen.items()]:
+            if state.deal.rank < newest.rank or state.stops.data != stops.data:
+                self.settle("one", box)
+        if not stops.in_force:
+            for place in reversed(range(len(unfinished(seen, newest)))):
+                self.complete("one", killed=False, place=place)
+            for box in BOXES:
+                self.start_for_moves("one", box)
+
+    def lose_again(self) -> None:
+        self.laptops["one"].loss = {}
+        left = self.laptops["one"].newest.left
+        if len(left) > 1:
+            self.lose("one", {left[-1]}, "again")
+            for _ in range(len(left)):
+                self.go_on("one", killed=False)
 
     # What always holds
 
@@ -396,3 +511,50 @@ def test_a_box_that_knows_of_a_loss_takes_no_deal_from_before_it(model: SeveralB
     assert "b" in deals.deal_of(model.layout("d")).lost  # type: ignore[union-attr]
     assert model.call("d", "take", old, Stops()) is None
     assert "b" in deals.deal_of(model.layout("d")).lost  # type: ignore[union-attr]
+
+
+def released(model: SeveralBoxes, laptop: str, session: str, to: str, **kill: bool) -> None:
+    model.look(laptop)
+    model.let_move(laptop, killed=False)
+    model.release(laptop, session, to, again=False, killed=kill.get("killed", False))
+
+
+def test_a_release_that_a_power_cut_takes_back_counts_for_no_loss_that_came_in_between(model: SeveralBoxes) -> None:
+    """Whoever gave s1 away died before the record was synced; the promise of the box has told of it."""
+    released(model, "one", "s1", "c", killed=True)
+    model.look("two")
+    model.lose("two", {"d"}, "x")
+    for _ in range(4):
+        model.go_on("two", killed=False)
+    model.power_cut("b")
+    model.check("b", "s1")
+    model.create("b", killed=False)
+    model.look("two")
+    for box in BOXES[:3]:
+        model.settle("two", box)
+        model.claim(box, "s1")
+    model.what_the_guarantee_says()
+
+
+def test_nobody_relies_on_a_word_of_the_first_box_that_a_power_cut_may_take_back(model: SeveralBoxes) -> None:
+    """It has said that sessions may move, and was killed before that was synced: then a loss would ask nobody."""
+    model.look("one")
+    model.let_move("one", killed=True)
+    model.look("two")
+    model.let_move("two", killed=False)
+    model.release("two", "s1", "c", again=False, killed=False)
+    model.receive("two", 0, killed=False)
+    model.claim("c", "s1")
+    model.power_cut("a")
+    model.away |= {"b", "c"}
+    model.laptops["one"].seen.clear()
+    model.look("one")
+    model.lose("one", {"d"}, "x")
+    for _ in range(4):
+        model.go_on("one", killed=False)
+    model.away.clear()
+    model.look("one")
+    for box in BOXES[:3]:
+        model.settle("one", box)
+        model.claim(box, "s1")
+    model.what_the_guarantee_says()

@@ -213,6 +213,49 @@ def test_the_next_deal_leaves_moved_sessions_where_they_are(two: Two) -> None:
     assert not deals.runs_here(two.a.layout, "s0")
 
 
+def test_a_box_whose_run_was_removed_learns_again_what_has_gone_from_there(two: Two) -> None:
+    two.a.release(two.first)
+    two.b.receive(two.first)
+    known = Deal(two.b.look())
+    for path in Path(two.a.layout.moves).iterdir():
+        path.unlink()
+    assert deals.runs_here(two.a.layout, "s0")
+    two.a.take(known, Stops())
+    assert not deals.runs_here(two.a.layout, "s0")
+    assert two.a.release(two.first)["move"] == two.first.data
+    two.b.take(known, Stops())
+    assert deals.runs_here(two.b.layout, "s0")
+
+
+def test_what_has_begun_there_since_stays(two: Two) -> None:
+    """Its record was never surely on the disk, so nobody has taken it."""
+    assert two.deal
+    at = Path(two.a.layout.attempt("s0", 1).claim)
+    at.parent.mkdir(parents=True)
+    at.touch()
+    two.a.take(two.deal.moved([two.first]), Stops())
+    assert deals.runs_here(two.a.layout, "s0")
+
+
+def test_what_a_lost_box_had_is_due_until_it_begins(two: Two) -> None:
+    assert two.deal
+    assert not two.b.look()["due"]
+    two.b.take(two.deal.renewed({"s0": "b"}, {"a": {"s0": []}}, Era(1, "x")), Stops())
+    assert two.b.look()["due"], "whoever gave it may have died before the dispatcher was started"
+    at = Path(two.b.layout.attempt("s0", 1).claim)
+    at.parent.mkdir(parents=True)
+    at.touch()
+    assert not two.b.look()["due"]
+
+
+def test_a_session_that_came_under_a_former_deal_is_due_until_it_begins(two: Two) -> None:
+    two.a.release(two.first)
+    two.b.receive(two.first)
+    assert two.b.look()["due"]
+    two.b.take(Deal(two.b.look()).renewed({}, {}, Era(1, "x")), Stops())
+    assert two.b.look()["due"], "whoever moved it may have died before"
+
+
 class Taking:
     """A dispatcher that has just granted s0, without its loop."""
 

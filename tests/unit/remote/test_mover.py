@@ -16,6 +16,7 @@ from comborun.api import joint, moving
 from comborun.api.moving import Moved, Mover, unfinished
 from comborun.errors import HostError, UserError
 from comborun.host.record import deals
+from comborun.host.system import files
 from comborun.host.verb_errors import Refusal
 from comborun.host.verbs.boxes import Box
 from comborun.planner.moving import Step
@@ -148,6 +149,22 @@ def test_nothing_moves_before_the_first_host_has_written_it_down(hosts: Hosts, m
     assert told == []
 
 
+def test_that_sessions_may_move_is_asked_once_by_each_who_moves_whatever_a_look_has_shown(
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a look shows may not be on the disk of the first host yet."""
+    states = hosts.states()
+    boxes.let_move(hosts.parts["a"].transport, hosts.parts["a"].directory, newest(states))
+    states = hosts.states()
+    assert states["a"].moving
+    hosts.claim("b", "s1")
+    hosts.orders.clear()
+    move, _, _ = mover(hosts, [Step("s1", "b", "c")], monkeypatch)
+    for _ in range(2):
+        move({}, states, newest(states), 0.0)
+    assert [order for order in hosts.orders if order[1] == "moving"] == [("a", "moving")]
+
+
 def test_what_has_begun_or_moved_meanwhile_stays_and_the_others_move(
     hosts: Hosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +197,32 @@ def test_a_host_of_an_older_version_is_named_once_and_takes_no_part(
     move({}, {host: one._replace(moving=False) for host, one in hosts.states().items()}, fresh, 0.0)
     assert (told, len(noted)) == ([], 1)
     assert not [one for one in hosts.orders[before:] if one[1] in {"release", "receive"}], "the first host is too old"
+
+
+def test_a_full_disk_is_told_wherever_it_is(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: str, _text: str) -> bool:
+        raise OSError(28, "No space left on device", path)
+
+    monkeypatch.setattr(files, "create_whole", full)
+    monkeypatch.setattr(deals, "keep", lambda path, _: (_ for _ in ()).throw(deals.unwritable(path)))
+    states = hosts.states()
+    move, told, noted = mover(hosts, [Step("s1", "b", "c")], monkeypatch)
+    move({}, states, newest(states), 0.0)
+    moved = newest(states).moved([newest(states).move("s2", "b")])
+    move({}, states, moved, 0.0)
+    assert not told
+    assert len(noted) == 2, "the first host, then the giver"
+    assert all("no session moves" in one for one in noted)
+    joint._complete(
+        SimpleNamespace(boxes=[*hosts.parts.values()], listener=SimpleNamespace(note=noted.append)), states, moved
+    )  # type: ignore[arg-type]
+    assert "s2 goes there, and starts nowhere" in noted[2]
+
+
+def test_a_host_of_the_run_that_this_machine_does_not_know_is_named(hosts: Hosts) -> None:
+    del hosts.parts["a"]
+    with pytest.raises(UserError, match="a has a part of run-x"):
+        joint.part_on(SimpleNamespace(run="run-x", boxes=[*hosts.parts.values()]), "a")  # type: ignore[arg-type]
 
 
 def test_a_host_is_abandoned_when_each_look_for_long_has_shown_no_dispatcher(
