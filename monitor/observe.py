@@ -17,7 +17,7 @@ from comborun.model.plan import Plan, Session
 from comborun.monitor.progress import LogProgress, Observation, Workload, counted
 from comborun.monitor.snapshot import Attempt, Snapshot
 from comborun.remote import program
-from comborun.remote.runs import copy_of, read_plan
+from comborun.remote.runs import SentPlan, copy_of, read_plan
 from comborun.remote.transport import LOCAL, Transport
 from comborun.rules import counting
 from comborun.rules.names import AFTER
@@ -71,10 +71,10 @@ def observe(transport: Transport, run_dir: str, known: Known, tail: int = TAIL) 
     return answer.stdout
 
 
-def load_run(transport: Transport, run_dir: str) -> RunView:
+def load_run(transport: Transport, run_dir: str, sent: SentPlan | None = None) -> RunView:
     """Read a run's id and its newest plan. Raises UserError if the directory is not a run, HostError for the link."""
     try:
-        name, plan, number = read_plan(transport, run_dir)
+        name, plan, number = read_plan(transport, run_dir, sent)
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"the plan of {run_dir} on {transport.host} can't be read: {error!r}",

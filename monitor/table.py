@@ -168,10 +168,10 @@ def _title(status: RunStatus, width: int) -> list[Text]:
 def box_lines(status: RunStatus) -> list[Text]:
     """A line for each host of a run on several."""
     width = max((len(one.host) for one in status.hosts), default=0)
-    return [_box(one, width) for one in status.hosts]
+    return [box_line(one, width) for one in status.hosts]
 
 
-def _box(one: HostStatus, width: int) -> Text:
+def box_line(one: HostStatus, width: int) -> Text:
     """One of several hosts: its sessions, its GPUs and its load; or that it is away."""
     counts = sorted(one.counts.items(), key=lambda item: urgency(item[0]))
     line = Text(visible(one.host).ljust(width + 2)).append(" ".join(f"{MARKS[word].symbol}{n}" for word, n in counts))

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 import comborun
 from comborun.host.__main__ import module_of
 from comborun.rules.names import FIND_PYTHON, PROGRAM, RUN, RunLayout
+from comborun.rules.run_files import program_digest
 
 _PACKAGE = Path(comborun.__file__).parent.resolve()
 TRAVELS = ("rules", "words", "host")
@@ -37,6 +38,14 @@ def library_files() -> dict[str, str]:
         PurePosixPath(RUN.window).name: (_PACKAGE / "host" / PurePosixPath(RUN.window).name).read_text("utf-8"),
     }
     return {name: files[name] for name in sorted(files)}
+
+
+@cache
+def digest() -> str:
+    """What tells the program that travels from that of another version, as `runs find` has it."""
+    top = f"{PROGRAM}/"
+    own = library_files().items()
+    return program_digest((name[len(top) :], text.encode()) for name, text in own if name.startswith(top))
 
 
 def _modules() -> list[Path]:

@@ -11,6 +11,7 @@ from queue import Queue
 from threading import Thread
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from comborun.clock import elapsed
 from comborun.errors import HostError, UserError
 from comborun.host.engines.multiplexers import MULTIPLEXERS
 from comborun.model.attempt import SLURM, Begin
@@ -19,7 +20,7 @@ from comborun.remote import program
 from comborun.rules.names import SERVERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     import libtmux
 
@@ -30,6 +31,8 @@ Stream = Literal["stdout", "stderr"]
 
 _MOST = 1 << 20
 """most bytes of logs in one answer"""
+_MOVES_S = 5.0
+"""seconds between two questions where sessions are that have not begun"""
 
 
 @dataclass(frozen=True)
@@ -81,46 +84,73 @@ def rank_log(transport: Transport, seen: LatestAttempt, rank: int, stream: Strea
     raise UserError(f"there is no rank {rank}", f"there are {', '.join(map(str, answer['ranks']))}")
 
 
-def follow(transport: Transport, run: str, logs: Sequence[LogPosition], lines: int, *, on: bool) -> Iterator[LogPiece]:
+def follow(
+    transport: Transport,
+    run: str,
+    logs: Sequence[LogPosition],
+    lines: int,
+    *,
+    on: bool,
+    own: bool = False,
+    moved: Callable[[Sequence[str]], Collection[str]] | None = None,
+) -> Iterator[LogPiece]:
     """The last `lines` lines of logs; with `on`, also what follows until all of the sessions have ended.
 
     An attempt that begins meanwhile is followed from its first byte. There is at most one round trip a second. A log
     that is longer than an answer comes in several pieces, without a pause. A piece without data means that a log has
-    not begun, or that it has nothing new.
+    not begun, or that it has nothing new. With `own` the program of the run reads them: it must be the same as ours.
+    Every few seconds `moved` gets the sessions that have not begun; those that it returns are followed no more.
     """
+    due = elapsed() + _MOVES_S
     while True:
-        pieces = _read(transport, run, logs, lines)
+        pieces = _read(transport, run, logs, lines, own=own)
         yield from pieces
         logs = [piece.log if piece.log.attempt else replace(piece.log, offset=0) for piece in pieces]
         if sum(len(piece.data) for piece in pieces) == _MOST:
             continue
+        waiting = [log.session for log in logs if not log.attempt]
+        if moved and waiting and elapsed() >= due:
+            gone = moved(waiting)
+            logs = [log for log in logs if log.session not in gone]
+            due = elapsed() + _MOVES_S
         if not on or all(log.ended for log in logs):
             return
         time.sleep(1.0)
 
 
-def merged(each: Sequence[Iterator[LogPiece]]) -> Iterator[LogPiece]:
-    """The pieces of logs of several hosts, as they come. Raises the first error of any."""
-    coming, left = Queue[LogPiece | Exception | None](), len(each)
+class Merged:
+    """The pieces of logs of several hosts, as they come. Whoever reads one of them may add more. Raises the first error
+    of any.
+    """
 
-    def read(pieces: Iterator[LogPiece]) -> None:
+    def __init__(self) -> None:
+        self._coming = Queue[LogPiece | Exception | int]()
+        """a number says how many more are read from now on"""
+
+    def add(self, pieces: Iterator[LogPiece]) -> None:
+        self._coming.put(1)
+        Thread(target=self._read, args=(pieces,), daemon=True).start()
+
+    def __iter__(self) -> Iterator[LogPiece]:
+        left = 0
+        while True:
+            one = self._coming.get()
+            if isinstance(one, Exception):
+                raise one
+            if isinstance(one, LogPiece):
+                yield one
+                continue
+            left += one
+            if not left:
+                return
+
+    def _read(self, pieces: Iterator[LogPiece]) -> None:
         try:
             for piece in pieces:
-                coming.put(piece)
-            coming.put(None)
+                self._coming.put(piece)
+            self._coming.put(-1)
         except Exception as error:  # noqa: BLE001 - whoever shows the logs raises it
-            coming.put(error)
-
-    for pieces in each:
-        Thread(target=read, args=(pieces,), daemon=True).start()
-    while left:
-        one = coming.get()
-        if isinstance(one, Exception):
-            raise one
-        if one is None:
-            left -= 1
-        else:
-            yield one
+            self._coming.put(error)
 
 
 def end_of_log(transport: Transport, log: PurePosixPath, lines: int) -> bytes:
@@ -129,9 +159,13 @@ def end_of_log(transport: Transport, log: PurePosixPath, lines: int) -> bytes:
     return b"".join(piece.data for piece in follow(transport, str(run), [one], lines, on=False))
 
 
-def _read(transport: Transport, run: str, logs: Sequence[LogPosition], lines: int) -> list[LogPiece]:
+def _read(transport: Transport, run: str, logs: Sequence[LogPosition], lines: int, *, own: bool) -> list[LogPiece]:
     asked = json.dumps([[log.session, log.attempt, log.offset, log.path] for log in logs]).encode()
-    done = _ask(transport, run, "read", run, str(lines), str(_MOST), stdin=asked)
+    words = ("read", run, str(lines), str(_MOST))
+    if own:
+        done = program.run(transport, run, "logs", *words, stdin=asked)
+    else:
+        done = _ask(transport, run, *words, stdin=asked)
     head, newline, data = done.stdout.partition(b"\n")
     if done.code or not newline:
         raise HostError(f"the logs of {run} on {transport.host} can't be read", done.complaint)

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from comborun.clock import elapsed
 from comborun.errors import UserError
 from comborun.remote import program
 from comborun.remote.transport import LOCAL
@@ -38,6 +39,8 @@ STAMPED = re.compile("-[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}$")
 COMPLETED = ".fetched"
 """in a mirror: the time of the last complete fetch"""
 _LARGEST_PLAN = 64 << 20
+_FRESH_S = 5.0
+"""for which a plan that came with a list of runs counts as the newest"""
 
 
 def short(run: str) -> str:
@@ -232,6 +235,33 @@ def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
     return _newest_first(_run_verb(transport, roots, "list", *roots))
 
 
+class SentPlan:
+    """The newest plan of a run, as its host sent it. It is used once: later a changed grid may have made another."""
+
+    def __init__(self, directory: str, answer: Mapping[str, Any]) -> None:
+        self._directory, self._answer, self._at = directory, answer, elapsed()
+        self.program = str(answer.get("program", ""))
+        """what tells the program of that run from others"""
+
+    def take(self, directory: str) -> Mapping[str, Any] | None:
+        """The answer, if it is of that run, has just come, and was not taken before."""
+        fresh = directory == self._directory and elapsed() - self._at < _FRESH_S
+        answer, self._answer = self._answer if fresh else {}, {}
+        return answer or None
+
+
+def find_runs(
+    transport: Transport, roots: Iterable[str], wanted: str | None
+) -> tuple[tuple[Run, ...], SentPlan | None]:
+    """The runs, and the plan of the one that `wanted` is likely to name, in one round trip."""
+    roots = tuple(dict.fromkeys(roots))
+    if transport.host == LOCAL:
+        return list_runs(transport, roots), None
+    found = _run_verb(transport, roots, "find", wanted or "", *roots)
+    sent = SentPlan(found["directory"], found["plan"]) if found["plan"] else None
+    return _newest_first(found["runs"]), sent
+
+
 def look_at_host(transport: Transport, roots: Iterable[str]) -> tuple[tuple[Run, ...], tuple[GpuUser, ...]]:
     """The same, and who uses the host's GPUs, if a run that is not done may use them."""
     roots = tuple(dict.fromkeys(roots))
@@ -309,7 +339,7 @@ def release(transport: Transport, directory: str) -> None:
 
 def _run_verb(transport: Transport, roots: Iterable[str], *words: str) -> Any:
     python = program.Python(roots=tuple(dict.fromkeys(roots)))
-    seconds = 30 if words[0] in {"list", "plan"} else 600
+    seconds = 30 if words[0] in {"list", "find", "plan"} else 600
     done = program.run_packed(transport, "runs", *words, timeout=seconds, python=python)
     return program.answer(transport, done, f"the runs on {transport.host} can't be read")
 
@@ -381,15 +411,17 @@ def _plan(text: str, deal: str) -> Plan:
     return plan.without(lambda one: found is None or found.runs_here(process_of(one)))
 
 
-def read_plan(transport: Transport, directory: str) -> tuple[str, Plan, int]:
-    """The id of a run, its newest plan, and that plan's number, in one round trip.
+def read_plan(transport: Transport, directory: str, sent: SentPlan | None = None) -> tuple[str, Plan, int]:
+    """The id of a run, its newest plan, and that plan's number, in one round trip; in none if it was just `sent`.
 
     Raises OSError if the directory is no run, ValueError, KeyError or TypeError for a plan of another version.
     """
     if transport.host == LOCAL:
         folder = Path(directory).expanduser()
         return (folder / RUN.id).read_text("utf-8").strip(), *plan_of(folder)
-    answer = _run_verb(transport, [_root(directory)], "plan", directory)
+    answer = sent.take(directory) if sent else None
+    if answer is None:
+        answer = _run_verb(transport, [_root(directory)], "plan", directory)
     text = zlib.decompress(b64decode(answer["plan"])).decode("utf-8", "replace")
     if not answer["id"] or not text:
         raise FileNotFoundError(directory)

@@ -18,6 +18,7 @@ from comborun.remote.runs import (
     changed_since,
     choose_run,
     copy_of,
+    find_runs,
     host_of,
     list_runs,
     look_at_host,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from comborun.monitor.watch import Source
     from comborun.remote.fetch import FetchOptions
     from comborun.remote.mirror import Skipped
-    from comborun.remote.runs import Launch
+    from comborun.remote.runs import Launch, SentPlan
     from comborun.remote.ssh.shell import ShellTransport
     from comborun.remote.transport import Transport
 
@@ -83,12 +84,21 @@ class Target(NamedTuple):
     """the parts of a run on several hosts, that of the first host first; this target is the first one, too"""
     listed: tuple[Run, ...] = ()
     """the runs of its host, as they were when this one was found; empty if none were asked for"""
+    sent: SentPlan | None = None
+    """its plan, if it came with them"""
+
+    @property
+    def same_program(self) -> bool:
+        """Whether the run on its host is known to have the program that would be sent there."""
+        from comborun.remote.library import digest
+
+        return self.sent is not None and self.sent.program == digest()
 
     def source(self) -> Source:
         from comborun.monitor.observe import load_run
         from comborun.monitor.watch import Source
 
-        return Source(self.transport, load_run(self.transport, self.directory))
+        return Source(self.transport, load_run(self.transport, self.directory, self.sent))
 
     def bring(self, options: FetchOptions | None = None) -> Copy:
         """Copy its records to this machine.
@@ -197,7 +207,7 @@ class HostChoice:
         transport = self.connect(host_of(wanted))
         try:
             with self.listener.working(f"asking {transport.host}"):
-                there = self.runs(transport)
+                there, sent = find_runs(transport, self._roots(transport), wanted)
             run = choose_run(there, wanted, transport.host)
         except HostError as error:
             if self.host is None and transport.host != LOCAL:
@@ -208,7 +218,7 @@ class HostChoice:
             last = launches[-1]
             return Target(transport, last.run, last.directory, self.options(transport.host), error, self.listener)
         options = self.options(transport.host)
-        return Target(transport, run.id, run.directory, options, listener=self.listener, listed=there)
+        return Target(transport, run.id, run.directory, options, listener=self.listener, listed=there, sent=sent)
 
     def _joint(self, parts: tuple[Launch, ...]) -> Target:
         """A run on several hosts, as this machine's memory has it. No host is asked."""

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import sys
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -27,13 +28,13 @@ from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED
 from comborun.remote.logs import (
     LatestAttempt,
     LogPosition,
+    Merged,
     attach_command,
     can_be_shown,
     follow,
     follow_command,
     is_open,
     latest,
-    merged,
     rank_log,
     step_command,
     tile,
@@ -47,7 +48,7 @@ from comborun.words import say
 from comborun.words.endings import outcome_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from comborun.api.named import Target
     from comborun.model.attempt import Begin
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
     from comborun.monitor.status import SessionStatus
     from comborun.monitor.watch import Source
     from comborun.remote.logs import LogPiece
+
+    Moved = Callable[[Sequence[str]], Collection[str]]
 
 
 _MOST_NAMED = 8
@@ -96,9 +99,8 @@ def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, as_jso
     combo logs stairs_flat -n 1000000 > it.log  every byte, unchanged
     """
     parts = _parts(target, sessions, guess=True)
-    if on and len(parts) > 1:
-        each = [_followed(part, own, on=on, lines=lines, **of) for part, own in parts]
-        _show_logs([name for names, _ in each for name in names], merged([one for _, one in each]), as_json=as_json)
+    if on and target.boxes:
+        _show_logs(*_followed_on_all(target, parts, lines, **of), as_json=as_json)
         return
     for part, own in parts:
         _show_logs(*_followed(part, own, on=on, lines=lines, **of), as_json=as_json)
@@ -113,8 +115,34 @@ def _parts(target: Target, words: tuple[str, ...], *, guess: bool) -> Sequence[t
     return by_host(target, words, note, guess=guess) if words else [(one, ()) for one in going(target)]
 
 
+def _followed_on_all(
+    target: Target, parts: Sequence[tuple[Target, tuple[str, ...]]], lines: int, **of: Any
+) -> tuple[Sequence[str], Iterator[LogPiece]]:
+    """The sessions of several hosts, and their logs; a session that moves before it begins is followed to its host."""
+    from comborun.api.joint import by_host
+
+    merged, every = Merged(), list[str]()
+
+    def moved(former: Target, waiting: Sequence[str]) -> set[str]:
+        gone = set[str]()
+        with suppress(UserError):  # no host answers: the next time
+            for part, names in by_host(target, waiting, note):
+                if part is not former:
+                    gone |= {*names}
+                    logs = [LogPosition(name) for name in names]
+                    more = partial(moved, part)
+                    merged.add(follow(part.transport, part.directory, logs, lines, on=True, moved=more))
+        return gone
+
+    for part, own in parts:
+        names, pieces = _followed(part, own, on=True, lines=lines, moved=partial(moved, part), **of)
+        every += names
+        merged.add(pieces)
+    return every, iter(merged)
+
+
 def _followed(
-    target: Target, sessions: tuple[str, ...], *, on: bool, lines: int, **of: Any
+    target: Target, sessions: tuple[str, ...], *, on: bool, lines: int, moved: Moved | None = None, **of: Any
 ) -> tuple[Sequence[str], Iterator[LogPiece]]:
     """The sessions of a host, and their logs."""
     source = target.source()
@@ -124,7 +152,7 @@ def _followed(
     chosen = [LogPosition(name) for name in names]
     if of["rank"] is not None or of["stderr"]:
         chosen = [_of_rank(target, names, **of)]
-    pieces = follow(target.transport, target.directory, chosen, lines, on=on)
+    pieces = follow(target.transport, target.directory, chosen, lines, on=on, own=target.same_program, moved=moved)
     return names, _begun(target, pieces, wait=on) if len(names) == 1 else pieces
 
 

@@ -29,12 +29,11 @@ from comborun.words import say
 from comborun.words.times import clock
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable, Mapping
 
     from rich.text import Text
 
     from comborun.api.named import HostChoice
-    from comborun.monitor.fleet import FleetRow
     from comborun.remote.runs import Run
 
 _INTERVAL_S = 5.0
@@ -69,13 +68,13 @@ def show_everywhere(where: HostChoice, *, as_json: bool, grid: Path | None = Non
     live = console.is_terminal and not console.is_dumb_terminal and not as_json
     with nullcontext() if live else working(f"asking {several(len(transports), 'host')}"):
         fleet = Fleet(transports, where.look)
-        shown = set[str]()
+        shown = dict[str, str]()
         if live:
             show_live(fleet, console, time.time, lasting=False)
         while not fleet.answered:
             fleet.wait(1.0)
             if not as_json:
-                shown |= _print_new(fleet, shown)
+                shown |= print_new(fleet, shown)
     fleet.close()
     found = fleet.listings()
     code = HostError.exit_code if all(one.complaint for one in found) else 0
@@ -86,7 +85,7 @@ def show_everywhere(where: HostChoice, *, as_json: bool, grid: Path | None = Non
     if live:
         _print(table(rows, console.width, time.time()))
     else:
-        _print_new(fleet, shown, last=True)
+        print_new(fleet, shown, last=True)
     folders: dict[str, dict[str, None]] = {}
     for row in rows:
         folders.setdefault(row.host, {})[row.run.directory.rpartition("/")[0]] = None
@@ -126,25 +125,25 @@ def watch_everywhere(where: HostChoice, interval: float | None, *, plain: bool, 
         fleet.close()
 
 
-def _print_new(fleet: Fleet, shown: Collection[str], *, last: bool = False) -> set[str]:
-    """Print the runs that are not shown yet, and again those that were shown as last seen and are known now.
+def print_new(fleet: Fleet, shown: Mapping[str, str], *, last: bool = False) -> dict[str, str]:
+    """Print the runs that are not shown yet, each once.
 
-    A run that was launched on another host than the one that lists it waits for that host.
+    A run that was launched on another host than the one that lists it waits for that host. If a host answers after its
+    runs were shown as last seen, standard error gets those whose state is another one now.
     """
     launched = {launch.run: launch.host for launch in remembered()}
     heard = {one.host for one in fleet.listings()}
     new = [
         row
         for row in fleet.rows()
-        if _key(row) not in shown and (last or launched.get(row.run.id, row.host) in {row.host, *heard})
+        if row.run.id not in shown and (last or launched.get(row.run.id, row.host) in {row.host, *heard})
     ]
     lines = table(new, None, time.time())
     _print(lines[1:] if shown else lines)
-    return {_key(row) for row in new}
-
-
-def _key(row: FleetRow) -> str:
-    return f"{row.run.id} {'seen before' if row.complaint else 'seen'}"
+    for row in fleet.rows() if last else ():
+        if (before := shown.get(row.run.id)) and not row.complaint and row.state != before:
+            click.echo(harmless(f"{row.run.id} on {row.host} has answered: {row.state}"), err=True)
+    return {row.run.id: row.state for row in new}
 
 
 def _print(lines: Iterable[Text]) -> None:

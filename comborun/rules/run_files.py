@@ -6,6 +6,10 @@ import os
 
 from comborun.rules.names import AttemptLayout, RunLayout, attempt_number, plan_number
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable
+
 
 def attempts_of(run: RunLayout, session: str, above: int = 0) -> list[int]:
     """The attempts of a session or a model server with a number above this one, lowest first.
@@ -30,6 +34,17 @@ def shares_output(at: AttemptLayout) -> bool:
 def newest_plan(directory: str) -> int:
     """The number of the newest plan, which contains the older ones; 1 if there is none."""
     return max(map(plan_number, _entries(directory or ".")), default=0) or 1
+
+
+def program_digest(files: Iterable[tuple[str, bytes]]) -> str:
+    """What tells one host program from another: of the paths in its folder and the contents."""
+    import hashlib  # slow to import, and few need it
+
+    found = hashlib.sha256()
+    for path, content in sorted(files):
+        found.update(b"%s\0%d\0" % (path.encode(), len(content)))
+        found.update(content)
+    return found.hexdigest()
 
 
 def _is_attempt(at: AttemptLayout) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from rich.text import Text
 
-from comborun.monitor.columns import bar
+from comborun.monitor.columns import bar, cut
 from comborun.monitor.fleet import FleetRow
 from comborun.monitor.fleet_table import Layout
 from comborun.monitor.fullscreen.keys import KEYS, PAGES
@@ -15,7 +16,7 @@ from comborun.monitor.fullscreen.pane import wrapped
 from comborun.monitor.fullscreen.table import clipped, symbol
 from comborun.monitor.snapshot import HostUse
 from comborun.monitor.status import RunStatus, SessionStatus
-from comborun.monitor.table import box_lines, server_line
+from comborun.monitor.table import box_line, server_line
 from comborun.monitor.wording import sizes, visible
 from comborun.rules.events import Event, Kind
 from comborun.rules.facts import Fact
@@ -84,14 +85,30 @@ def _size(value: object) -> float:
 
 def host(status: RunStatus, samples: Sequence[Sample], found: Sequence[Event], width: int) -> Page:
     """Each GPU with its users and its past, the use of the machine, and what ends and starts next."""
-    lines = [line for card in status.use.gpus for line in _gpu(card, status, uses_of(found, card.index), width)]
-    lines = box_lines(status) or lines
-    if not lines:
-        lines = [Text("the run uses no GPU", "dim")]
-    lines += [Text(), *_machine(status, samples, width), Text()]
+    if status.hosts:
+        lines = list(_several(status, width))
+    else:
+        lines = [line for card in status.use.gpus for line in _gpu(card, status, uses_of(found, card.index), width)]
+        if not lines:
+            lines = [Text("the run uses no GPU", "dim")]
+        lines += [Text(), *_machine(status, samples, width), Text()]
     lines += [server_line(one, status.now, status.server_waits.get(one.name), width) for one in status.servers]
     head = Text(f"{visible(status.host)}: GPUs by session and by other user, the machine, what comes next", "dim")
     return Page(head, [*lines, *_slots(status, width)])
+
+
+def _several(status: RunStatus, width: int) -> Iterator[Text]:
+    """Of each host its GPUs with their sessions and its machine, or that it is away."""
+    for one in status.hosts:
+        line = box_line(one._replace(use=HostUse()), len(one.host))
+        line.stylize("bold", 0, len(visible(one.host)))
+        yield cut(line, width)
+        if one.link.reachable and not one.lost:
+            sessions = tuple(each for each in status.sessions if each.host == one.host)
+            own = replace(status, use=one.use, sessions=sessions)
+            yield from (line for card in one.use.gpus for line in _gpu(card, own, (), width))
+            yield from _machine(own, (), width)
+        yield Text()
 
 
 def _gpu(card: Card, status: RunStatus, past: Sequence[GpuUse], width: int) -> Iterator[Text]:

@@ -20,6 +20,8 @@ def test_what_waits_moves_to_a_host_that_has_nothing_left_while_somebody_keeps_t
     until(lambda: len(boxes.hosts_of) == 3, "each host runs one")
     (waits,) = (one for one in boxes.status()["sessions"] if one["state"] == "queued")
     giver, name = waits["host"], waits["name"]
+    followed = desk.start("logs", "-f", name)
+    until(lambda: "has not started yet" in followed.text, "it is followed while it waits")
     idle, (taker,) = next((one, hosts) for one, hosts in boxes.hosts_of.items() if hosts != [giver])
     desk.combo("stop", idle, code=0)
     until(lambda: any((run / "dispatch/done").exists() for run in boxes.runs(taker)), "its run has ended there")
@@ -29,10 +31,12 @@ def test_what_waits_moves_to_a_host_that_has_nothing_left_while_somebody_keeps_t
     until(lambda: boxes.hosts_of.get(name) == [taker], lambda: "it begins on the host with room: " + keeper.text)
     assert desk.json("explain", name)["session"] == name
     assert taker in desk.combo("retry", name).stdout, "orders find it"
+    until(lambda: "episode 0" in followed.text, "its log is followed to its new host")
     desk.combo("retry", idle, code=0)
     boxes.gate.touch()
     status = finished(boxes)
     assert keeper.code(60) == 0
+    assert followed.code(60) == 0
     assert f"{name}: {giver} -> {taker}" in keeper.text
     assert desk.stream("keep")[-1]["record"] == "done", "there is nothing left to keep"
     assert boxes.hosts_of[name] == [taker]

@@ -1,7 +1,7 @@
 """Finds the newest attempts of sessions and reads their growing logs. Works on runs of any version.
 
 `logs latest RUN NAME...` and `logs rank FOLDER RANK STREAM` answer with JSON, `logs read RUN LINES MOST` with what is
-new in many logs.
+new in many logs. As a verb of the run's own program, the run stands before that again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TAIL = 4 << 20
 
 
 def main(arguments: list[str]) -> int:
-    what, *words = arguments
+    what, *words = arguments[arguments[0].startswith("/") :]
     if what == "read":
         return verb_errors.answer("logs", _read, words)
     acts: dict[str, Callable[..., Any]] = {"latest": latest, "rank": rank}

@@ -1,6 +1,7 @@
 """Finds and removes runs and policies on a host:
 
     runs list ROOT...            the runs, oldest first, for each root
+    runs find WANTED ROOT...     the same, and where WANTED may name one (empty: the newest), what `plan` answers for it
     runs policies                which files are policies; standard input has the patterns and the exclusions, as JSON
     runs sizes DIRECTORY...      bytes on the disk of each run
     runs remove DIRECTORY        remove a run that has ended or was stopped
@@ -34,7 +35,7 @@ from comborun.host.verbs.publish import STAMP, runs_below
 from comborun.rules.facts import Fact
 from comborun.rules.host import Denial
 from comborun.rules.names import RunLayout
-from comborun.rules.run_files import newest_plan
+from comborun.rules.run_files import newest_plan, program_digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ _PROVENANCE = 4096
 def main(arguments: list[str]) -> int:
     acts: dict[str, Callable[..., Any]] = {
         "list": lambda *roots: list(map(runs_of, roots)),
+        "find": find,
         "policies": policies,
         "sizes": lambda *directories: list(map(size, directories)),
         "remove": remove,
@@ -81,6 +83,36 @@ def describe(directory: str) -> dict[str, Any]:
     deal = deal_of(run)
     found = {"directory": directory, "done": files.read(run.done), "held": held, "canary": canary, "left": left}
     return {**found, "grid_run": deal.grid_run} if deal else found
+
+
+def find(wanted: str, *roots: str) -> dict[str, Any]:
+    """The laptop decides which run is meant; this is likely to be its plan, and saves a question."""
+    listed = list(map(runs_of, roots))
+    fitting = [one["directory"] for below in listed for one in below if _may_be(wanted, one)]
+    likely = max(fitting, key=lambda directory: directory[-21:], default="")
+    plan = {**newest_plan_of(likely), "program": program_of(likely)} if likely else None
+    return {"runs": listed, "directory": likely, "plan": plan}
+
+
+def program_of(directory: str) -> str:
+    """What tells the program of a run from others: if the laptop has the same one, it need not send modules."""
+    top = RunLayout(directory).program
+    found = []
+    for folder, _, names in os.walk(top):
+        for name in names:
+            if name.endswith(".py"):
+                path = f"{folder}/{name}"
+                content = files.read_text(path, _LARGEST_PLAN).encode("utf-8", "surrogateescape")
+                found.append((os.path.relpath(path, top), content))
+    return program_digest(found)
+
+
+def _may_be(wanted: str, found: dict[str, Any]) -> bool:
+    directory, canary = str(found["directory"]), bool(found["canary"])
+    name = os.path.basename(directory)
+    if not wanted:
+        return not canary
+    return directory == wanted or name.startswith(wanted) or name.endswith(f"-{wanted}")
 
 
 def newest_plan_of(directory: str) -> dict[str, Any]:

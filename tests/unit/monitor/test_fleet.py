@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+from comborun.cli.runs import print_new
 from comborun.errors import HostError
 from comborun.monitor import fleet as fleet_module
 from comborun.monitor.fleet import Fleet, FleetRow, answer
@@ -95,6 +96,35 @@ def test_a_frozen_host_is_shown_as_last_seen_and_no_other_waits_for_it(frozen: t
     frozen.set()
     until(fleet, lambda: fleet.answered)
     assert [row.age for row in fleet.rows()] == [None, None]
+
+
+def test_in_a_pipe_a_run_is_one_row_though_its_host_answers_late(
+    frozen: threading.Event, capsys: pytest.CaptureFixture[str]
+) -> None:
+    states = [{"succeeded": "1", "at": "1767312001"}, {"succeeded": "2", "at": "1767312001"}]
+
+    def look(transport: Any) -> tuple[tuple[Run, ...], tuple[GpuUser, ...]]:
+        if transport.host == "frozen" and not frozen.wait(20):
+            raise AssertionError
+        changes, stays = (f"{name}-20260102T000000Z-00aa" for name in ("changes", "stays"))
+        return (replace(RUN, id=changes, done=states[0]), replace(RUN, id=stays)), ()
+
+    frozen.set()
+    first = of(look, "frozen")
+    until(first, lambda: first.answered)
+    first.close()
+    frozen.clear()
+    fleet = of(look, "frozen")
+    until(fleet, lambda: len(fleet.rows()) == 2)
+    shown = print_new(fleet, {})
+    assert len(shown) == 2
+    del states[0]
+    frozen.set()
+    until(fleet, lambda: fleet.answered)
+    print_new(fleet, shown, last=True)
+    printed = capsys.readouterr()
+    assert printed.out.count("changes") == printed.out.count("stays") == 1
+    assert printed.err.splitlines() == ["changes-20260102T000000Z-00aa on frozen has answered: 2 succeeded"]
 
 
 def test_a_host_that_can_not_be_reached_keeps_what_was_seen_and_the_launches_since() -> None:

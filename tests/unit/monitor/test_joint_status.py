@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import monitor_stage as stage
 from monitor_stage import NOW, Seen
 
 from comborun.monitor.classify import classify
+from comborun.monitor.fullscreen import heading, pages
 from comborun.monitor.joint import PartStatus, joined
 from comborun.monitor.observe import History, fold
 from comborun.monitor.snapshot import parse_snapshot
-from comborun.monitor.status import RunStatus
+from comborun.monitor.status import Link, RunStatus
 from comborun.rules.deal import Deal
 from comborun.words import say
 
@@ -29,10 +31,10 @@ DEAL = Deal(
 MOVED = DEAL.moved([DEAL.move("maze_q", "y")])
 
 
-def part(host: str, *attempts: Seen, deal: Deal = DEAL, **told: Any) -> PartStatus:
-    plan = PLAN.without(lambda one: deal.at(host).runs_here(one.name))
+def part(name: str, *attempts: Seen, deal: Deal = DEAL, **told: Any) -> PartStatus:
+    plan = PLAN.without(lambda one: deal.at(name).runs_here(one.name))
     history = fold(History(), parse_snapshot(stage.an_answer(*attempts, **told)))
-    return PartStatus(host, classify(stage.a_view(plan, host), history))
+    return PartStatus(name, classify(stage.a_view(plan, name), history))
 
 
 def whole(*parts: PartStatus, deal: Deal = DEAL) -> RunStatus:
@@ -67,3 +69,22 @@ def test_it_names_what_has_moved() -> None:
     assert say(moved) == "1 session moved to another host before the first attempt: maze_q"
     back = MOVED.moved([MOVED.move("maze_q", "x")])
     assert whole(part("x", deal=back), part("y", deal=back), deal=back).moved is None
+
+
+def test_the_host_page_has_the_gpus_of_each_host_with_its_own_sessions_and_no_line_of_the_heading() -> None:
+    deal = MOVED
+    parts = [
+        part(name, Seen(session, gpus="0"), deal=deal, host=stage.a_host((used, 81000, 97)))
+        for name, session, used in (("x", "maze_p", 61000), ("y", "maze_q", 41000))
+    ]
+    away = parts[1]._replace(status=replace(parts[1].status, link=Link(reachable=False, complaint="no route")))
+    status = whole(*parts, deal=deal)
+    shown = [line.plain for line in pages.host(status, (), (), 100).lines]
+    x, y = (shown.index(f"{name}  ●1") for name in "xy")
+    assert any("59.6/79.1 GiB" in line for line in shown[x:y])
+    assert [line.strip() for line in shown[x:y] if "maze" in line] == ["● maze_p"]
+    assert any("40.0/79.1 GiB" in line for line in shown[y:])
+    assert not {line.plain for line in heading.host_line(status, 100)} & {*shown}
+    shown = [line.plain for line in pages.host(whole(parts[0], away, deal=deal), (), (), 100).lines]
+    assert any("y  ●1  away, never seen: no route" in line for line in shown)
+    assert not any("40.0/79.1" in line for line in shown)

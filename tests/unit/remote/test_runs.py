@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from comborun.errors import UserError
-from comborun.remote.runs import Launch, Run, choose_run, list_runs, remember, remembered
-from comborun.remote.transport import LocalTransport
+from comborun.remote.library import digest, library_files
+from comborun.remote.runs import Launch, Run, choose_run, find_runs, list_runs, remember, remembered
+from comborun.remote.transport import Completed, LocalTransport
 
 NEWEST = Run("maze-20260102T000000Z-00aa", "/r/maze-20260102T000000Z-00aa", {})
 OLDER = Run("maze-2-20260101T000000Z-00bb", "/r/maze-2-20260101T000000Z-00bb", {})
@@ -106,3 +107,58 @@ def test_a_run_that_is_held_says_by_what(tmp_path: Path) -> None:
     assert (found["a"]["kind"], found["a"]["why"]) == ("halted", "three in a row: gpu=0")
     assert found["b"] == {}
     assert (found["c"]["kind"], found["c"]["why"]) == ("stopped", "")
+
+
+LIBRARY = {f"lib/{name}": text for name, text in library_files().items()}
+
+
+class Far(LocalTransport):
+    """This machine, as if it were a host."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.host = "h100"
+        self.asked: list[str] = []
+
+    def run(self, script: str, *arguments: str, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
+        self.asked.append(script)
+        return super().run(script, *arguments, stdin=stdin, timeout=timeout)
+
+
+def test_a_run_is_found_with_its_plan_in_one_question_and_the_plan_is_used_once(tmp_path: Path) -> None:
+    run = tmp_path / NEWEST.id
+    for folder in (run, tmp_path / OLDER.id):
+        folder.mkdir()
+        for name, text in (("run.json", "{}"), ("plan-1.json", "{}"), ("id", folder.name)):
+            (folder / name).write_text(text)
+    host = Far()
+    there, sent = find_runs(host, [str(tmp_path)], NEWEST.id[-4:])
+    assert {one.id for one in there} == {NEWEST.id, OLDER.id}
+    assert len(host.asked) == 1
+    assert sent
+    assert sent.take(str(tmp_path / OLDER.id)) is None
+    _, again = find_runs(host, [str(tmp_path)], None)
+    assert again
+    taken = again.take(str(run))
+    assert taken
+    assert (taken["id"], taken["number"]) == (NEWEST.id, 1)
+    assert again.take(str(run)) is None
+
+
+def test_a_run_with_the_program_that_would_be_sent_is_known_by_it(tmp_path: Path) -> None:
+    run = tmp_path / NEWEST.id
+    run.mkdir()
+    for name, text in {"run.json": "{}", "plan-1.json": "{}", "id": run.name, **LIBRARY}.items():
+        (run / name).parent.mkdir(parents=True, exist_ok=True)
+        (run / name).write_text(text)
+    (run / "lib/comborun_host/__pycache__").mkdir()
+    (run / "lib/comborun_host/__pycache__/x.pyc").write_bytes(b"\xff")
+
+    def program() -> str:
+        _, sent = find_runs(Far(), [str(tmp_path)], None)
+        assert sent
+        return sent.program
+
+    assert program() == digest()
+    (run / "lib/comborun_host/comborun/words/times.py").write_text("")
+    assert program() != digest()
