@@ -272,7 +272,7 @@ def _meet(environment: str, a: Arm, b: Arm) -> Meeting:
     reasons = a.starts.mismatches(b.starts, common)
     alike, facts = reasons.pop("", 0), []
     name, count = a.starts.one_sided(b.starts, common)
-    if count:
+    if count and not any(why.startswith("initial states") for why in reasons):
         facts.append(Fact(StartFact.ONE_SIDED_HASH, field=name, episodes=count, common=len(common)))
     if not reasons:
         name = a.starts.field_of_all(b.starts, common)

@@ -244,6 +244,9 @@ def time_to_success(records: Sequence[EpisodeRecord], field: str | None) -> Time
     times = [time for time in times if time >= 0]
     if not field or not times:
         return None
+    failed = metric_columns(having(records, Verdict.FAILURE), {field}).get(field, [])
+    if max(times) in failed and not _is_a_time(field, times):  # of this policy, it is the horizon
+        return None
     curve = incidence(times, len(judged(records)))
     return TimeToSuccess(field, TIME_FIELDS[field], curve, len(succeeded) - len(times))
 

@@ -112,6 +112,11 @@ def test_pairs_in_which_one_side_lacks_a_hash_are_counted_beside_those_that_are_
     assert (found["facts"][0]["episodes"], found["facts"][0]["common"]) == (25, 100)
 
 
+def test_where_hashes_show_other_starts_nothing_more_is_said_of_them(tmp_path: Path) -> None:
+    found = compared(tmp_path, lambda who, at: {"seed": at} | ({"init_hash": f"{who}{at}"} if who == "B" or at else {}))
+    assert (found["paired"], codes(found)) == (False, [])
+
+
 def test_hashes_of_the_first_records_leave_the_seeds_to_pair_the_others(tmp_path: Path) -> None:
     found = compared(tmp_path, lambda _, at: {"seed": at} | ({"init_hash": "h"} if not at else {}))
     assert (found["paired"], found["n_a"], codes(found)) == (True, 100, [])

@@ -96,6 +96,13 @@ def test_a_length_at_the_horizon_in_most_successes_is_no_time_to_success(tmp_pat
     assert not any(combo.time_to_success for combo in summary.combos)
 
 
+def test_a_length_at_the_horizon_in_one_policy_alone_is_no_time_of_it_and_is_told(tmp_path: Path) -> None:
+    own = {"A": lambda at: 20 + at, "B": lambda at: 200 if at % 8 else 190}
+    summary = summary_of(tmp_path, lambda who, at, success: {"steps": own[who](at) if success else 200})
+    assert [bool(combo.time_to_success) for combo in summary.combos] == [True, False]
+    assert told(summary, "20 of 20 successes without a time")
+
+
 def test_negative_times_are_none_and_are_told(tmp_path: Path) -> None:
     summary = summary_of(tmp_path, lambda _, at, success: {"steps": 20 + at if success and at % 4 == 0 else -1})
     time = summary.combos[0].time_to_success
