@@ -179,8 +179,8 @@ def publish_run(
             return _followed(publication, found.plan)
         if deal and publication.state == "changed":
             raise UserError(
-                f"the grid has changed since its run {publication.run} was dealt to its hosts",
-                "--new starts another run; with the former grid the same command continues this one",
+                f"the grid, or what its `sync` ships, has changed since {publication.run} was dealt to its hosts",
+                "--new starts another run; with the former grid and files the same command continues this one",
                 code="changed_grid",
             )
         draft, kept = _with_kept_policies(prepared, draft, found.plan)

@@ -152,11 +152,12 @@ def going(target: Target) -> list[Target]:
 
 
 def on_each(
-    target: Target, words: Sequence[str], act: Callable[[Target, tuple[str, ...]], runs.Steered]
+    target: Target, words: Sequence[str], act: Callable[[Target, tuple[str, ...]], runs.Steered], *, some: bool = False
 ) -> runs.Steered:
     """The answer to an order; of a run on several hosts, that of all of them, or of those that run the named sessions.
 
-    A host that is away is named: the order does not reach it later.
+    A host that is away is named: the order does not reach it later. With `some`, it is done if a host has done it: the
+    others have nothing that it means.
     """
     if not target.boxes:
         return act(target, tuple(words))
@@ -170,7 +171,7 @@ def on_each(
     return replace(
         next(iter(done.values())),
         run=target.run,
-        done=not failed and all(one.done for one in done.values()),
+        done=not failed and (any if some else all)(one.done for one in done.values()),
         lines=(
             *(f"{host}: {line}" for host, one in done.items() for line in one.lines),
             *(f"! {host}: {one.headline}; give the same command again for it" for host, one in failed.items()),

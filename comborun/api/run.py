@@ -171,7 +171,10 @@ class Run:
         if failed and stalled:
             raise UserError("both failed and stalled are given", "give one of them")
         which: Literal["", "failed", "stalled"] = "failed" if failed else "stalled" if stalled else ""
-        return joint.on_each(self._answering(), sessions, lambda one, own: steering.retry(one, own, which, environment))
+        some = bool(which)
+        return joint.on_each(
+            self._answering(), sessions, lambda one, own: steering.retry(one, own, which, environment), some=some
+        )
 
     def resume(self, environment: str = "now") -> runs.Resumed:
         """Lift a hold or a stop, and run what is missing."""

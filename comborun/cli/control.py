@@ -186,7 +186,8 @@ def retry(
     if chosen + bool(sessions) != 1:
         raise UserError("name sessions, or give either --failed or --stalled", "combo status lists them")
     kind: Literal["", "failed", "stalled"] = "failed" if which["failed"] else "stalled" if which["stalled"] else ""
-    done = on_each(target, sessions, lambda one, own: steering.retry(one, own, kind, environment, take_over=take_over))
+    retry_there = partial(steering.retry, which=kind, environment=environment, take_over=take_over)
+    done = on_each(target, sessions, retry_there, some=bool(kind))
     code = _show(done, as_json=as_json)
     return 0 if chosen else code  # no failed session is not an error
 

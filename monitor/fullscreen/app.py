@@ -279,6 +279,8 @@ def show_full_screen(watcher: Watcher, orders: Orders) -> tuple[bool, list[Text]
     desk = app.desk
     desk.renew(watcher.look)
     desk.question, desk.prompt, desk.message, desk.full = None, "", "", False
+    if desk.page in {"help", "answer"}:  # what stays on the terminal is the run
+        desk.page = "sessions"
     lines = picture(desk)[: desk.height - len(bottom(desk))]
     while lines and not lines[-1].plain.strip():
         lines.pop()

@@ -149,13 +149,14 @@ def _attempt(one: Attempt, now: float | None, width: int) -> Iterator[Text]:
     yield from (Text(each.plain, "dim") for each in wrapped(said, width, "  "))
 
 
-def video_lines(found: Sequence[Video] | None, session: SessionStatus) -> list[Text]:
+def video_lines(found: Sequence[Video] | None, session: SessionStatus, width: int) -> list[Text]:
     if found is None:
         return [Text("asking the host ...", "dim")]
     if not found:
         why = "they are listed when an attempt ends" if session.alive else "`results: {videos: ...}` names them"
-        return [Text(f"no video: {why}", "dim")]
-    lines = [Text("not played here: y copies the path, `combo view` plays them in a browser", "dim")]
+        return [Text(line.plain, "dim") for line in wrapped(f"no video: {why}", width)]
+    how = "not played here: y copies the path, `combo view` plays them in a browser"
+    lines = [Text(line.plain, "dim") for line in wrapped(how, width)]
     for one in found:
         fault = FAULTS.get(one.fault, one.fault)
         line = Text(f"attempt {one.attempt}  {visible(one.path)}  {amount(one.size)}")

@@ -102,7 +102,7 @@ def _sessions(desk: Desk, height: int) -> Page:
             line.stylize("dim")
         lines.append(line)
     if not desk.rows:
-        lines = [Text("  no session fits the filter; Esc ends it" if desk.choice.words else "  no session", "dim")]
+        lines = [Text("  no session fits; Esc ends the filter" if desk.choice.words else "  no session", "dim")]
     return Page(form.head, lines)
 
 
@@ -149,7 +149,7 @@ def _pane_lines(desk: Desk, session: SessionStatus, width: int) -> list[Text]:
     if desk.pane == "episodes":
         return pane.episode_lines(desk.look, session, width)
     if desk.pane == "video":
-        return pane.video_lines(desk.videos.get(session.name), session)
+        return pane.video_lines(desk.videos.get(session.name), session, width)
     log = desk.logs.get(session.name)
     most = _LINES if desk.full else desk.pane_height
     data = log.data if log and log.attempt == session.attempt else session.latest.tail

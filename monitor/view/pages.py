@@ -169,14 +169,16 @@ def alerts(status: RunStatus) -> list[tuple[str, str, str]]:
     found = []
     if status.hold and not status.finished:
         since = f" since {clock(status.hold.since, near=status.now)}" if status.hold.since else ""
-        found.append(("failed", f"{status.hold.kind}{since}: {status.hold.words}", "resume"))
+        how = f"`combo resume {status.run}` lets it go on"
+        found.append(("failed", f"{status.hold.kind}{since}: {status.hold.words}; {how}", "resume"))
     if status.outage:
         found.append(("lost", say(status.outage.fact(status.host)), ""))
     closed = (f"GPU {one.gpu} gets no new sessions: {one.failure}" for one in status.quarantine)
     found += [("stalled", words, "resume") for words in closed]
     if status.disk_full:
         found.append(("failed", "the disk of the run is full", ""))
-    said = (status.advice, status.notify_problem, None if status.finished else status.slurm)
+    advice = status.advice if not status.hold or (status.advice and status.advice.code != "run_held") else None
+    said = (advice, status.notify_problem, None if status.finished else status.slurm)
     words = [clock_words(status.ahead, status.host), *map(say, filter(None, said)), status.undecided]
     words += status.uncounted[:_UNCOUNTED_MOST]
     found += [("queued", say(one), "") for one in (status.following, status.moved) if one]

@@ -104,6 +104,8 @@ def test_keys_and_the_mouse_work_and_ctrl_c_leaves_the_last_picture_and_a_usable
     terminal.wait_for(lambda shown: any("is not retried" in line for line in shown))
     terminal.tmux("send-keys", "-t", "=watch:", "Escape")
     terminal.wait_for(lambda shown: any("▸" in line and "boulder" in line for line in shown))
+    terminal.tmux("send-keys", "-t", "=watch:", "?")
+    terminal.wait_for(lambda shown: any("KEYS" in line for line in shown))
     terminal.tmux("send-keys", "-t", "=watch:", "C-c")
     lines = terminal.wait_for(lambda shown: shown[-1] == "done")
     assert lines[-2] == "back to the shell"

@@ -225,6 +225,13 @@ def test_the_host_page_says_who_holds_how_much_of_a_gpu_and_reads_foreign_events
         assert words in shown
 
 
+def test_the_video_pane_of_a_narrow_screen_says_its_whole_sentence() -> None:
+    desk = desk_of(*a_busy_run(), 40, 15)
+    desk.pane, desk.full = "video", True
+    desk.videos[desk.row.name if desk.row else ""] = ()
+    assert "names them" in " ".join(text(desk).split())
+
+
 HOSTILE = [
     "[bold red]x[/bold red] [/] [link=http://evil]",
     "\x1b[2J\x1b[31m\x1b]0;title\x07gone\x9b2J",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from monitor_stage import NOW, Seen, a_host, a_plan, a_session, a_view, an_answer, look_at, status_of
+from monitor_stage import NOW, Seen, a_hold, a_host, a_plan, a_session, a_view, an_answer, look_at, status_of
 
 from comborun.monitor.observe import RunView
 from comborun.monitor.view.bundle import Redaction
 from comborun.monitor.view.drawing import gpu_chart, slots, strip, times
 from comborun.monitor.view.gpus import GpuHistory, samples
-from comborun.monitor.view.pages import news, the_map, verdicts_of
+from comborun.monitor.view.pages import alerts, news, the_map, verdicts_of
 from comborun.monitor.view.records import Rollout, alike, choose
 from comborun.rules import events
 
@@ -114,3 +114,13 @@ def test_a_copy_hides_folders_of_users_names_and_addresses() -> None:
         " gpu-box, annual gpu-box-2 /Users/bob/x /root/y"
     )
     assert text == 'File "~/eval.py", RUN/sessions, …, …, …, …, annual gpu-box-2 ~/x ~/y'
+
+
+def test_a_hold_is_one_alert_with_the_command_that_lifts_it() -> None:
+    running = Seen(NAMES[2], counts=(5, 2))
+    status = status_of(VIEW, an_answer(running, host=(a_hold("paused", "until noon", NOW - 60),)))
+    assert status.advice
+    ((kind, words, order),) = alerts(status)
+    assert (kind, order) == ("failed", "resume")
+    assert "until noon" in words
+    assert f"`combo resume {status.run}`" in words
