@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 
-from comborun.host.system import children, files
+from comborun.host.system import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ def keep_at_end(at: AttemptLayout) -> None:
     def kept() -> str:
         keep(at)
         return ""
+
+    from comborun.host.system import children  # loads `subprocess`, which costs a start
 
     children.within(AT_END_S, kept)
 

@@ -15,9 +15,9 @@ from comborun.rules.results.fields import (
     UNREADABLE,
     Identity,
     RefusedError,
-    verdict_of,
 )
 from comborun.rules.results.flat_lists import as_rows
+from comborun.rules.results.one_row import verdict_of
 from comborun.rules.results.readers import stating
 from comborun.rules.results.stated_counts import aggregate, counted, stated
 
