@@ -141,7 +141,7 @@ def test_a_run_of_another_version_is_looked_at_by_its_own_program(run: Path) -> 
     (run / "dispatch/queue.jsonl").write_text('{"name": "x"}\n')
     (run / "sessions/x/attempt-1").mkdir()
     (run / "sessions/x/attempt-1/claim").write_text("{}\n")
-    other = "def counted(at):\n    raise OSError('this run counts in its own way')\n"
+    other = "raise OSError('this run counts in its own way')\n"
     (run / "lib/comborun_host/comborun/host/record/judging.py").write_text(other)
     assert "counts in its own way" in program.run(LocalTransport(), str(run), "probe").complaint
 

@@ -25,10 +25,10 @@ def test_what_was_killed_for_memory_is_counted_in_the_group_before_the_host(monk
 def test_where_few_files_may_be_open_a_command_still_inherits_its_lock_and_what_lacks_is_named():
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
-        few = 100 + 2 * len([*Path("/proc/self/fd").iterdir()])  # other tests may hold some
+        few = 100 + 2 * len([*Path("/proc/self/fd").iterdir()])  # the libraries of other tests hold some
         resource.setrlimit(resource.RLIMIT_NOFILE, (few, before[1]))
         fd = files.inheritable(os.open(os.devnull, os.O_RDONLY))
-        assert few // 2 <= fd < few
+        assert min(few // 2, files._HIGH) <= fd < few
         os.close(fd)
         assert machine.limit_reached() is None
         resource.setrlimit(resource.RLIMIT_NOFILE, (4, before[1]))
