@@ -253,6 +253,7 @@ def test_one_seed_is_that_of_the_run_for_all_policies_whatever_their_results(
 ) -> None:
     found = summary_of(tmp_path, rows(lambda *_: {"seed": 0}, rates=rates))
     assert {(one.rate_a.n, one.rate_a.starts, one.paired) for one in found.comparisons.all} == {(100, None, False)}
+    assert all("one seed for all episodes" in one.basis for one in found.comparisons.all)
 
 
 # -- starts count once everywhere -------------------------------------------------------------------------------------
