@@ -128,6 +128,7 @@ def test_if_one_lacks_an_environment_all_means_are_over_those_that_every_policy_
     found = standing(tmp_path)
     assert [(place.policy, place.value) for place in found.places] == [("c", 1.0), ("b", 0.95), ("a", 0.25)]
     assert (found.common, found.environments) == (2, 3)
+    assert "2 of 3 environments" in found.where
     assert found.leaders == ("c", "b")
     assert found.last == ("a",)
 
