@@ -18,7 +18,7 @@ from comborun.text import alike, harmless, printable
 from comborun.words.endings import outcome_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from comborun.api.named import HostChoice
     from comborun.monitor.status import RunStatus
@@ -77,32 +77,17 @@ def report(
     combo report --gate 'rough not worse than flat by 5 points'
     combo report --compare quadruped-20260509T073525Z quadruped-20260510T221502Z
     """
-    run, same = one_run(run, wanted), _same(how["same"], how["pair"])
-    if pair := how["pair"]:
-        if run:
-            raise UserError(f"`{run}` besides the two runs of --compare", "name two runs, or leave --compare out")
-        if other := next((name for name in ("grid", "videos", "figures", "ranking", "gates") if how[name]), None):
-            other = other.removesuffix("s") if other == "gates" else other
-            raise UserError(f"--{other} with --compare", f"--{other} is for the report of one run: leave it out")
-        between, folder = reports.compare(pair, where, output, _size(how["max_size"]), same)
-        show_comparison(between, folder, as_json=as_json)
+    run, same = one_run(run, wanted), _same(how.pop("same"), how["pair"])
+    if how["pair"]:
+        _compare(run, where, output, same, as_json=as_json, **how)
         return
-    forms, grid, ranked = _forms(how["figures"] or ""), how["grid"], bool(how["ranking"])
+    forms, grid = _forms(how.pop("figures") or ""), how.pop("grid")
     if run and grid and (Path(run) / RUN.manifest).is_file():
         warn(f"{run} is a run: its own grid counts, and --grid is not needed")
         grid = None
     if run and (grid or reports.is_folder(run, where)):
-        from comborun.monitor.trial_setup import plan_anywhere
-        from comborun.remote.grids import read_grid
-        from comborun.reporter.report import report_folder
-
-        if how["videos"] or how["max_size"]:
-            option = "--videos" if how["videos"] else "--max-size"
-            raise UserError(f"{option} with a folder", f"{option} is for files on a host; a folder is read in place")
         folder = output or Path(run) / "report"
-        plan = plan_anywhere(read_grid(grid), where.connect) if grid else None  # a session for each combo
-        with working("making the report"):
-            summary = report_folder(Path(run), folder, forms, plan, ranked=ranked, gates=how["gates"])
+        summary = _of_folder(Path(run), where, folder, grid, forms, **how)
     elif grid:
         raise UserError("--grid without a folder", f"such as `{program()} report ~/old_results --grid {grid}`")
     else:
@@ -111,11 +96,40 @@ def report(
         copy = reports.brought(target, _size(how["max_size"]))
         if how["videos"]:
             reports.bring_videos(target, copy, how["videos"])
-        request = reports.ReportRequest(output, forms, ranked, how["gates"])
+        request = reports.ReportRequest(output, forms, bool(how["ranking"]), how["gates"])
         summary, folder = reports.make_report(target, copy, request)
     show_report(summary, folder, as_json=as_json)
     if not all(gate.holds for gate in summary.gates):
         sys.exit(NOT_SHOWN)
+
+
+def _compare(
+    run: str | None, where: HostChoice, output: Path | None, same: Mapping[str, str], *, as_json: bool, **how: Any
+) -> None:
+    if run:
+        raise UserError(f"`{run}` besides the two runs of --compare", "name two runs, or leave --compare out")
+    if other := next((name for name in ("grid", "videos", "figures", "ranking", "gates") if how[name]), None):
+        other = other.removesuffix("s") if other == "gates" else other
+        raise UserError(f"--{other} with --compare", f"--{other} is for the report of one run: leave it out")
+    between, folder = reports.compare(how["pair"], where, output, _size(how["max_size"]), same)
+    show_comparison(between, folder, as_json=as_json)
+
+
+def _of_folder(
+    source: Path, where: HostChoice, folder: Path, grid: Path | None, forms: tuple[str, ...], **how: Any
+) -> Summary:
+    """Report on a folder of results, with the names and rules of a grid if one is given."""
+    from comborun.monitor.trial_setup import plan_anywhere
+    from comborun.remote.grids import read_grid
+    from comborun.reporter.report import report_folder
+
+    if how["videos"] or how["max_size"]:
+        option = "--videos" if how["videos"] else "--max-size"
+        raise UserError(f"{option} with a folder", f"{option} is for files on a host; a folder is read in place")
+    plan = plan_anywhere(read_grid(grid), where.connect) if grid else None  # a session for each combo
+    ranked = bool(how["ranking"])
+    with working("making the report"):
+        return report_folder(source, folder, forms, plan, ranked=ranked, gates=how["gates"])
 
 
 def _forms(words: str) -> tuple[str, ...]:

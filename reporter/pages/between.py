@@ -185,25 +185,7 @@ def compare_runs(before: Collected, after: Collected, same: Mapping[str, str] = 
     alike_names = [*_alike_names((before, after), (first.keys() - {*partner.values()}, second.keys() - partner.keys()))]
     pairs = [(partner[combo], combo) for combo in second if combo in partner]
     if not pairs:
-        there = {*results[0].merged}
-        here = {_renamed(combo, same): combo for combo in results[1].merged}
-        alone_in = there - here.keys(), {here[one] for one in here.keys() - there}
-        unlike = [*_alike_names((before, after), alone_in)]
-        notes = [*between_runs(before, after), *(f"{one[0].upper()}{one[1:]}." for one in unlike)]
-        if means := compare_means((before, after), findings, notes, _without_plan, lambda one: _renamed(one, same)):
-            return means
-        if side_by_side := compare_trainings((before, after), notes, lambda one: _renamed(one, same)):
-            return side_by_side
-        raise UserError(
-            "\n".join(
-                [
-                    f"{before.name} and {after.name} have no combo in common in which both completed an episode",
-                    *(f"  {one}" for one in alike_names),
-                    *(f"  {one}" for one in alike((one.where, one.what) for one in findings)[:OPEN]),
-                ]
-            ),
-            "compared are policies of the same name in environments of the same name, or one policy with one",
-        )
+        return _without_pairs((before, after), results, findings, alike_names, same)
     fewer: dict[Combo, str] = {}
     meetings = []
     for then_, now_ in pairs:
@@ -225,12 +207,47 @@ def compare_runs(before: Collected, after: Collected, same: Mapping[str, str] = 
         overall=tuple(zip(over, (one for one in family if isinstance(one, Overall)), strict=True)),
         notes=(
             *_notes((before, after), (first.keys() - {*partner.values()}, second.keys() - partner.keys())),
-            *(f"{one[0].upper()}{one[1:]}." for one in alike_names),
+            *map(_sentence, alike_names),
         ),
         findings=tuple(findings),
         fewer=fewer,
         early=frozenset(run.name for run in (before, after) if run.stop_early and spared(run.sessions, ())),
     )
+
+
+def _without_pairs(
+    runs: tuple[Collected, Collected],
+    results: Sequence[Results],
+    findings: Sequence[DataFinding],
+    alike_names: Sequence[str],
+    same: Mapping[str, str],
+) -> MeansBetween | TrainingsBetween:
+    """Runs without a common combo that has verdicts: by means of their metric, or trainings side by side. Raises
+    UserError if they have neither.
+    """
+    there = {*results[0].merged}
+    here = {_renamed(combo, same): combo for combo in results[1].merged}
+    alone = there - here.keys(), {here[one] for one in here.keys() - there}
+    notes = [*between_runs(*runs), *map(_sentence, _alike_names(runs, alone))]
+    if means := compare_means(runs, findings, notes, _without_plan, lambda one: _renamed(one, same)):
+        return means
+    if side_by_side := compare_trainings(runs, notes, lambda one: _renamed(one, same)):
+        return side_by_side
+    before, after = runs
+    raise UserError(
+        "\n".join(
+            [
+                f"{before.name} and {after.name} have no combo in common in which both completed an episode",
+                *(f"  {one}" for one in alike_names),
+                *(f"  {one}" for one in alike((one.where, one.what) for one in findings)[:OPEN]),
+            ]
+        ),
+        "compared are policies of the same name in environments of the same name, or one policy with one",
+    )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _renamed(combo: Combo, same: Mapping[str, str]) -> Combo:
