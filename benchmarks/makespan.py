@@ -85,7 +85,8 @@ def comborun(episodes: int, output: Path, jobs: int) -> float:
     launch = [sys.executable, "-m", "comborun", "launch", str(grid), "--parallel", str(jobs), "--json"]
     before = time.monotonic()
     launched = subprocess.run(launch, cwd=CHECKOUT, check=True, capture_output=True)
-    done = Path(json.loads(launched.stdout)["directory"], "dispatch", "done")
+    told = json.loads(launched.stdout.splitlines()[0])  # a line for the launch; what follows it are notes
+    done = Path(told["directory"], "dispatch", "done")
     while not done.exists():
         if time.monotonic() - before > LONGEST_S:
             sys.exit("the run did not end within half an hour")

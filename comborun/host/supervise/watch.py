@@ -14,7 +14,7 @@ import time
 
 from comborun.host.record import clients, judging
 from comborun.host.record.run_directory import stopping
-from comborun.host.system import descendants, files, ownership, process
+from comborun.host.system import descendants, files, process
 from comborun.rules import counting, globs, records
 from comborun.rules.endings import progress
 from comborun.rules.endings.evidence import Evidence, fact
@@ -68,10 +68,14 @@ class Activity:
         """number of processes that a signal has stopped"""
 
     def find(self, *, now: bool = False) -> None:
-        """Search /proc for new processes, not in every look; between two searches, only the descendants of this one."""
+        """Search /proc for new processes, not in every look; between two searches, only the descendants of this one.
+
+        This process adopts what its descendants leave behind, so what has lost its marker is below it.
+        """
         if now or self._pace.due():
             began, ticks = time.process_time(), time.clock_gettime(time.CLOCK_BOOTTIME) * self._per_second
-            self.pids = ownership.members(self._attempt.marker, self._attempt.roots)
+            below = (pid for pid in descendants.of_this_process() if not process.marker_of(pid))
+            self.pids = sorted({*process.marked(self._attempt.marker), *below})
             self._pace.took(began)
             looks = {pid: process.look(pid) for pid in self.pids}
             self._ticks.update((pid, 0) for pid, one in looks.items() if one and int(one.start) >= self._found_at)

@@ -138,7 +138,7 @@ def _newest_first() -> Iterator[int]:
     while queue:
         pid = queue.pop()  # the kernel lists the newest child last
         one = process.look(pid)
-        if pid in own and process.read(f"{pid}/comm").decode("utf-8", "replace").strip() in ownership.OUR_QUESTIONS:
+        if pid in own and one and one.name in ownership.OUR_QUESTIONS:
             continue
         queue += _children(pid)
         if one and one.lives:

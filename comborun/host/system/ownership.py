@@ -16,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterable, Mapping
 
+    from comborun.host.system.process import Look
+
 OUR_QUESTIONS = ("nvidia-smi",)
 """our own children; one may hang in the driver and can't be ended"""
 _VERB = "session"
@@ -43,15 +45,19 @@ def roots(marker: str, claim: Mapping[str, str], begin: Mapping[str, str]) -> li
 
 
 class Owners:
-    """Whose processes are, at one moment. `known`: processes of records, since nobody can ask one that is dead."""
+    """Whose processes are, at one moment. `known`: processes of records, since nobody can ask one that is dead.
+
+    Most processes carry a marker, so only those without one are looked at; each of them once.
+    """
 
     def __init__(self, known: Iterable[Root] = ()) -> None:
-        self.seen = process.table()
+        self._looks: dict[int, Look | None] = {}
         self._leaders: dict[int, str] = {}
         self._supervisors: dict[int, str] = {}
         self._marks: dict[int, str] = {}
+        self._runs: dict[str, str] = {}
         for one in known:
-            there = self.seen.get(one.pid)
+            there = self._look(one.pid)
             if one.leads and (there is None or there.start == one.start):  # no other has its number while some live
                 self._leaders[one.pid] = one.marker
             elif there and there.start == one.start:
@@ -62,26 +68,34 @@ class Owners:
         own = process.marker_of(pid)
         if own is None or own:
             return own
-        one = self.seen.get(pid)
+        one = self._look(pid)
         if one is None or self._supervises(pid):
             return ""
+        name = one.name
         while one:
             if marker := self._leaders.get(one.session) or self._leaders.get(one.group):
                 return marker
             if marker := self._supervises(one.parent) or self._mark(one.parent):
-                return "" if _name(pid) in OUR_QUESTIONS else marker
-            one = self.seen.get(one.parent)
+                return "" if name in OUR_QUESTIONS else marker
+            above = self._look(one.parent)
+            one = above if above and int(above.start) <= int(one.start) else None  # a younger one has only its number
         return ""
 
     def members(self, marker: str) -> list[int]:
         """The processes of an attempt, or of all whose marker begins with one that ends in `/`; never this process.
         The newest come first: in a chain of forks, each lives only for milliseconds.
         """
-        own = os.getpid()
-        found = ((pid, self.of(pid) or "") for pid in sorted(self.seen, reverse=True) if pid != own)
+        found = ((pid, self.of(pid) or "") for pid in sorted(process.pids(), reverse=True))
         if marker.endswith("/"):
             return [pid for pid, its in found if its.startswith(marker)]
         return [pid for pid, its in found if its == marker]
+
+    def _look(self, pid: int) -> Look | None:
+        """A process if it lives."""
+        if pid not in self._looks:
+            seen = process.look(pid)
+            self._looks[pid] = seen if seen and seen.lives else None
+        return self._looks[pid]
 
     def _mark(self, pid: int) -> str:
         if pid not in self._marks:
@@ -91,26 +105,23 @@ class Owners:
     def _supervises(self, pid: int) -> str:
         """The marker of the attempt that a process supervises, as its command line shows; else empty."""
         if pid not in self._supervisors:
-            self._supervisors[pid] = _supervised(pid) if _name(pid) == process.NAME else ""
+            seen = self._look(pid)
+            self._supervisors[pid] = self._supervised(pid) if seen and seen.name == process.NAME else ""
         return self._supervisors[pid]
 
-
-def _name(pid: int) -> str:
-    return process.read(f"{pid}/comm").decode("utf-8", "replace").strip()
-
-
-def _supervised(pid: int) -> str:
-    """From `python <run>/lib/comborun_host session [RUN] NAME ATTEMPT [ENGINE]`."""
-    words = [os.fsdecode(word) for word in process.read(f"{pid}/cmdline").split(b"\0")]
-    at = words.index(_VERB) if _VERB in words else 0
-    if not at:
-        return ""
-    given = [word for word in words[at + 1 :] if word]
-    named = given[1:] if given and given[0].startswith("/") else given
-    run = files.read_line(RunLayout(os.path.dirname(os.path.dirname(words[at - 1]))).id).strip()
-    if not run or len(named) < 2 or not named[1].isdecimal():
-        return ""
-    return f"{run}/{bare(named[0])}/{named[1]}"
+    def _supervised(self, pid: int) -> str:
+        """From `python <run>/lib/comborun_host session [RUN] NAME ATTEMPT [ENGINE]`."""
+        words = os.fsdecode(process.read(f"{pid}/cmdline")).split("\0")
+        at = words.index(_VERB) if _VERB in words else 0
+        given = [word for word in words[at + 1 :] if word] if at else []
+        named = given[1:] if given and given[0].startswith("/") else given
+        if len(named) < 2 or not named[1].isdecimal():
+            return ""
+        directory = os.path.dirname(os.path.dirname(words[at - 1]))
+        if directory not in self._runs:
+            self._runs[directory] = files.read_line(RunLayout(directory).id).strip()
+        run = self._runs[directory]
+        return f"{run}/{bare(named[0])}/{named[1]}" if run else ""
 
 
 def members(marker: str, known: Iterable[Root] = ()) -> list[int]:

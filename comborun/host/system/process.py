@@ -36,9 +36,10 @@ def setting(name: str, default: float) -> float:
 class Look:
     """A process, as /proc shows it. `start` is in clock ticks since boot, as text, as in records."""
 
-    __slots__ = ("cpu", "group", "pages", "parent", "session", "start", "state")
+    __slots__ = ("cpu", "group", "name", "pages", "parent", "session", "start", "state")
 
-    def __init__(self, fields: list[str]) -> None:
+    def __init__(self, name: str, fields: list[str]) -> None:
+        self.name = name
         self.state = fields[0]
         self.parent = int(fields[1])
         self.group = int(fields[2])
@@ -60,8 +61,9 @@ def look(pid: object) -> Look | None:
     if not (text.isascii() and text.isdecimal()):
         return None
     line = read(f"{text}/stat").decode("utf-8", "replace")
-    fields = line.rpartition(") ")[2].split()  # the program's name before them may hold any character
-    return Look(fields) if len(fields) > 21 else None
+    head, _, rest = line.rpartition(") ")  # the program's name may hold any character
+    fields = rest.split()
+    return Look(head.partition("(")[2], fields) if len(fields) > 21 else None
 
 
 def own_kib(pid: int) -> int:
