@@ -257,6 +257,7 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "open_quote": "the last line is cut off: a quote in it has no end",
     "other_number_of_cells": "{cells} cells, where the header has {header}",
     "task_without_successes": "entry {entry} of per_task lists no successes",
+    "group_without_episodes": "a rate of {group} is stated beside lists of other groups, and it has no list itself",
     "episode_without_index": "entry {entry} of per_episode has no index episode_ix",
     "episode_not_counted": "an episode that its program did not count: left out",
     "episode_numbered_0": "an episode numbered 0: they count from 1",
