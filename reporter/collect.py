@@ -114,7 +114,9 @@ def _results(directory: Path, histories: Sequence[SessionHistory], unread: Mappi
         tell_errors(file)
     folders = (RUN.attempt(session.name, attempt.number) for session, attempt in attempts)
     found = {folder.directory: videos.listed(_text(directory / folder.videos), folder.directory) for folder in folders}
-    collector.link_videos([*chain(*found.values())], {session.name: session.results.base for session in sessions})
+    running = {history.session.name for history in histories if not history.end}
+    bases = {session.name: session.results.base for session in sessions}
+    collector.link_videos([*chain(*found.values())], bases, running)
     collected = collector.collected(_text(directory / RUN.id).strip() or directory.resolve().name)
     filmed = tuple(_filmed(histories, found, collected.records))
     lacking = (*_changed(directory, attempts, unread), *_videos_missing(filmed, histories, collector.videos_missing))
