@@ -296,7 +296,7 @@ def collect_folder(directory: Path) -> Collected:
     evaluated = tuple(curve["source"] for one in trained.values() for curve in one[0][1]["curves"])
     if trained and all(one.path.endswith(evaluated) for one in held):  # as evaluations.npz, written by the training
         return Collected(collected.name, (), (), (), (), trained=MappingProxyType(trained))
-    return replace(collected, defects=(*collector.formats_read, *collected.defects))
+    return replace(collected, defects=(*collector.formats_read, *collector.names_guessed, *collected.defects))
 
 
 def _packer(name: str) -> str:
