@@ -7,19 +7,22 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from comborun.host.record import curves_file, judging, recounts
-from comborun.host.record.run_directory import AttemptState
+from comborun.host.record import curves_file, judging, recounts, run_owner, together
+from comborun.host.record.run_directory import AttemptState, RunDirectory
+from comborun.host.supervise.ending import Finishing
 from comborun.host.system import children, files
+from comborun.host.verbs import take_over
 from comborun.host.verbs.stop import Stopping
-from comborun.rules import records
+from comborun.rules import globs, records
 from comborun.rules.curves import training
 from comborun.rules.names import AttemptLayout, RunLayout
-from comborun.rules.results.counts import CHANGED, NOT_RECOUNTED, TAKES_LONG, Counts
+from comborun.rules.results.counts import CHANGED, NOT_IN_TIME, NOT_LOOKED_AT, NOT_RECOUNTED, TAKES_LONG, Counts
 from comborun.rules.results.result_files import fingerprint
-from comborun.rules.vocabulary import Life
+from comborun.rules.vocabulary import Completeness, Life
 
 PATTERNS = ["*.jsonl"]
 
@@ -115,6 +118,91 @@ def test_all_looks_of_a_process_share_its_time(monkeypatch: pytest.MonkeyPatch) 
         assert allowed.counts(Counts) is None
         clock[0] += 10
     assert given == [5, pytest.approx(1.5), pytest.approx(1.15)]
+
+
+@pytest.fixture
+def long_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any file takes long, and to judge it never ends."""
+    monkeypatch.setattr(recounts, "READ_AT_ONCE", 0)
+    monkeypatch.setattr(together, "judge", never_ends)
+
+
+def test_what_can_not_be_judged_in_time_ends_without_counts_and_says_so(at: AttemptLayout, long_files: None) -> None:
+    judged = recounts.judged(at, 0, 0.05)
+    assert (judged.completeness, judged.counts.countable, codes(judged.counts)) == ("none", False, [NOT_IN_TIME])
+
+
+def test_what_is_judged_in_a_child_is_judged_as_here(at: AttemptLayout, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = recounts.judged(at, 0)
+    monkeypatch.setattr(recounts, "READ_AT_ONCE", 0)
+    there, pid = recounts.judged(at, 0), str(os.getpid())
+    assert (there.counts.pairs(), there.completeness) == (here.counts.pairs(), here.completeness)
+    here.members, here.now = {"a": there}, Completeness.PARTIAL
+    again = judging.Judged.of(json.loads(json.dumps(here.as_data())))
+    assert (again.now, again.members["a"].counts.pairs()) == (Completeness.PARTIAL, there.counts.pairs())
+    monkeypatch.setattr(together, "judge", lambda *_: judging.Judged(judging.uncounted(OSError(os.getpid())), here.now))
+    assert pid not in recounts.judged(at, 0).counts.facts[0].text("error")
+    monkeypatch.setattr(recounts, "READ_AT_ONCE", 1 << 20)
+    assert pid in recounts.judged(at, 0).counts.facts[0].text("error"), "small files cost no child"
+    monkeypatch.setattr(recounts, "LOOKED_AT_MOST", 0)
+    assert pid not in recounts.judged(at, 0).counts.facts[0].text("error"), "many files may be large"
+
+
+def test_a_supervisor_waits_ten_minutes_for_the_files_of_its_session(
+    at: AttemptLayout, long_files: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(together, "judge", lambda *_: 1 / 0)
+    monkeypatch.setattr(children, "within", lambda seconds, _: given.append(seconds))
+    given: list[float] = []
+    finishing = object.__new__(Finishing)
+    finishing._attempt, finishing._at, finishing._end = SimpleNamespace(), at, judging.Ending("stopped", code=0)
+    finishing.judge(0)
+    assert (given, codes(Counts.of(files.read(at.end)))) == ([600], [NOT_IN_TIME])
+
+
+def test_the_end_of_a_lost_attempt_waits_so_long_for_its_files(tmp_path: Path, long_files: None) -> None:
+    files.write(RunLayout(str(tmp_path)).policy, [])
+    files.write_text(RunLayout(str(tmp_path)).id, "run-1\n")
+    run = RunDirectory(str(tmp_path))
+    Path(run.at("s", 1).output).mkdir(parents=True)
+    files.write(run.at("s", 1).claim, judging.Rules({"results": {"files": PATTERNS}}, 0, 3).fields())
+    Path(run.at("s", 1).log).write_text("long")
+    assert run.finalize_lost("s", 1, 0.05)
+    assert codes(Counts.of(run.end("s", 1))) == [NOT_IN_TIME]
+
+
+def test_who_waits_for_the_ends_of_lost_sessions_waits_a_minute_for_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout, given, clock = RunLayout(str(tmp_path)), [], [0.0]
+    files.write_text(layout.id, "run-1\n")
+    run = RunDirectory(str(tmp_path))
+
+    def finalized(_name: str, _number: int, within_s: float) -> bool:
+        given.append(within_s)
+        clock[0] += 40
+        return True
+
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(run, "finalize_lost", finalized)
+    monkeypatch.setattr(run, "ask", lambda *_: True)
+    monkeypatch.setattr(run_owner, "open_attempts", lambda _: [(name, 1, {}) for name in "abc"])
+    monkeypatch.setattr(take_over, "elsewhere", lambda *_: True)
+    take_over._end_attempts(run)
+    assert given == [60, 20, 1]
+
+
+def test_a_folder_of_many_files_is_looked_at_in_a_child(at: AttemptLayout, monkeypatch: pytest.MonkeyPatch) -> None:
+    end = ended(at)
+    monkeypatch.setattr(recounts, "LOOKED_AT_MOST", 1)
+    assert codes(Counts.of(recounts.as_it_is(at, end))) == [CHANGED]
+    assert recounts.live_counts(at).records == 2
+    monkeypatch.setattr(recounts, "_ALLOWED", recounts.Allowance())
+    monkeypatch.setattr(recounts, "AT_ONCE_S", 0.05)
+    monkeypatch.setattr(recounts, "changed", never_ends)
+    monkeypatch.setattr(globs, "are_more", never_ends)
+    counts = Counts.of(recounts.as_it_is(at, end))
+    assert (counts.records, codes(counts)) == (1, [NOT_LOOKED_AT])
 
 
 def test_an_end_does_not_wait_for_curves(at: AttemptLayout, monkeypatch: pytest.MonkeyPatch) -> None:
