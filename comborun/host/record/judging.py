@@ -266,7 +266,7 @@ def judge(at: AttemptLayout, code: int | None) -> Judged:
     rules = Rules.of(files.read(at.claim))
     list_videos(at, rules)
     if rules.unit != "episode":
-        curves_file.keep_at_end(at)
+        curves_file.keep_within(curves_file.AT_END_S, at)
     return judged(at, rules, code)
 
 

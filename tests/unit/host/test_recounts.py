@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -212,6 +213,31 @@ def test_an_end_does_not_wait_for_curves(at: AttemptLayout, monkeypatch: pytest.
     files.write(at.claim, judging.Rules({"unit": "step", "results": {"files": []}}, 0, 3).fields())
     judging.judge(at, None)
     assert files.read_text(at.curves) == "of before\n"
+
+
+@pytest.mark.parametrize("reads", [never_ends, lambda *_: os._exit(9), lambda *_: os.kill(os.getpid(), signal.SIGKILL)])
+def test_a_look_at_curves_holds_no_supervisor_up_and_ends_none(
+    at: AttemptLayout, monkeypatch: pytest.MonkeyPatch, reads: Callable[..., object]
+) -> None:
+    files.write_text(at.curves, "of before\n")
+    monkeypatch.setattr(training, "read", reads)
+    monkeypatch.setattr(curves_file, "LIVE_S", 0.05 if reads is never_ends else 20)
+    assert curves_file.LiveCurves(at).look() is None
+    assert files.read_text(at.curves) == "of before\n"
+
+
+def test_a_look_at_curves_passes_over_what_is_broken_huge_or_a_pipe(at: AttemptLayout) -> None:
+    out = Path(at.output)
+    os.mkfifo(out / "progress.csv")
+    os.mkfifo(out / "x.tfevents.1")
+    for name in ("evaluations.npz", "monitor.csv", "metrics.json", "x.tfevents.2", "a.jsonl"):
+        (out / name).write_bytes(os.urandom(1000))
+    with (out / "b.json").open("wb") as huge:
+        huge.truncate(1 << 40)
+    Path(at.log).write_text("step=1000 reward=3\nstep=2000 reward=4\n")
+    trained = curves_file.LiveCurves(at).look()
+    assert trained
+    assert trained.number("reward") == 4
 
 
 def test_a_stop_does_not_read_the_files_of_lost_sessions_itself(
