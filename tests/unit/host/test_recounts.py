@@ -21,7 +21,18 @@ from comborun.host.verbs.stop import Stopping
 from comborun.rules import globs, records
 from comborun.rules.curves import training
 from comborun.rules.names import AttemptLayout, RunLayout
-from comborun.rules.results.counts import CHANGED, NOT_IN_TIME, NOT_LOOKED_AT, NOT_RECOUNTED, TAKES_LONG, Counts
+from comborun.rules.results import result_files
+from comborun.rules.results.counts import (
+    CHANGED,
+    COUNTING_FAILED,
+    NOT_IN_TIME,
+    NOT_LOOKED_AT,
+    NOT_RECOUNTED,
+    REFUSED,
+    TAKES_LONG,
+    TOO_MANY,
+    Counts,
+)
 from comborun.rules.results.result_files import fingerprint
 from comborun.rules.vocabulary import Completeness, Life
 
@@ -82,6 +93,27 @@ def test_results_that_changed_after_the_end_are_counted_anew(at: AttemptLayout) 
     assert (counts.records, counts.successes, codes(counts)) == (2, 1, [CHANGED])
 
 
+def test_an_end_with_counts_of_now_keeps_the_rest_of_it(at: AttemptLayout) -> None:
+    end = {**ended(at), "cause": "exited", "refused": "torn:7", "marks": "old"}
+    with Path(at.output, "r.jsonl").open("a") as stream:
+        stream.write("nonsense\n")
+    now = recounts.as_it_is(at, end)
+    counts = Counts.of(now)
+    assert (now["cause"], counts.refused, counts.marks != "old") == ("exited", {"no_record": 1}, True)
+    assert codes(counts) == [CHANGED, REFUSED]
+
+
+def test_an_end_whose_results_have_not_changed_stays_and_they_are_not_opened(
+    at: AttemptLayout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = ended(at)
+    assert recounts.as_it_is(at, {"records": 1, "results": ""}) == {"records": 1, "results": ""}
+    end["results"] = fingerprint(at.output, PATTERNS)
+    os.utime(Path(at.output, "r.jsonl"), (1, 1))
+    monkeypatch.setattr(result_files, "fingerprint", lambda *_: 1 / 0)
+    assert recounts.as_it_is(at, end) is end
+
+
 def test_results_that_changed_and_are_too_long_keep_the_counts_of_the_end_and_it_says_so(
     at: AttemptLayout, at_once: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +128,26 @@ def test_results_that_are_too_long_are_not_counted_at_a_look(
     monkeypatch.setattr(judging.Watched, "count", never_ends)
     counts = recounts.live_counts(at)
     assert (counts.countable, codes(counts)) == (False, [TAKES_LONG])
+
+
+def test_what_can_not_be_counted_at_a_look_is_told(at: AttemptLayout, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: object) -> Counts:
+        raise OSError("no disk")
+
+    monkeypatch.setattr(judging.Watched, "count", fails)
+    assert codes(recounts.live_counts(at)) == [COUNTING_FAILED]
+    monkeypatch.setattr(judging, "READ_FILES_MOST", 0)
+    assert codes(recounts.live_counts(at)) == [TOO_MANY]
+
+
+def test_a_look_reads_in_a_child_only_if_there_is_anything(at: AttemptLayout, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path(at.output, "r.jsonl").unlink()
+    monkeypatch.setattr(children, "within", lambda *_: None)
+    assert codes(recounts.live_counts(at)) == []
+    rules = judging.Rules({"results": {"files": [], "source": "log", "pattern": "(?P<episode>[0-9])"}}, 0, 3)
+    files.write(at.claim, rules.fields())
+    assert rules.results.source == "log"
+    assert codes(recounts.live_counts(at)) == [TAKES_LONG]
 
 
 def test_results_are_counted_at_a_look_and_the_supervisors_counts_come_first(at: AttemptLayout) -> None:
@@ -119,6 +171,9 @@ def test_all_looks_of_a_process_share_its_time(monkeypatch: pytest.MonkeyPatch) 
         assert allowed.counts(Counts) is None
         clock[0] += 10
     assert given == [5, pytest.approx(1.5), pytest.approx(1.15)]
+    clock[0] += 10_000
+    allowed.counts(Counts)
+    assert given[-1] == 5, "not more, however long nothing was read"
 
 
 @pytest.fixture
@@ -128,9 +183,13 @@ def long_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(together, "judge", never_ends)
 
 
-def test_what_can_not_be_judged_in_time_ends_without_counts_and_says_so(at: AttemptLayout, long_files: None) -> None:
+def test_what_can_not_be_judged_in_time_ends_without_counts_and_says_so(
+    at: AttemptLayout, long_files: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     judged = recounts.judged(at, 0, 0.05)
     assert (judged.completeness, judged.counts.countable, codes(judged.counts)) == ("none", False, [NOT_IN_TIME])
+    monkeypatch.setattr(together, "Process", lambda _: SimpleNamespace(names=["a", "b"]))
+    assert [*recounts.judged(at, 0, 0.05).members] == ["a", "b"], "each session of a process ends"
 
 
 def test_what_is_judged_in_a_child_is_judged_as_here(at: AttemptLayout, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,9 +260,14 @@ def test_a_folder_of_many_files_is_looked_at_in_a_child(at: AttemptLayout, monke
     monkeypatch.setattr(recounts, "_ALLOWED", recounts.Allowance())
     monkeypatch.setattr(recounts, "AT_ONCE_S", 0.05)
     monkeypatch.setattr(recounts, "changed", never_ends)
-    monkeypatch.setattr(globs, "are_more", never_ends)
+    monkeypatch.setattr(globs, "are_more", lambda *_: 1 / 0)
     counts = Counts.of(recounts.as_it_is(at, end))
     assert (counts.records, codes(counts)) == (1, [NOT_LOOKED_AT])
+    assert codes(recounts.live_counts(at)) == [TAKES_LONG]
+    monkeypatch.setattr(recounts, "AT_ONCE_S", 5.0)
+    monkeypatch.setattr(recounts, "_ALLOWED", recounts.Allowance())
+    monkeypatch.setattr(recounts, "changed", lambda *_: 1 / 0)
+    assert codes(Counts.of(recounts.as_it_is(at, end))) == [NOT_LOOKED_AT]
 
 
 def test_an_end_does_not_wait_for_curves(at: AttemptLayout, monkeypatch: pytest.MonkeyPatch) -> None:
