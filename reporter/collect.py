@@ -42,7 +42,7 @@ from comborun.rules.records import parse
 from comborun.rules.results.counts import CHANGED, where_it_ran
 from comborun.rules.results.fields import ResultRules
 from comborun.rules.results.filename_results import FILE
-from comborun.rules.results.formats import candidate, foreign_kind, is_log
+from comborun.rules.results.formats import ARRAYS, candidate, foreign_kind, is_log
 from comborun.rules.results.result_files import Folder, changed
 from comborun.rules.results.tally import tally
 from comborun.rules.results.unread import may_hold, uncounted
@@ -114,7 +114,9 @@ def _results(directory: Path, histories: Sequence[SessionHistory], unread: Mappi
         tell_errors(file)
     folders = (RUN.attempt(session.name, attempt.number) for session, attempt in attempts)
     found = {folder.directory: videos.listed(_text(directory / folder.videos), folder.directory) for folder in folders}
-    collector.link_videos([*chain(*found.values())], {session.name: session.results.base for session in sessions})
+    running = {history.session.name for history in histories if not history.end}
+    bases = {session.name: session.results.base for session in sessions}
+    collector.link_videos([*chain(*found.values())], bases, running)
     collected = collector.collected(_text(directory / RUN.id).strip() or directory.resolve().name)
     filmed = tuple(_filmed(histories, found, collected.records))
     lacking = (*_changed(directory, attempts, unread), *_videos_missing(filmed, histories, collector.videos_missing))
@@ -285,10 +287,16 @@ def collect_folder(directory: Path) -> Collected:
     nothing = not any(reading.entries for reading in collector.files)
     collector.files += (one for one in collector.passed if nothing or stem_of(PurePosixPath(one.path)) in alike)
     collected = collector.collected(directory.resolve().name, settled=True)
-    if not (collected.records or collected.aggregates) and (found_trainings := trainings_in(directory)):
-        trained = {name: [(1, one)] for name, one in found_trainings.items()}
-        return replace(collected, trained=MappingProxyType(trained), files=(), rejects=(), defects=())
-    return replace(collected, defects=(*collector.formats_read, *collected.defects))
+    held = [reading for reading in collected.files if reading.records or reading.aggregates]
+    trained = (
+        {name: [(1, one)] for name, one in trainings_in(directory).items()}
+        if all(one.format == ARRAYS for one in held)
+        else {}
+    )
+    evaluated = tuple(curve["source"] for one in trained.values() for curve in one[0][1]["curves"])
+    if trained and all(one.path.endswith(evaluated) for one in held):  # as evaluations.npz, written by the training
+        return Collected(collected.name, (), (), (), (), trained=MappingProxyType(trained))
+    return replace(collected, defects=(*collector.formats_read, *collector.names_guessed, *collected.defects))
 
 
 def _packer(name: str) -> str:

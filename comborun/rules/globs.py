@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from fnmatch import translate
 from itertools import islice
 
@@ -25,6 +26,24 @@ def are_more(directory: str, patterns: Iterable[str], most: int) -> bool:
     """Whether the patterns match more paths than a limit; a path that matches twice counts twice."""
     paths = (path for pattern in patterns for path in matching(directory, pattern))
     return sum(1 for _ in islice(paths, most + 1)) > most
+
+
+def holds_more(directory: str, most: int) -> bool:
+    """Whether there are more files and folders below a folder than a limit, so that a search there takes long."""
+    return sum(1 for _ in islice(below(directory), most + 1)) > most
+
+
+def below(directory: str) -> Iterator[str]:
+    """A folder, and all files and folders below it, the outer ones first; links are not entered."""
+    folders = [] if leads_up(directory) else [directory]
+    for folder in folders:  # grows
+        yield folder
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    yield entry.path
 
 
 def matching(directory: str, pattern: str) -> Iterator[str]:

@@ -167,7 +167,8 @@ WORDS: Words = {
     Evidence.RAN_TOO_LONG.value: "it ran longer than {limit_s} s",
     Evidence.SLURM_TIME_LIMIT.value: "Slurm's time limit",
     Evidence.HELD_MEMORY.value: "its processes held {mib} MiB of main memory, and its limit is {limit_mib}",
-    Evidence.HUNG_AFTER_WORK.value: "it did not end within {limit_s} s after its work was done",
+    Evidence.HUNG_AFTER_WORK.value: "it did not end within {limit_s} s after its work was done[;"
+    " only the first {files} files and folders of its output were looked at for changes]",
     Evidence.NOT_READY.value: (
         "it was not ready within {limit_s} s; still missing: {check}[; it listens on {at}, not on 127.0.0.1]"
     ),

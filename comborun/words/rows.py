@@ -234,6 +234,8 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     reasons.NOT_RECOUNTED: "its results have changed since it ended, and are too long to count at a look: these are the"
     " counts of its end",
     reasons.TAKES_LONG: "its results are too long to count at a look: they are counted when it has ended",
+    reasons.NOT_LOOKED_AT: "its folder holds too much to look at once whether its results have changed since it ended",
+    reasons.NOT_IN_TIME: "its results were not counted: reading them takes longer than {seconds:g} s",
     reasons.COUNTING_FAILED: "its results can't be counted: {error}",
     reasons.FORMER: "{text}",
     # What is wrong with a row
@@ -257,6 +259,7 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "open_quote": "the last line is cut off: a quote in it has no end",
     "other_number_of_cells": "{cells} cells, where the header has {header}",
     "task_without_successes": "entry {entry} of per_task lists no successes",
+    "group_without_episodes": "a rate of {group} is stated beside lists of other groups, and it has no list itself",
     "episode_without_index": "entry {entry} of per_episode has no index episode_ix",
     "episode_not_counted": "an episode that its program did not count: left out",
     "episode_numbered_0": "an episode numbered 0: they count from 1",

@@ -6,7 +6,7 @@ import glob
 import os
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
@@ -16,12 +16,12 @@ from comborun.model.attempt import Aggregate, EpisodeRecord, Verdict, packed
 from comborun.model.work import Combo, grouped
 from comborun.reporter.records import files, videos
 from comborun.reporter.records.collected import Collected
-from comborun.reporter.records.reading import Context, Defect, Reading, RejectKind
+from comborun.reporter.records.reading import UNNAMED, Context, Defect, Reading, RejectKind
 from comborun.rules.facts import Fact
 from comborun.rules.results.codings import Coding
 from comborun.rules.results.counts import REPEAT, UNDECIDED
 from comborun.rules.results.episodes import rebuild
-from comborun.rules.results.fields import NO_VERDICTS, Identity, unreadable
+from comborun.rules.results.fields import ENVIRONMENT, NO_VERDICTS, POLICY, Identity, unreadable
 from comborun.rules.results.filename_results import groups
 from comborun.rules.results.formats import (
     DATABASE,
@@ -113,12 +113,17 @@ class RecordCollector:
         for folder, group in groups(found).items():
             self.files.append(files.read_names(group, replace(context, path=folder)))
 
-    def link_videos(self, found: Sequence[videos.Video], bases: Mapping[str, int] = MappingProxyType({})) -> None:
+    def link_videos(
+        self,
+        found: Sequence[videos.Video],
+        bases: Mapping[str, int] = MappingProxyType({}),
+        running: Collection[str] = (),
+    ) -> None:
         """Give each record its video among these, in its field `video`. `bases`: by session, the episode that its
-        program calls 0."""
+        program calls 0. `running`: sessions that have not ended."""
         if not found:
             return
-        links = videos.Links(found, self.records, bases)
+        links = videos.Links(found, self.records, bases, running)
         self.of_videos = links.findings
         self.videos_missing.update(one.session for one in self.records if videos.key(one) in links.missing)
         for reading in self.files:
@@ -192,6 +197,24 @@ class RecordCollector:
         for (name, why), alike in grouped(files, lambda file: (file.format, file.why)).items():
             others = f", like {several(len(alike) - 1, 'other file')}" if len(alike) > 1 else ""
             yield Defect(alike[0].path, 0, f"read as {name}: {why}{others}")
+
+    @property
+    def names_guessed(self) -> Iterator[Defect]:
+        """Says once that names of combos are those of paths."""
+        found = [(file, words) for file in self.files if (words := _guessed(file))]
+        for file, words in found[:1]:
+            others = f", like those of {several(len(found) - 1, 'other file')}" if len(found) > 1 else ""
+            yield Defect(file.path, 0, f"{' and '.join(words)} guessed from its path{others}")
+
+
+def _guessed(file: Reading) -> list[str]:
+    """The policy and the environment that only its path names."""
+    told = []
+    for place, kind in enumerate((POLICY, ENVIRONMENT)):
+        names = sorted({name for of, name in file.guessed if of == kind} - {UNNAMED})
+        kept = [name for name in names if any(combo[place] == name for combo in file.combos)]
+        told += [f"{kind} {names[0]!r}" if len(names) == len(kept) == 1 else f"names of {kind}"] if names else []
+    return told
 
 
 def _decides(reading: Reading) -> bool:

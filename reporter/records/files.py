@@ -20,7 +20,7 @@ from comborun.rules.facts import Fact
 from comborun.rules.results import formats
 from comborun.rules.results.documents import SUMMARY_NOT_READ
 from comborun.rules.results.episodes import DEPTH_LIMIT, ORDER, decode_line
-from comborun.rules.results.fields import ENVIRONMENT, FORMAT, MISSING, TORN, UNREADABLE, RefusedError
+from comborun.rules.results.fields import ENVIRONMENT, FORMAT, MISSING, POLICY, TORN, UNREADABLE, RefusedError
 from comborun.rules.results.filename_results import VIDEO, Named
 from comborun.rules.results.one_row import names_sibling, order_of
 from comborun.rules.results.rates import Count
@@ -60,7 +60,7 @@ def read(stream: BinaryIO, context: Context) -> Reading:
         if reading.format == formats.JOB_ROWS and rules.metrics:
             context = replace(context, rules=rules.replace(metrics=(*rules.metrics, ORDER)))
         if reading.format not in NAME_COMBO | NAME_ENVIRONMENT:
-            context = context.named(*combo_of_path(context.path))
+            context = reading.named(context, *combo_of_path(context.path))
         source = file.reader(context.identity, context.path, decoded)
         source.over = context.over
         content = file.content or stream
@@ -75,7 +75,7 @@ def read(stream: BinaryIO, context: Context) -> Reading:
 def read_names(found: Sequence[str], context: Context) -> Reading:
     """The episodes in the names of a group of files; `context.path` is its folder."""
     reading = Reading(context.path, formats.NAMED, formats.WHY[formats.NAMED])
-    context = context.named(*combo_of_folder(context.path))
+    context = reading.named(context, *combo_of_folder(context.path))
     source = Named(context.identity, context.path, found)
     _fill(reading, context, source, source.finish())
     return reading
@@ -130,7 +130,8 @@ def _take_count(reading: Reading, context: Context, line: int, counted: Count) -
     if context.rules.named and not counted.environment:  # a total of several environments
         reading.reject(line, say(Fact("names_none", kind=ENVIRONMENT)))
     elif not names_sibling(counted.environment, context.identity):
-        reading.take_count(context.named(*_combo_of(context, counted.environment)), line, counted)
+        own = replace(context, environment=context.environment or counted.environment)
+        reading.take_count(reading.named(own, *_combo_of(context, counted.environment)), line, counted)
 
 
 def _settle(reading: Reading, context: Context, source: Reader) -> None:
@@ -152,12 +153,13 @@ def _named(reading: Reading, context: Context, row: Any) -> Any:
     named = environment if reading.format in NAME_ENVIRONMENT and isinstance(environment, str) else None
     policy, place = _combo_of(context, named)
     row = dict(row)
-    for field, name, own in (
-        (identity.policy_field, policy, context.policy),
-        (identity.environment_field, place, context.environment),
+    for kind, field, name, own in (
+        (POLICY, identity.policy_field, policy, context.policy),
+        (ENVIRONMENT, identity.environment_field, place, context.environment),
     ):
         if own is None and field.find(row) is MISSING:
             row[field.name] = name
+            reading.guessed.add((kind, name))
     return row
 
 

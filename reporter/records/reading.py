@@ -19,9 +19,11 @@ from comborun.reporter.records.plain import PlainRows, once
 from comborun.rules.results.codings import Coding
 from comborun.rules.results.episodes import DEPTH_LIMIT
 from comborun.rules.results.fields import (
+    ENVIRONMENT,
     MISSING,
     NAMES_ANOTHER,
     NO_RECORD,
+    POLICY,
     Field,
     Identity,
     RefusedError,
@@ -132,6 +134,8 @@ class Reading:
     numbered_by: str = ""
     """the field of the index"""
 
+    guessed: set[tuple[str, str]] = field(default_factory=set, compare=False)
+    """policies and environments that its path names, and nothing in it"""
     identity: Identity | None = field(default=None, compare=False, repr=False)
     """how its rows name things"""
     kept: Kept = field(default_factory=Kept, compare=False, repr=False)
@@ -151,6 +155,13 @@ class Reading:
 
     def defect(self, line: int, reason: str, path: str = "") -> None:
         self.defects.append(Defect(path or self.path, line, reason))
+
+    def named(self, context: Context, policy: str, environment: str) -> Context:
+        """The context with these names, which are those of its path, where it has none."""
+        named = context.named(policy, environment)
+        found = ((POLICY, context.policy, named.policy), (ENVIRONMENT, context.environment, named.environment))
+        self.guessed.update((kind, str(name)) for kind, own, name in found if not own)
+        return named
 
     def withdraw(self, *reasons: str) -> None:
         """Say no longer what another finding says better."""

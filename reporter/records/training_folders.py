@@ -35,10 +35,12 @@ def trainings_in(directory: Path) -> dict[str, Record]:
 
 def _is_training(found: Record) -> bool:
     """Whether curves are surely of a training: they are over steps, and the name of a file, or checkpoints, say so. A
-    table of episodes, or of the steps of one episode, is none."""
+    table of episodes, or of the steps of one episode, is none. Archives of evaluations name the training's steps, so
+    beside them any checkpoint does."""
     over_steps = [one for one in found["curves"] if one["unit"] != EPISODES]
     named = any(_says_training(one["source"], one["name"]) for one in over_steps)
-    return bool(over_steps) and (named or any(one["step"] is not None for one in found["checkpoints"]))
+    evaluated = any(one["source"].endswith(".npz") for one in over_steps)
+    return bool(over_steps) and (named or any(evaluated or one["step"] is not None for one in found["checkpoints"]))
 
 
 def _says_training(path: str, name: str) -> bool:

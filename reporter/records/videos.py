@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from comborun.model.attempt import EpisodeRecord, Verdict
-from comborun.model.work import describe, gaps
+from comborun.model.work import Combo, describe, gaps
 from comborun.reporter.records.reading import Defect
 from comborun.rules.names import ATTEMPT, NUMBER
 from comborun.rules.results.videos import FAULTS, fault, parse
@@ -35,6 +36,9 @@ differently"""
 _PER_TASK = re.compile(r"rollout_.+_(?:success|failure)\.\w+")
 """names that several episodes share: the last one stays"""
 _ATTEMPT = re.compile(rf"(?:.*?/)?{ATTEMPT}{NUMBER}(?=/)")
+
+_FILMED_LEAST, _ROUND = 4, 5
+"""episodes with a video that lead to expect a further one; of what a program's own limit is a multiple"""
 
 Key = tuple[str, str, str, int]
 
@@ -74,12 +78,18 @@ def listed(text: str, folder: str) -> tuple[Video, ...]:
 
 class Links:
     def __init__(
-        self, videos: Sequence[Video], records: Sequence[EpisodeRecord], bases: Mapping[str, int] = MappingProxyType({})
+        self,
+        videos: Sequence[Video],
+        records: Sequence[EpisodeRecord],
+        bases: Mapping[str, int] = MappingProxyType({}),
+        running: Collection[str] = (),
     ) -> None:
+        """`running`: sessions whose last video may not be written yet."""
         self.of: dict[Key, str] = {}
         self.findings: list[Defect] = []
         self.missing: set[Key] = set()
         """records whose video is told to be missing"""
+        self._running = running
         fields = ((record, record.extra.get("video")) for record in records)
         claims = [(record, path) for record, path in fields if isinstance(path, str) and path]
         claimed = {_name(path) for _, path in claims}
@@ -138,24 +148,40 @@ class Links:
             self.of[key(record)] = path
 
     def _gaps(self, records: Iterable[EpisodeRecord]) -> None:
-        """Report videos that are missing between neighbours. Programs record the first few episodes, or every tenth."""
-        linked: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
-        told: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
-        known: dict[tuple[str, str, int], EpisodeRecord] = {}
+        """Report videos that are missing between neighbours, or behind them. Programs record the first few episodes, or
+        every tenth."""
+        known: defaultdict[Combo, dict[int, EpisodeRecord]] = defaultdict(dict)
         for record in records:
-            known.setdefault((*record.combo, record.episode), record)
-            if key(record) in self.of:
-                linked[record.combo].add(record.episode)
-            elif key(record) in self.missing:
-                told[record.combo].add(record.episode)
-        for (policy, environment), episodes in linked.items():
-            dense = range(min(episodes), max(episodes) + 1)
-            missing = gaps((dense,), sorted(episodes | told[policy, environment]))
-            if missing and len(episodes) * 2 > len(dense):
+            known[record.combo].setdefault(record.episode, record)
+        for (policy, environment), episodes in known.items():
+            linked = {at for at, one in episodes.items() if key(one) in self.of}
+            there = {*linked, *(at for at, one in episodes.items() if key(one) in self.missing)} if linked else ()
+            dense = range(min(linked), max(linked) + 1) if linked else range(0)
+            missing = gaps((dense,), sorted(there)) if linked else ()
+            lacking: list[int] = []
+            if missing and len(linked) * 2 > len(dense):
                 complaint = f"no video of {describe(missing)}, between episodes that have one"
                 self._report(f"{policy} × {environment}", complaint)
-                lacking = (known.get((policy, environment, one)) for span in missing for one in span)
-                self.missing.update(key(record) for record in lacking if record)
+                lacking = [one for span in missing for one in span]
+            last = _lacks_last({at: one.verdict for at, one in episodes.items()}, sorted({*there, *lacking}))
+            if last is not None and episodes[last].session not in self._running:
+                self._report(f"{policy} × {environment}", f"no video of episode {last}, the last one")
+                lacking.append(last)
+            self.missing.update(key(episodes[one]) for one in lacking if one in episodes)
+
+
+def _lacks_last(verdicts: Mapping[int, Verdict], filmed: Sequence[int]) -> int | None:
+    """The last episode, if it alone lacks the video that those before it lead to expect: all of them have one, or every
+    tenth. Not if the program may record the first so many (5, 10 ...), or only what went like those before.
+    """
+    steps = {after - before for before, after in pairwise(filmed)}
+    if len(filmed) < _FILMED_LEAST or len(steps) != 1:
+        return None
+    (step,) = steps
+    last = filmed[-1] + step
+    capped = step == 1 and len(filmed) % _ROUND == 0
+    alike = verdicts.get(last) in {verdicts[one] for one in filmed if one in verdicts}
+    return last if alike and not capped and last + step > max(verdicts) else None
 
 
 def _name(path: str) -> str:

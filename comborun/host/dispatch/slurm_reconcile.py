@@ -21,7 +21,7 @@ from comborun.host.dispatch.run_state import RunState
 from comborun.host.dispatch.sessions import Known
 from comborun.host.engines.arrays import Arrays, Lock
 from comborun.host.engines.slurm import Slurm, task_of
-from comborun.host.record import secrets
+from comborun.host.record import recounts, secrets
 from comborun.host.record.queue import DROPPED, rows
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.supervise.task import settle_s
@@ -190,9 +190,10 @@ class Settling:
         time.sleep(settle_s())
         if not self.look():
             raise self._silent()
+        reading = recounts.Deadline(recounts.LOST_S)
         for session in [session for session in self.sessions.values() if session.life == Life.LOST]:
             self.run.events.write(Kind.LOST, session.name, session.attempt)
-            self.attempts.finalize_lost(session.name, session.attempt)
+            self.attempts.finalize_lost(session.name, session.attempt, reading.left)
             self._ended(session)
         if not self.person and not self.run.holds.look().kind:
             for session in self.sessions.values():
@@ -281,7 +282,7 @@ class Settling:
         if life not in (Life.QUEUED, Life.ENDED, Life.LOST):
             return False  # another settle job does it
         if life == Life.LOST:
-            self.attempts.finalize_lost(AFTER, number)
+            self.attempts.finalize_lost(AFTER, number, recounts.LOST_S)
         if not in_settle_job():
             job = "" if self.cluster.settlers else self.arrays.settle()
             self._must_take()

@@ -12,7 +12,7 @@ from comborun.host.record.recounts import as_it_is, live_counts
 from comborun.host.system import files
 from comborun.rules import globs
 from comborun.rules.names import RUN
-from comborun.rules.results.counts import CHANGED, NOT_RECOUNTED, Counts, joined, unmarked
+from comborun.rules.results.counts import CHANGED, NOT_LOOKED_AT, NOT_RECOUNTED, Counts, joined, unmarked
 from comborun.rules.results.fields import INDEX, NO_RECORD, OUTSIDE
 from comborun.rules.vocabulary import Completeness
 
@@ -99,7 +99,8 @@ def tail(run: RunDirectory, name: str) -> Span | None:
 
 def _doubtful(found: list[Part]) -> bool:
     """Whether the records don't show which episodes were made, or another attempt may overwrite them."""
-    if any(part.links or any(one.code in (CHANGED, NOT_RECOUNTED) for one in part.counts.facts) for part in found):
+    unknown = (CHANGED, NOT_RECOUNTED, NOT_LOOKED_AT)
+    if any(part.links or any(one.code in unknown for one in part.counts.facts) for part in found):
         return True
     unsure = any(part.counts.refused.get(reason) for part in found for reason in (INDEX, OUTSIDE, NO_RECORD))
     return unsure or any(part.counts.ordered or (part.counts.records and not part.counts.marks) for part in found)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 EVERY_S = 5.0
 """seconds between two looks while it runs"""
-AT_END_S = 20.0
+LIVE_S, AT_END_S = 5.0, 20.0
+"""seconds for reading, while it runs and at its end: neither waits long for curves"""
 _SHARE = 100
 """so many times as long as a look took, it waits for the next one"""
 
@@ -33,7 +34,7 @@ class LiveCurves:
         """How far it is; files that take long to read are read less often."""
         begun = time.monotonic()
         if begun >= self._next:
-            keep(self._at)
+            keep_within(LIVE_S, self._at)
             self._trained = trained(self._at)
             ended = time.monotonic()
             self._next = ended + max(EVERY_S, _SHARE * (ended - begun))
@@ -53,16 +54,16 @@ def keep(at: AttemptLayout) -> None:
         files.write_text(at.curves, text)
 
 
-def keep_at_end(at: AttemptLayout) -> None:
-    """The same in a child process, which has some time for it: an end must not wait long for curves."""
+def keep_within(seconds: float, at: AttemptLayout) -> None:
+    """The same in a child process, which has so many seconds: no file of a program holds up or ends its supervisor."""
+    from comborun.host.system import children  # loads `subprocess`, which costs a start
+    from comborun.rules.curves import training  # noqa: F401 - here, so that not each child loads it
 
     def kept() -> str:
         keep(at)
         return ""
 
-    from comborun.host.system import children  # loads `subprocess`, which costs a start
-
-    children.within(AT_END_S, kept)
+    children.within(seconds, kept)
 
 
 def trained(at: AttemptLayout) -> Fact | None:

@@ -249,13 +249,24 @@ class Judged:
         self.now = completeness
         """how complete this start of a process is; `completeness` looks at all of its starts"""
 
+    def as_data(self) -> list[Any]:
+        members = {name: one.as_data() for name, one in self.members.items()}
+        return [records.render(self.counts.pairs()), self.completeness.value, self.now.value, members]
+
+    @classmethod
+    def of(cls, data: list[Any]) -> Judged:
+        judged = cls(Counts.of(records.parse(data[0])), Completeness(data[1]))
+        judged.now = Completeness(data[2])
+        judged.members = {name: cls.of(one) for name, one in data[3].items()}
+        return judged
+
 
 def judge(at: AttemptLayout, code: int | None) -> Judged:
     """Judge by the rules of the claim, and list the videos. `code` is None if it is unknown or proves nothing."""
     rules = Rules.of(files.read(at.claim))
     list_videos(at, rules)
     if rules.unit != "episode":
-        curves_file.keep_at_end(at)
+        curves_file.keep_within(curves_file.AT_END_S, at)
     return judged(at, rules, code)
 
 

@@ -6,23 +6,38 @@ the time of a process such reading takes a tenth at most. What can't be read in 
 
 from __future__ import annotations
 
+import json
 import time
 
 from comborun.host.record import judging
 from comborun.host.system import children, files
 from comborun.rules import globs, records
 from comborun.rules.facts import Fact
-from comborun.rules.results.counts import CHANGED, NOT_RECOUNTED, TAKES_LONG, TOO_MANY, Counts
+from comborun.rules.results.counts import (
+    CHANGED,
+    NOT_IN_TIME,
+    NOT_LOOKED_AT,
+    NOT_RECOUNTED,
+    TAKES_LONG,
+    TOO_MANY,
+    Counts,
+)
 from comborun.rules.results.fields import LOG
 from comborun.rules.results.result_files import changed
+from comborun.rules.vocabulary import Completeness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
+    from comborun.host.record.judging import Judged
     from comborun.rules.names import AttemptLayout
 
 AT_ONCE_S = 5.0
+AT_END_S, LOST_S = 600.0, 60.0
+"""seconds for judging one attempt at its end, and all lost ones for which somebody waits"""
+LOOKED_AT_MOST, READ_AT_ONCE = 20_000, 64 << 20
+"""files and folders below an output folder, and bytes of its results, that take hardly any time"""
 _SHARE = 10
 _OF_COUNTS = frozenset(
     (
@@ -33,6 +48,17 @@ _OF_COUNTS = frozenset(
 """the fields of an end that come from its counts"""
 
 
+class Deadline:
+    """So many seconds for all that is read; then a second for each."""
+
+    def __init__(self, seconds: float) -> None:
+        self._until = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        return max(1.0, self._until - time.monotonic())
+
+
 class Allowance:
     """How long this process may still read: some seconds at once, and a share of all time."""
 
@@ -41,11 +67,15 @@ class Allowance:
 
     def counts(self, count: Callable[[], Counts]) -> Counts | None:
         """What `count` returns; None if that takes too long."""
+        text = self.text(lambda: records.render(_counted(count).pairs()))
+        return None if text is None else Counts.of(records.parse(text))
+
+    def text(self, work: Callable[[], str]) -> str | None:
         now = time.monotonic()
         self._left, self._at = min(AT_ONCE_S, self._left + (now - self._at) / _SHARE), now
-        text = children.within(self._left, lambda: records.render(_counted(count).pairs()))
+        text = children.within(self._left, work)
         self._left -= time.monotonic() - now
-        return None if text is None else Counts.of(records.parse(text))
+        return text
 
 
 _ALLOWED = Allowance()
@@ -63,14 +93,49 @@ def as_it_is(at: AttemptLayout, end: dict[str, Any]) -> dict[str, Any]:
     if not end.get("results"):
         return end
     rules = judging.Rules.of(files.read(at.claim))
-    if not changed(at.output, rules.results.files, end["results"], files.changed(at.end) / 1e9):
+    is_changed = _is_changed(at, rules, end)
+    if is_changed is False:
         return end
-    counts = _ALLOWED.counts(lambda: judging.judged(at, rules, None).counts)
-    fact = Fact(CHANGED) if counts else Fact(NOT_RECOUNTED)
+    counts = _ALLOWED.counts(lambda: judging.judged(at, rules, None).counts) if is_changed else None
+    fact = Fact(CHANGED if counts else NOT_RECOUNTED if is_changed else NOT_LOOKED_AT)
     counts = counts or Counts.of(end)
     counts.facts = (fact, *counts.facts)
     kept = [(key, value) for key, value in end.items() if key not in _OF_COUNTS]
     return records.parse(records.render([*kept, *counts.pairs()]))
+
+
+def _is_changed(at: AttemptLayout, rules: judging.Rules, end: dict[str, Any]) -> bool | None:
+    """Whether its results have changed since its end; None if it takes too long to look."""
+
+    def look() -> bool:
+        return changed(at.output, rules.results.files, end["results"], files.changed(at.end) / 1e9)
+
+    if not globs.holds_more(at.output, LOOKED_AT_MOST):
+        return look()
+    text = _ALLOWED.text(lambda: json.dumps(look()))
+    return None if text is None else bool(json.loads(text))
+
+
+def judged(at: AttemptLayout, code: int | None, seconds: float = AT_END_S) -> Judged:
+    """As `together.judge`; if its files may take long, in a child process, and without counts after so many seconds."""
+    from comborun.host.record import together
+
+    if not _takes_long(at):
+        return together.judge(at, code)
+    text = children.within(seconds, lambda: json.dumps(together.judge(at, code).as_data()))
+    try:
+        return judging.Judged.of(json.loads(text or ""))
+    except ValueError:
+        nothing = judging.Judged(_not_counted(Fact(NOT_IN_TIME, seconds=round(seconds, 1))), Completeness.NONE)
+        nothing.members = dict.fromkeys(together.Process(at).names, nothing)
+        return nothing
+
+
+def _takes_long(at: AttemptLayout) -> bool:
+    if globs.holds_more(at.output, LOOKED_AT_MOST):
+        return True
+    found = globs.found(at.output, judging.Rules.of(files.read(at.claim)).results.files)
+    return sum(map(files.size, (at.log, *(f"{at.output}/{path}" for path in found)))) > READ_AT_ONCE
 
 
 def live_counts(at: AttemptLayout) -> Counts:
@@ -78,6 +143,8 @@ def live_counts(at: AttemptLayout) -> Counts:
     if kept := files.read(at.counts):
         return Counts.of(kept)
     rules = judging.Rules.of(files.read(at.claim))
+    if globs.holds_more(at.output, LOOKED_AT_MOST):
+        return _ALLOWED.counts(lambda: judging.Watched(at, rules).count()) or _not_counted(Fact(TAKES_LONG))
     if globs.are_more(at.output, rules.results.files, judging.READ_FILES_MOST):
         return _not_counted(Fact(TOO_MANY, most=judging.READ_FILES_MOST))
     if rules.results.source != LOG and not globs.are_more(at.output, rules.results.files, 0):

@@ -191,13 +191,13 @@ class RunDirectory:
         files.remove(at.claim)  # without a record nothing is decided
         return False
 
-    def finalize_lost(self, name: str, number: int) -> bool:
+    def finalize_lost(self, name: str, number: int, within_s: float | None = None) -> bool:
         """End the remaining processes of a lost attempt, judge it, write its end; False if that can't be written.
 
-        Takes as long as its processes take to end.
+        Takes as long as its processes take to end, and `within_s` seconds at most for reading its files.
         """
-        from comborun.host.record import judging
-        from comborun.host.record.together import judge, write_end
+        from comborun.host.record import judging, recounts
+        from comborun.host.record.together import write_end
 
         at = self.at(name, number)
         claim, begin = files.read(at.claim), files.read(at.begin)
@@ -216,7 +216,7 @@ class RunDirectory:
             if self._own_end(at):
                 return True
             try:
-                judged = judge(at, None)
+                judged = recounts.judged(at, None, recounts.AT_END_S if within_s is None else within_s)
             except (OSError, MemoryError):
                 raise
             except Exception as error:  # noqa: BLE001 - an end without counts is better than none

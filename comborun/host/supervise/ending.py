@@ -106,7 +106,9 @@ class Finishing:
     def judge(self, peak_memory_kib: int) -> None:
         attempt, end = self._attempt, self._end
         proven = end.code if end.cause == "exited" else None  # told to end, it may exit with 0 before its work is done
-        judged = together.judge(self._at, proven)
+        from comborun.host.record import recounts  # loads `subprocess`, which costs a start
+
+        judged = recounts.judged(self._at, proven)
         if judged.now.value != "complete" and end.cause not in _NO_BLAME:
             if self._behind and self._grace:
                 end.add(fact(Evidence.LEFT_BEHIND, count=self._behind, grace_s=self._grace))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 import time
+from itertools import islice
 
 from comborun.host.record import clients, judging
 from comborun.host.record.run_directory import stopping
@@ -35,6 +36,8 @@ _SHARE = 1000
 """a search may take this fraction of the time: 1 / _SHARE"""
 _LONGEST_S = 300.0
 """between two searches, whatever they take"""
+LOOKED_AT_MOST = 20_000
+"""files and folders of an output folder that one look compares with those before"""
 
 
 class Pace:
@@ -247,7 +250,7 @@ class Watch(PollingWatch):
             course.judged(complete=self._judging is not None and self._judging.complete())
             self._changes.of_output()
         if course.hung:
-            return "hung", fact(Evidence.HUNG_AFTER_WORK, limit_s=limits.hang)
+            return "hung", fact(Evidence.HUNG_AFTER_WORK, limit_s=limits.hang, files=self._changes.looked_at)
         return self._stalled()
 
     def _unserved(self) -> Fact | None:
@@ -298,11 +301,15 @@ class _Changes:
         return before != self._results
 
     def of_output(self) -> bool:
-        """Whether anything at all has changed in its folder."""
-        folders = () if globs.leads_up(self._at.output) else os.walk(self._at.output)
-        below = (f"{at}/{name}" for at, inside, names in folders for name in (*inside, *names))
-        before, self._output = self._output, _fingerprint(below)
+        """Whether anything at all has changed in its folder, as far as one look goes: what is made in a folder changes
+        that folder, too."""
+        before, self._output = self._output, _fingerprint(islice(globs.below(self._at.output), LOOKED_AT_MOST))
         return before != self._output
+
+    @property
+    def looked_at(self) -> int | None:
+        """How many files and folders were looked at; None: all."""
+        return LOOKED_AT_MOST if self._output[0] >= LOOKED_AT_MOST else None
 
     def of_log(self, known: progress.Repetition) -> bool | None:
         """Whether its log says something new; None if it has not changed."""

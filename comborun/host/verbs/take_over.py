@@ -8,7 +8,7 @@ all leaves; sessions that live there go on, and their later results count like t
 
 from __future__ import annotations
 
-from comborun.host.record import run_owner
+from comborun.host.record import recounts, run_owner
 from comborun.host.record.events import Events
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files, process
@@ -49,12 +49,13 @@ def _own(run: RunDirectory, former: str = "") -> None:
 
 
 def _end_attempts(run: RunDirectory) -> None:
-    """Record the attempts of other machines as lost; a session gets another one."""
+    """Record the attempts of other machines as lost; a session gets another one. Nothing waits long for their files."""
+    reading = recounts.Deadline(recounts.LOST_S)
     for name, number, record in list(run_owner.open_attempts(run.layout)):
         if not elsewhere(record, process.machine()):
             continue
         if not name.startswith(SERVERS):
             run.ask(name, number)
-        if not run.finalize_lost(name, number):
+        if not run.finalize_lost(name, number, reading.left):
             raise unwritable(run.at(name, number).directory)
         say(f"{bare(name)}: lost", session=bare(name))

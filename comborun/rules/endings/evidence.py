@@ -52,7 +52,7 @@ class Evidence(Word):
     RAN_TOO_LONG = "ran_too_long"  # limit_s
     SLURM_TIME_LIMIT = "slurm_time_limit"
     HELD_MEMORY = "held_memory"  # mib, limit_mib
-    HUNG_AFTER_WORK = "hung_after_work"  # limit_s
+    HUNG_AFTER_WORK = "hung_after_work"  # limit_s; files: how many were looked at, if not all
     NOT_READY = "not_ready"  # limit_s, check; at: where it listens, if 127.0.0.1 does not reach it
     WARM_UP_UNANSWERED = "warm_up_unanswered"  # limit_s
     NO_ANSWER = "no_answer"  # path (or absent), misses, every_s

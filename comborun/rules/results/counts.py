@@ -32,11 +32,12 @@ NOT_READ, FILE_NOT_READ, NO_EPISODE, NO_MATCH = "results_not_read", "file_not_re
 WROTE_NOTHING, TOO_MANY, FORMER = "wrote_nothing", "too_many_files", "former_words"
 COUNTING_FAILED, CHANGED, UNCLEAR_COMMA = "counting_failed", "results_changed", "unclear_comma"
 NOT_RECOUNTED, TAKES_LONG = "results_changed_not_counted", "counting_takes_long"
+NOT_LOOKED_AT, NOT_IN_TIME = "changes_not_looked_for", "not_counted_in_time"
 REASONS = frozenset(
     (
         *(OF_ANOTHER, WITHOUT_INDEX, REFUSED, WITHOUT_VERDICT, NOT_PLANNED, REPEAT, NOT_COUNTED, PROPOSAL),
         *(ANOTHER_RAN, UNDECIDED, NOT_READ, FILE_NOT_READ, NO_EPISODE, NO_MATCH, WROTE_NOTHING, TOO_MANY, FORMER),
-        *(*ASIDE, UNCLEAR_COMMA, COUNTING_FAILED, CHANGED, NOT_RECOUNTED, TAKES_LONG),
+        *(*ASIDE, UNCLEAR_COMMA, COUNTING_FAILED, CHANGED, NOT_RECOUNTED, TAKES_LONG, NOT_LOOKED_AT, NOT_IN_TIME),
     )
 )
 """Codes of the facts that say why rows don't count. A PROPOSAL, and some others, hold `keys`: what to write in

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from itertools import count
 
 from comborun.rules.facts import Fact
 from comborun.rules.results.episodes import LIST_LAST_FOLDER, PER_FILE_NAME, decode_whole, deep
@@ -14,7 +15,7 @@ from comborun.rules.results.fields import MISSING, NO_RECORD, TEXT_MOST, TORN, U
 from comborun.rules.results.one_row import verdict_of
 from comborun.rules.results.rates import agrees
 from comborun.rules.results.readers import NOTHING, indexed, stating
-from comborun.rules.results.stated_counts import counted
+from comborun.rules.results.stated_counts import counted, entries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,30 +68,72 @@ def evaluation(file: Whole) -> Iterator[Entry]:
     Without the lists, a percentage of so many episodes is an aggregate. Percentages beside the lists are only compared
     with them.
     """
-    taken: Counter[str] = Counter()
     found = list(_evaluations(_object(file)))
-    for name, value in found:
+    taken: Counter[str] = Counter()
+    told: list[Entry] = []
+    parts = 0
+    for name, value, inside in found:
         apart = len(found) > 1 and file.identity.policy is None  # several evaluations of one file: of several policies
-        own = {file.identity.policy_field.name: name} if apart else {}
-        rows: list[Row] = []
-        tasks = _tasks(file, value.get(PER_TASK), Counter() if apart else taken)
-        for line, told, remark, order in (*tasks, *_episodes(file, value.get(PER_EPISODE))):
-            if isinstance(told, dict):
-                rows.append({**own, **told})
-            yield line, rows[-1] if isinstance(told, dict) else told, remark, order
+        own = {file.identity.policy_field.name: name} if apart and name else {}
+        own.update({GROUP: name} if len(found) > 1 and name else {})
+        tasks = list(_tasks(file, value.get(PER_TASK), Counter() if apart else taken))
+        episodes = list(_episodes(file, value.get(PER_EPISODE)))
+        listed = [(line, _with(own, row), remark, at) for line, row, remark, at in (*tasks, *episodes)]
+        rows, before = _rows(listed), _rows(told)
+        if not (inside and rows and _copies(file, rows, before, name)):
+            parts += bool(tasks) + bool(episodes)
+            told += listed
         for group, total in _totals(value).items():
-            yield from _compared(file, rows, group, total) if rows else _counted(file, total, group)
+            if rows:
+                told += _compared(file, rows, group, total)
+            elif not inside:
+                told += _counted(file, total, group)
+            elif before:
+                told += _compared(file, before, group or name, total)
+    yield from _one_after_another(file, told) if parts > 1 else told
 
 
-def _evaluations(value: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, Row]]:
-    """The evaluations in a document, each with the key under which it lies."""
-    if not isinstance(value, dict) or depth > _DEPTH:
+def _with(own: Row, told: Any) -> Any:
+    return {**own, **told} if isinstance(told, dict) else told
+
+
+def _rows(told: list[Entry]) -> list[Row]:
+    return [row for _, row, _, _ in told if isinstance(row, dict)]
+
+
+def _copies(file: Whole, rows: list[Row], around: list[Row], name: str) -> bool:
+    """Whether the rows of an evaluation within another one are those of its group, or all that are planned, again."""
+    known = [row for row in around if row.get(GROUP) == name]
+    known = known or (around if len(around) == file.identity.planned else [])
+    first, second = ([verdict_of(row, file.identity.success)[0] for row in some] for some in (rows, known))
+    return first == second
+
+
+def _one_after_another(file: Whole, told: list[Entry]) -> Iterator[Entry]:
+    """The entries of several lists. If they are all planned episodes together, but each numbers its own, they are
+    numbered as they come."""
+    numbers = [order for _, row, _, order in told if isinstance(row, dict)]
+    planned = file.identity.planned
+    ours = len(numbers) == planned and {*numbers} != {*range(planned)} and not file.identity.asks_environment
+    places = count()
+    for line, row, remark, order in told:
+        yield line, row, remark, next(places) if ours and isinstance(row, dict) else order
+
+
+def _evaluations(
+    value: Any, name: str = "", depth: int = 0, *, inside: bool = False
+) -> Iterator[tuple[str, Row, bool]]:
+    """The evaluations in a document, each with the key under which it lies, and whether it lies in another one."""
+    if depth > _DEPTH or not isinstance(value, (dict, list)):
         return
-    if any(isinstance(value.get(key), list) for key in (PER_TASK, PER_EPISODE)) or _totals(value):
-        yield name, value
-        return
-    for key, entry in value.items():
-        yield from _evaluations(entry, key, depth + 1)
+    lists = isinstance(value, dict) and any(isinstance(value.get(key), list) for key in (PER_TASK, PER_EPISODE))
+    if isinstance(value, dict) and (lists or _totals(value)):
+        yield name, value, inside
+        inside = True
+    for key, entry in entries(value):
+        if not (lists and key in (PER_TASK, PER_EPISODE)):
+            own = f"{name}{key}" if isinstance(value, list) else key
+            yield from _evaluations(entry, own, depth + 1, inside=inside)
 
 
 def _number(pattern: re.Pattern[str], name: str) -> int:
@@ -161,6 +204,7 @@ def _episodes(file: Whole, episodes: object) -> Iterator[Entry]:
             yield 0, RefusedError(NO_RECORD, "episode_without_index", entry=position), None, None
             continue
         fields = {key: value for key, value in episode.items() if key not in {"episode_ix", "success"}}
+        fields.update(_named(file, episode.get(GROUP)))
         fields[file.identity.verdict_key] = episode.get("success")
         yield 0, indexed(fields, file.identity), None, index
 
@@ -185,7 +229,9 @@ def _compared(file: Whole, rows: list[Row], group: str, total: Mapping[str, Any]
     rate, success = total.get("pc_success"), file.identity.success
     counted = [verdict_of(row, success)[0] for row in rows if not group or row.get(GROUP) == group]
     good = counted.count(True)
-    if isinstance(rate, (int, float)) and counted and not agrees(str(rate), good, len(counted), scale=100):
+    if not counted and any(GROUP in row for row in rows) and not (PER_TASK in total or PER_EPISODE in total):
+        yield 0, RefusedError(NO_RECORD, "group_without_episodes", group=group[:TEXT_MOST]), None, None
+    elif isinstance(rate, (int, float)) and counted and not agrees(str(rate), good, len(counted), scale=100):
         about = {"rate": str(rate), "successes": good, "episodes": len(counted)}
         code = "fraction_no_percentage" if agrees(str(rate), good, len(counted)) else "percentage_differs"
         yield 0, NOTHING, Fact(code, **about), None

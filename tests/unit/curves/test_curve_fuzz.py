@@ -14,7 +14,7 @@ from comborun.rules.curves import record, training
 from comborun.rules.curves.checkpoints import step_in
 
 MANY, SEED = int(os.environ.get("COMBORUN_FUZZ", "400")), int(os.environ.get("COMBORUN_FUZZ_SEED", "7"))
-"""inputs over all formats; 100,000 take some minutes"""
+"""inputs over all formats; 100,000 take some minutes: `COMBORUN_FUZZ=100000 pytest --timeout=0 -n 0` with this file"""
 LOGS = ("RSL_RL", "RSL_RL_5", "RL_GAMES", "SB3", "RLINF", "EMBODICHAIN", "MANISKILL", "CLEANRL", "LEROBOT")
 SOME = {name: content.encode() if isinstance(content, str) else content for name, (content, _) in FILES.items()}
 SOME |= {f"{name.lower()}.log": getattr(samples, name).encode() for name in LOGS}

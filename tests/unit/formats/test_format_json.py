@@ -173,12 +173,62 @@ def test_a_percentage_is_compared_with_what_is_listed(rate: float, complaint: li
 def test_a_bad_task_costs_no_other_and_moves_no_index() -> None:
     tasks = json.loads(sample("lerobot/smolvla/eval_info.json"))["per_task"]
     for bad in (None, 7, {"metrics": {"successes": "yes"}}, {"task_group": "libero_spatial"}):
-        reading = read_text("eval-info", edited(per_task=[bad, tasks[0]]), at("eval_info.json"))
+        reading = read_text("eval-info", edited(per_task=[bad, tasks[0]], per_group={}), at("eval_info.json"))
         assert verdicts(reading) == {3: "success", 4: "failure", 5: "success"}
         assert reasons(reading) == ["entry 0 of per_task lists no successes"]
     unnumbered = json.dumps({"per_episode": [{"success": True}, {"episode_ix": 4, "success": True}]})
     reading = read_text("eval-info", unnumbered, at("eval_info.json"))
     assert (verdicts(reading), len(reading.rejects)) == ({4: "success"}, 1)
+
+
+def task(group: str, *successes: bool) -> dict[str, Any]:
+    return {"task_group": group, "metrics": {"successes": successes}}
+
+
+def older(*successes: bool, **fields: str) -> list[dict[str, Any]]:
+    return [{"episode_ix": at, "success": one, **fields} for at, one in enumerate(successes)]
+
+
+A_TASK, TWO = task("a", True, False), older(True, False)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"per_task": [A_TASK], "per_episode": TWO},
+        {"a": {"per_task": [A_TASK]}, "b": {"per_episode": TWO}},
+        {"per_task": [A_TASK], "b": {"per_episode": TWO}},
+        {"per_task": [A_TASK], "per_group": {"a": {"pc_success": 50.0, "n_episodes": 2}, "b": {"per_episode": TWO}}},
+        {"groups": [{"per_task": [A_TASK]}, {"per_episode": TWO}]},
+    ],
+)
+def test_lists_of_several_groups_are_all_read_where_so_many_episodes_are_planned(document: Any) -> None:
+    text, name = json.dumps(document), at("eval_info.json")
+    assert verdicts(read_text("eval-info", text, replace(name, planned=4))) == dict(
+        enumerate(["success", "failure"] * 2)
+    )
+    assert len(read_text("eval-info", text, name).records) == 4, "of an unknown plan"
+
+
+def test_a_list_within_an_evaluation_that_repeats_its_group_counts_once() -> None:
+    groups = {"b": {"per_episode": older(True, True), "pc_success": 100.0, "n_episodes": 2}}
+    text = json.dumps({"per_task": [A_TASK, task("b", True, True)], "per_group": groups})
+    assert list(verdicts(read_text("eval-info", text, at("eval_info.json"))).values()).count("success") == 3
+
+
+def test_an_episode_of_the_older_generation_names_its_group() -> None:
+    text = json.dumps({"per_task": [A_TASK], "per_episode": older(True, True, task_group="b")})
+    reading = read_text("eval-info", text, Context("a/eval_info.json"))
+    assert {record.environment for record in reading.records} == {"a", "b"}
+
+
+def test_a_rate_of_a_group_without_a_list_is_named() -> None:
+    groups = {name: {"pc_success": 50.0, "n_episodes": 2} for name in "ab"}
+    text = json.dumps({"per_task": [A_TASK], "per_group": groups})
+    said = "a rate of b is stated beside lists of other groups, and it has no list itself"
+    assert reasons(read_text("eval-info", text, at("eval_info.json"))) == [said]
+    inner = json.dumps({"per_task": [A_TASK], "b": {"overall": {"pc_success": 50.0, "n_episodes": 2}}})
+    assert reasons(read_text("eval-info", inner, at("eval_info.json"))) == [said]
 
 
 def test_a_percentage_without_lists_is_a_count_that_nothing_can_be_paired_with() -> None:

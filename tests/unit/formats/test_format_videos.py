@@ -17,7 +17,7 @@ from comborun.reporter.records.videos import Links, Video, index, key
 from comborun.rules.results.filename_results import groups
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 ENV = "logs/octo-small/Scene-v1/arm_pd/PickCan-v0"
 
@@ -185,6 +185,36 @@ def test_a_gap_between_videos_is_told_and_the_first_few_alone_are_not() -> None:
     ]
     assert linked([f"run/a/eval_episode_{n}.mp4" for n in (0, 1, 2)], records)[1] == []
     assert linked([f"run/a/eval_episode_{n}.mp4" for n in (0, 4, 8)], records)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("filmed", "recorded", "complaint"),
+    [
+        (range(9), range(10), ["no video of episode 9, the last one"]),
+        (range(4), range(5), ["no video of episode 4, the last one"]),
+        (range(0, 40, 10), range(50), ["no video of episode 40, the last one"]),
+        (
+            (0, 1, 2, 3, 5, 6),
+            range(8),
+            ["no video of 4, between episodes that have one", "no video of episode 7, the last one"],
+        ),
+        (range(8), range(10), []),
+        (range(10), range(11), []),
+        (range(3), range(4), []),
+        (range(0, 40, 10), range(40), []),
+        (range(0, 40, 10), range(90), []),
+        ((0, 1, 8, 27), range(65), []),
+    ],
+)
+def test_the_last_video_is_missing_where_all_before_it_lead_to_expect_it(
+    filmed: Sequence[int], recorded: Sequence[int], complaint: list[str]
+) -> None:
+    assert linked([f"run/a/eval_episode_{n}.mp4" for n in filmed], [record(n) for n in recorded])[1] == complaint
+
+
+def test_a_last_episode_that_went_unlike_all_with_a_video_may_have_none() -> None:
+    records = [*(record(n) for n in range(9)), record(9, verdict=Verdict.FAILURE)]
+    assert linked([f"run/a/eval_episode_{n}.mp4" for n in range(9)], records)[1] == []
 
 
 def test_a_video_that_can_not_be_played_is_named_and_linked_all_the_same() -> None:

@@ -27,7 +27,7 @@ from comborun.rules.results.rows import Rows
 from comborun.words import say
 
 MANY, SEED = int(os.environ.get("COMBORUN_FUZZ", "2000")), int(os.environ.get("COMBORUN_FUZZ_SEED", "11"))
-"""inputs over all formats; 100,000 take half an hour"""
+"""inputs over all formats; 100,000 take half an hour: `COMBORUN_FUZZ=100000 pytest --timeout=0 -n 0` with this file"""
 ONLY = os.environ.get("COMBORUN_FUZZ_ONLY", "").split(",")
 """parts of samples' names: only these are mangled"""
 SOME = {path.relative_to(SAMPLES).as_posix(): path.read_bytes() for path in SAMPLES.rglob("*") if path.is_file()}

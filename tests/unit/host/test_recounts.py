@@ -4,22 +4,37 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from comborun.host.record import curves_file, judging, recounts
-from comborun.host.record.run_directory import AttemptState
+from comborun.host.record import curves_file, judging, recounts, run_owner, together
+from comborun.host.record.run_directory import AttemptState, RunDirectory
+from comborun.host.supervise.ending import Finishing
 from comborun.host.system import children, files
+from comborun.host.verbs import take_over
 from comborun.host.verbs.stop import Stopping
-from comborun.rules import records
+from comborun.rules import globs, records
 from comborun.rules.curves import training
 from comborun.rules.names import AttemptLayout, RunLayout
-from comborun.rules.results.counts import CHANGED, NOT_RECOUNTED, TAKES_LONG, Counts
+from comborun.rules.results import result_files
+from comborun.rules.results.counts import (
+    CHANGED,
+    COUNTING_FAILED,
+    NOT_IN_TIME,
+    NOT_LOOKED_AT,
+    NOT_RECOUNTED,
+    REFUSED,
+    TAKES_LONG,
+    TOO_MANY,
+    Counts,
+)
 from comborun.rules.results.result_files import fingerprint
-from comborun.rules.vocabulary import Life
+from comborun.rules.vocabulary import Completeness, Life
 
 PATTERNS = ["*.jsonl"]
 
@@ -78,6 +93,27 @@ def test_results_that_changed_after_the_end_are_counted_anew(at: AttemptLayout) 
     assert (counts.records, counts.successes, codes(counts)) == (2, 1, [CHANGED])
 
 
+def test_an_end_with_counts_of_now_keeps_the_rest_of_it(at: AttemptLayout) -> None:
+    end = {**ended(at), "cause": "exited", "refused": "torn:7", "marks": "old"}
+    with Path(at.output, "r.jsonl").open("a") as stream:
+        stream.write("nonsense\n")
+    now = recounts.as_it_is(at, end)
+    counts = Counts.of(now)
+    assert (now["cause"], counts.refused, counts.marks != "old") == ("exited", {"no_record": 1}, True)
+    assert codes(counts) == [CHANGED, REFUSED]
+
+
+def test_an_end_whose_results_have_not_changed_stays_and_they_are_not_opened(
+    at: AttemptLayout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = ended(at)
+    assert recounts.as_it_is(at, {"records": 1, "results": ""}) == {"records": 1, "results": ""}
+    end["results"] = fingerprint(at.output, PATTERNS)
+    os.utime(Path(at.output, "r.jsonl"), (1, 1))
+    monkeypatch.setattr(result_files, "fingerprint", lambda *_: 1 / 0)
+    assert recounts.as_it_is(at, end) is end
+
+
 def test_results_that_changed_and_are_too_long_keep_the_counts_of_the_end_and_it_says_so(
     at: AttemptLayout, at_once: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,6 +128,26 @@ def test_results_that_are_too_long_are_not_counted_at_a_look(
     monkeypatch.setattr(judging.Watched, "count", never_ends)
     counts = recounts.live_counts(at)
     assert (counts.countable, codes(counts)) == (False, [TAKES_LONG])
+
+
+def test_what_can_not_be_counted_at_a_look_is_told(at: AttemptLayout, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: object) -> Counts:
+        raise OSError("no disk")
+
+    monkeypatch.setattr(judging.Watched, "count", fails)
+    assert codes(recounts.live_counts(at)) == [COUNTING_FAILED]
+    monkeypatch.setattr(judging, "READ_FILES_MOST", 0)
+    assert codes(recounts.live_counts(at)) == [TOO_MANY]
+
+
+def test_a_look_reads_in_a_child_only_if_there_is_anything(at: AttemptLayout, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path(at.output, "r.jsonl").unlink()
+    monkeypatch.setattr(children, "within", lambda *_: None)
+    assert codes(recounts.live_counts(at)) == []
+    rules = judging.Rules({"results": {"files": [], "source": "log", "pattern": "(?P<episode>[0-9])"}}, 0, 3)
+    files.write(at.claim, rules.fields())
+    assert rules.results.source == "log"
+    assert codes(recounts.live_counts(at)) == [TAKES_LONG]
 
 
 def test_results_are_counted_at_a_look_and_the_supervisors_counts_come_first(at: AttemptLayout) -> None:
@@ -115,6 +171,103 @@ def test_all_looks_of_a_process_share_its_time(monkeypatch: pytest.MonkeyPatch) 
         assert allowed.counts(Counts) is None
         clock[0] += 10
     assert given == [5, pytest.approx(1.5), pytest.approx(1.15)]
+    clock[0] += 10_000
+    allowed.counts(Counts)
+    assert given[-1] == 5, "not more, however long nothing was read"
+
+
+@pytest.fixture
+def long_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any file takes long, and to judge it never ends."""
+    monkeypatch.setattr(recounts, "READ_AT_ONCE", 0)
+    monkeypatch.setattr(together, "judge", never_ends)
+
+
+def test_what_can_not_be_judged_in_time_ends_without_counts_and_says_so(
+    at: AttemptLayout, long_files: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged = recounts.judged(at, 0, 0.05)
+    assert (judged.completeness, judged.counts.countable, codes(judged.counts)) == ("none", False, [NOT_IN_TIME])
+    monkeypatch.setattr(together, "Process", lambda _: SimpleNamespace(names=["a", "b"]))
+    assert [*recounts.judged(at, 0, 0.05).members] == ["a", "b"], "each session of a process ends"
+
+
+def test_what_is_judged_in_a_child_is_judged_as_here(at: AttemptLayout, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = recounts.judged(at, 0)
+    monkeypatch.setattr(recounts, "READ_AT_ONCE", 0)
+    there, pid = recounts.judged(at, 0), str(os.getpid())
+    assert (there.counts.pairs(), there.completeness) == (here.counts.pairs(), here.completeness)
+    here.members, here.now = {"a": there}, Completeness.PARTIAL
+    again = judging.Judged.of(json.loads(json.dumps(here.as_data())))
+    assert (again.now, again.members["a"].counts.pairs()) == (Completeness.PARTIAL, there.counts.pairs())
+    monkeypatch.setattr(together, "judge", lambda *_: judging.Judged(judging.uncounted(OSError(os.getpid())), here.now))
+    assert pid not in recounts.judged(at, 0).counts.facts[0].text("error")
+    monkeypatch.setattr(recounts, "READ_AT_ONCE", 1 << 20)
+    assert pid in recounts.judged(at, 0).counts.facts[0].text("error"), "small files cost no child"
+    monkeypatch.setattr(recounts, "LOOKED_AT_MOST", 0)
+    assert pid not in recounts.judged(at, 0).counts.facts[0].text("error"), "many files may be large"
+
+
+def test_a_supervisor_waits_ten_minutes_for_the_files_of_its_session(
+    at: AttemptLayout, long_files: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(together, "judge", lambda *_: 1 / 0)
+    monkeypatch.setattr(children, "within", lambda seconds, _: given.append(seconds))
+    given: list[float] = []
+    finishing = object.__new__(Finishing)
+    finishing._attempt, finishing._at, finishing._end = SimpleNamespace(), at, judging.Ending("stopped", code=0)
+    finishing.judge(0)
+    assert (given, codes(Counts.of(files.read(at.end)))) == ([600], [NOT_IN_TIME])
+
+
+def test_the_end_of_a_lost_attempt_waits_so_long_for_its_files(tmp_path: Path, long_files: None) -> None:
+    files.write(RunLayout(str(tmp_path)).policy, [])
+    files.write_text(RunLayout(str(tmp_path)).id, "run-1\n")
+    run = RunDirectory(str(tmp_path))
+    Path(run.at("s", 1).output).mkdir(parents=True)
+    files.write(run.at("s", 1).claim, judging.Rules({"results": {"files": PATTERNS}}, 0, 3).fields())
+    Path(run.at("s", 1).log).write_text("long")
+    assert run.finalize_lost("s", 1, 0.05)
+    assert codes(Counts.of(run.end("s", 1))) == [NOT_IN_TIME]
+
+
+def test_who_waits_for_the_ends_of_lost_sessions_waits_a_minute_for_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout, given, clock = RunLayout(str(tmp_path)), [], [0.0]
+    files.write_text(layout.id, "run-1\n")
+    run = RunDirectory(str(tmp_path))
+
+    def finalized(_name: str, _number: int, within_s: float) -> bool:
+        given.append(within_s)
+        clock[0] += 40
+        return True
+
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(run, "finalize_lost", finalized)
+    monkeypatch.setattr(run, "ask", lambda *_: True)
+    monkeypatch.setattr(run_owner, "open_attempts", lambda _: [(name, 1, {}) for name in "abc"])
+    monkeypatch.setattr(take_over, "elsewhere", lambda *_: True)
+    take_over._end_attempts(run)
+    assert given == [60, 20, 1]
+
+
+def test_a_folder_of_many_files_is_looked_at_in_a_child(at: AttemptLayout, monkeypatch: pytest.MonkeyPatch) -> None:
+    end = ended(at)
+    monkeypatch.setattr(recounts, "LOOKED_AT_MOST", 1)
+    assert codes(Counts.of(recounts.as_it_is(at, end))) == [CHANGED]
+    assert recounts.live_counts(at).records == 2
+    monkeypatch.setattr(recounts, "_ALLOWED", recounts.Allowance())
+    monkeypatch.setattr(recounts, "AT_ONCE_S", 0.05)
+    monkeypatch.setattr(recounts, "changed", never_ends)
+    monkeypatch.setattr(globs, "are_more", lambda *_: 1 / 0)
+    counts = Counts.of(recounts.as_it_is(at, end))
+    assert (counts.records, codes(counts)) == (1, [NOT_LOOKED_AT])
+    assert codes(recounts.live_counts(at)) == [TAKES_LONG]
+    monkeypatch.setattr(recounts, "AT_ONCE_S", 5.0)
+    monkeypatch.setattr(recounts, "_ALLOWED", recounts.Allowance())
+    monkeypatch.setattr(recounts, "changed", lambda *_: 1 / 0)
+    assert codes(Counts.of(recounts.as_it_is(at, end))) == [NOT_LOOKED_AT]
 
 
 def test_an_end_does_not_wait_for_curves(at: AttemptLayout, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,6 +277,31 @@ def test_an_end_does_not_wait_for_curves(at: AttemptLayout, monkeypatch: pytest.
     files.write(at.claim, judging.Rules({"unit": "step", "results": {"files": []}}, 0, 3).fields())
     judging.judge(at, None)
     assert files.read_text(at.curves) == "of before\n"
+
+
+@pytest.mark.parametrize("reads", [never_ends, lambda *_: os._exit(9), lambda *_: os.kill(os.getpid(), signal.SIGKILL)])
+def test_a_look_at_curves_holds_no_supervisor_up_and_ends_none(
+    at: AttemptLayout, monkeypatch: pytest.MonkeyPatch, reads: Callable[..., object]
+) -> None:
+    files.write_text(at.curves, "of before\n")
+    monkeypatch.setattr(training, "read", reads)
+    monkeypatch.setattr(curves_file, "LIVE_S", 0.05 if reads is never_ends else 20)
+    assert curves_file.LiveCurves(at).look() is None
+    assert files.read_text(at.curves) == "of before\n"
+
+
+def test_a_look_at_curves_passes_over_what_is_broken_huge_or_a_pipe(at: AttemptLayout) -> None:
+    out = Path(at.output)
+    os.mkfifo(out / "progress.csv")
+    os.mkfifo(out / "x.tfevents.1")
+    for name in ("evaluations.npz", "monitor.csv", "metrics.json", "x.tfevents.2", "a.jsonl"):
+        (out / name).write_bytes(os.urandom(1000))
+    with (out / "b.json").open("wb") as huge:
+        huge.truncate(1 << 40)
+    Path(at.log).write_text("step=1000 reward=3\nstep=2000 reward=4\n")
+    trained = curves_file.LiveCurves(at).look()
+    assert trained
+    assert trained.number("reward") == 4
 
 
 def test_a_stop_does_not_read_the_files_of_lost_sessions_itself(

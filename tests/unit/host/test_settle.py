@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -10,11 +12,13 @@ from happened import events
 from recorded import queue_rows, record
 
 from comborun.host.dispatch import slurm_reconcile
+from comborun.host.record import recounts, together
 from comborun.host.system import files
 from comborun.host.verbs import start
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HoldReason
+from comborun.rules.results.counts import NOT_IN_TIME, Counts
 
 __all__ = ["cluster"]
 
@@ -105,6 +109,21 @@ def test_a_failure_is_tried_again_as_often_as_the_grid_says(run: Cluster) -> Non
     run.says("squeue")
     assert go(run) == 0
     assert done(run)["failed"] == "1"
+
+
+def test_a_lost_session_whose_files_take_long_holds_no_pass_up(run: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    submitted(run)
+    end(run, "env_two")
+    at = run.run / "sessions/env_one/attempt-1"
+    (at / "out").mkdir(parents=True)
+    files.write(str(at / "claim"), {"nonce": "feed1", "job": "7_0", "restart": "0"}.items())
+    os.utime(at / "claim", (1, 1))
+    monkeypatch.setattr(recounts, "LOST_S", -1.0)
+    monkeypatch.setattr(recounts, "READ_AT_ONCE", -1)
+    monkeypatch.setattr(together, "judge", lambda *_: time.sleep(600))
+    assert go(run) == 0
+    (told,) = Counts.of(files.read(str(at / "end"))).facts
+    assert (told.code, told.number("seconds")) == (NOT_IN_TIME, 1)
 
 
 def test_what_was_cancelled_in_slurm_before_it_began_is_cancelled(run: Cluster) -> None:

@@ -16,9 +16,12 @@ import pytest
 from watched import Watched
 
 from comborun.host.record.judging import Rules
+from comborun.host.supervise import watch
 from comborun.host.supervise.watch import Activity, Watch
 from comborun.host.system import files, process
+from comborun.rules import globs
 from comborun.rules.endings.evidence import Evidence
+from comborun.rules.names import AttemptLayout
 
 RECORD = """out = open(os.environ['OUT'] + '/records.jsonl', 'a')
 for i in range({}): out.write('{{"episode": %d, "success": true}}\\n' % i); out.flush(); time.sleep({})
@@ -103,6 +106,29 @@ def test_what_still_writes_anything_is_not_done(supervise):
         "for i in range(12): open(os.environ['OUT'] + f'/.v/{i}', 'w'); time.sleep(0.25)"
     )
     assert supervise(RECORD.format(3, 0) + videos, hang_s=1).verdict() is None
+
+
+def test_of_a_huge_output_a_look_compares_a_part_and_the_verdict_says_so(supervise, monkeypatch):
+    monkeypatch.setattr(watch, "LOOKED_AT_MOST", 5)
+    many = "os.mkdir(os.environ['OUT'] + '/v')\nfor i in range(30): open(os.environ['OUT'] + f'/v/{i}', 'w')\n"
+    cause, reason = supervise(f"{many}{RECORD.format(3, 0)}time.sleep(60)", hang_s=1).verdict()
+    assert (cause, reason.count("files")) == ("hung", 5)
+
+
+def test_a_look_at_a_huge_output_ends_and_a_new_file_in_a_folder_that_it_knows_is_a_change(tmp_path, monkeypatch):
+    monkeypatch.setattr(watch, "LOOKED_AT_MOST", 5)
+    at = AttemptLayout(str(tmp_path))
+    Path(at.output, "v").mkdir(parents=True)
+    for number in range(30):
+        Path(at.output, "v", str(number)).touch()
+    found = iter([at.output] * 30)
+    changes = watch._Changes(at, None)
+    assert [changes.of_output(), changes.of_output(), changes.looked_at] == [True, False, 5]
+    Path(at.output, "v", "more").touch()
+    assert changes.of_output()
+    monkeypatch.setattr(globs, "below", lambda _: found)
+    changes.of_output()
+    assert len([*found]) == 25
 
 
 def test_silence_without_a_limit_is_told_and_forgotten_when_progress_returns(supervise, tmp_path):

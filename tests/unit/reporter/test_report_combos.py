@@ -221,3 +221,30 @@ def test_what_processes_of_one_run_wrote_is_one_policy(tmp_path, verdicts):
     found = collect_folder(tmp_path).records
     assert {record.combo for record in found} == {("p", "e")}
     assert sorted(record.episode for record in found) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"pi0/stairs/client.log": client_log(GOOD)}, ["policy 'pi0' and environment 'stairs' guessed from its path"]),
+        ({"pi0/rows.jsonl": rows(GOOD), "other/rows.jsonl": rows(BAD, first=4)}, []),
+        ({"out.log": listed("stairs", GOOD)}, []),
+        (
+            {f"{name}/out.log": listed("stairs", GOOD) for name in "abc"},
+            ["policy 'a' guessed from its path, like those of 2 other files"],
+        ),
+        (
+            {f"pi0/seed{at}/stairs/client.log": client_log(GOOD) for at in range(2)},
+            ["policy 'pi0' and environment 'stairs' guessed from its path, like those of 1 other file"],
+        ),
+        ({"pi0/libero/eval.log": counted(3)}, ["policy 'pi0' and environment 'libero' guessed from its path"]),
+        (
+            {"pi0/eval_info.json": json.dumps({"per_group": {"pick": {"pc_success": 50.0, "n_episodes": 4}}})},
+            ["policy 'pi0' guessed from its path"],
+        ),
+        ({"pi0/pick/success_obj_episode_0.mp4": ""}, ["policy 'pi0' and environment 'pick' guessed from its path"]),
+    ],
+)
+def test_names_that_only_a_path_gives_are_told_once(tmp_path: Path, files: dict[str, str], said: list[str]) -> None:
+    found = collected(tmp_path, files)
+    assert [one.reason for one in found.defects if "guessed" in one.reason] == said

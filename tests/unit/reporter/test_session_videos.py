@@ -72,3 +72,12 @@ def test_a_video_that_its_episode_or_its_neighbours_tell_is_missing_is_told_once
         ("clip1.mp4", "the video of episode 1 is missing"),
         ("numbered × stairs", "no video of 2, between episodes that have one"),
     ]
+
+
+def test_the_last_video_is_told_missing_of_a_session_that_has_ended(tmp_path: Path) -> None:
+    for end, finding in ({}, [("flat × stairs", "no video of episode 4, the last one")]), ({"end": None}, []):
+        run = RunDirectory(tmp_path / str(len(end)))
+        session = run.session("flat", "stairs", count=5, results=FILMED)
+        run.attempt(session, "".join(map(row, range(5))), **end)
+        run.put(RUN.attempt(session.name, 1).videos, render((1000, WHOLE, f"out/ep{at}.mp4") for at in range(4)))
+        assert told(run.report().summary) == finding

@@ -8,6 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from adapter_samples import SAMPLES
 from report_runs import RUN, RunDirectory
 
 from comborun.api.reports import comparison_answer
@@ -146,6 +147,22 @@ def test_a_folder_of_evaluations_stays_one(tmp_path: Path) -> None:
     folder = put(tmp_path / "run", {"r.jsonl": rows, "progress.csv": progress()})
     summary = report_folder(folder, folder / "report")
     assert (summary.trainings, summary.totals.completed) == ((), 3)
+
+
+@pytest.mark.parametrize("beside", [{"progress.csv": progress()}, {"logs/best_model.zip": "PK"}])
+def test_evaluations_that_a_training_made_are_shown_as_its_own(tmp_path: Path, beside: dict[str, str]) -> None:
+    archive = (SAMPLES / "sb3/evaluations.npz").read_bytes()
+    folder = put(tmp_path / "run", beside)
+    (folder / "logs").mkdir(exist_ok=True)
+    (folder / "logs/evaluations.npz").write_bytes(archive)
+    summary = report_folder(folder, folder / "report")
+    assert (len(summary.trainings), summary.totals.completed) == (1, 0)
+    success = summary.trainings[0].curve("evaluation", "success")
+    assert success
+    assert (success.last, success.best, success.steps) == (0.8, 0.8, (1000, 2000))
+    (folder / "successes.npz").write_bytes(archive.replace(b"timesteps", b"timestamp"))
+    summary = report_folder(folder, folder / "report")
+    assert summary.totals.completed, "an archive of no training is one of episodes"
 
 
 @pytest.mark.parametrize(

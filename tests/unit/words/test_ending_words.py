@@ -56,6 +56,7 @@ FACTS = (
     fact(Evidence.SLURM_TIME_LIMIT),
     fact(Evidence.HELD_MEMORY, mib=150, limit_mib=100),
     fact(Evidence.HUNG_AFTER_WORK, limit_s=120),
+    fact(Evidence.HUNG_AFTER_WORK, limit_s=120, files=20_000),
     fact(Evidence.NOT_READY, limit_s=600, check="http 200 /health"),
     fact(Evidence.NOT_READY, limit_s=600, check="http 200 /health", at="[::1]:8000"),
     fact(Evidence.WARM_UP_UNANSWERED, limit_s=5),
