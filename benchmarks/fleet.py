@@ -4,7 +4,7 @@
     python benchmarks/fleet.py 8 10000               fewer
     python benchmarks/fleet.py slurm 1000000         a plan for Slurm, with its job arrays
 
-No host is looked at. Each step is one line: its seconds, the memory of the process by then, and what it made. Each box
+No host is looked at. Each step is one line: its seconds of a core (other programs do not count), the memory of the process by then, and what it made. Each box
 has 8 GPUs and 64 cores. Boxes of one shape share most of a plan. Moves are in
 `moves.py`.
 """
@@ -64,9 +64,9 @@ def host(number: int) -> HostFacts:
 
 
 def timed(what: str, act: Callable[[], T], made: Callable[[T], str] = lambda _: "") -> T:
-    begun = time.monotonic()
+    begun = time.process_time()
     found = act()
-    seconds = time.monotonic() - begun
+    seconds = time.process_time() - begun
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
     print(f"{what:28} {seconds:8.1f} s  {peak:6.2f} GiB  {made(found)}", flush=True)
     return found
