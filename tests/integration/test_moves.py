@@ -72,6 +72,10 @@ def storm(boxes: Boxes, chance: random.Random, number: int) -> int:
     grid = boxes.grid(episodes="5", policies="[good, poor, fair, odd, even]", command=command)
     grid.write_text(grid.read_text().replace("name: little", f"name: storm{number}"))
     desk.combo("launch", grid, code=0)
+    if chance.random() < 0.8:  # something to move from the start
+        giver, taker = chance.sample([*boxes.servers], 2)
+        desk.combo("drain", "--host", giver)
+        desk.combo("set", "parallel=4", "--host", taker)
     for _ in range(chance.randrange(3, 7)):
         keepers = [one for one in keepers if chance.random() < 0.7 or one.kill()]
         while len(keepers) < 2:
