@@ -161,10 +161,9 @@ class Box:
     def _recall(self, given: Deal) -> None:
         """Write down what has gone from here, if its record is gone: its run was removed, and launched again."""
         has = self._deal()
-        for move in given.moves.values():
-            session, known = move.session, has.moves.get(move.session)
-            newer = has.moved([move]).moves.get(session) is not known
-            if newer and move.taker != has.box and has.runs_here(session) and not self._has_begun(session):
+        for session, move in given.moves.items():
+            goes = has.runs_here(session) and not has.moved([move]).runs_here(session)
+            if goes and not self._has_begun(session):
                 self._record(self.layout.move(session, move.number, move.epoch, "out"), move, Kind.GIVEN, move.taker)
 
     def _has_begun(self, session: str) -> bool:
