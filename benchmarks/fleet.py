@@ -4,9 +4,9 @@
     python benchmarks/fleet.py 8 10000               fewer
     python benchmarks/fleet.py slurm 1000000         a plan for Slurm, with its job arrays
 
-No host is looked at. Each step is one line: its seconds of a core (other programs do not count), the memory of the process by then, and what it made. Each box
-has 8 GPUs and 64 cores. Boxes of one shape share most of a plan. Moves are in
-`moves.py`.
+No host is looked at. Each step is one line: its seconds of a core (other programs do not count), the memory of the
+process by then, and what it made. Each box has 8 GPUs and 64 cores. Boxes of one shape share most of a plan. Moves are
+in `moves.py`.
 """
 
 from __future__ import annotations

@@ -149,6 +149,12 @@ def test_nothing_is_called_off_if_another_command_was_faster(losses: Losing, mon
         losses.lose("c")
 
 
+def test_a_host_that_the_run_does_not_have_is_refused(losses: Losing) -> None:
+    with pytest.raises(UserError, match="RUN does not run on z") as found:
+        losses.lose("z")
+    assert found.value.code == "unknown_host"
+
+
 @pytest.mark.parametrize("stop", [False, True])
 def test_before_a_person_has_agreed_nothing_is_promised_and_nothing_stopped(
     losses: Losing, monkeypatch: pytest.MonkeyPatch, stop: bool
