@@ -22,6 +22,7 @@ def test_what_waits_moves_to_a_host_that_has_nothing_left_while_somebody_keeps_t
     giver, name = waits["host"], waits["name"]
     followed = desk.start("logs", "-f", name)
     until(lambda: "has not started yet" in followed.text, "it is followed while it waits")
+    assert "--host" not in followed.text, "where it waits now may not be where it begins"
     idle, (taker,) = next((one, hosts) for one, hosts in boxes.hosts_of.items() if hosts != [giver])
     desk.combo("stop", idle, code=0)
     until(lambda: any((run / "dispatch/done").exists() for run in boxes.runs(taker)), "its run has ended there")
