@@ -23,6 +23,7 @@ from comborun.words import say
 from comborun.words.endings import in_words
 
 if TYPE_CHECKING:
+    from comborun.monitor.snapshot import Hold as Held
     from comborun.monitor.snapshot import ServerStatus, Space
     from comborun.monitor.status import HostStatus, RunStatus, SessionStatus
 
@@ -31,7 +32,7 @@ SCHEMA = 1
 
 
 def answer(status: RunStatus) -> Status:
-    link, use, hold, end = status.link, status.use, status.hold, status.expected
+    link, use, end = status.link, status.use, status.expected
     scheduler, outage = status.scheduler, status.outage
     return Status(
         schema=SCHEMA,
@@ -43,7 +44,7 @@ def answer(status: RunStatus) -> Status:
         unreachable_since=None if link.reachable else link.since,
         complaint=link.complaint or None,
         last_seen_seconds=link.last_seen,
-        hold=Hold(hold.kind, hold.since, hold.words, hold.reason) if hold else None,
+        hold=_hold(status.hold),
         finished=status.finished,
         stopped=status.stopped,
         quarantine=tuple(ClosedGpu(*one) for one in status.quarantine),
@@ -93,7 +94,12 @@ def _host(one: HostStatus) -> HostOfRun:
         counts=dict(one.counts),
         load=one.use.load,
         gpus=one.use.gpus,
+        hold=_hold(one.hold),
     )
+
+
+def _hold(found: Held | None) -> Hold | None:
+    return Hold(found.kind, found.since, found.words, found.reason) if found else None
 
 
 def _space(found: Space | None) -> SpaceAnswer | None:

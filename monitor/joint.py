@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from comborun.monitor.snapshot import HostUse
 from comborun.monitor.status import ELSEWHERE, UP, Expected, HostStatus, RunStatus
 from comborun.rules.deal import sessions_moved
+from comborun.rules.facts import Fact
+from comborun.rules.holds import DRAINING
 from comborun.rules.vocabulary import Life
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ def joined(parts: Sequence[PartStatus], deal: Deal, order: Mapping[str, int]) ->
         (session for part in parts for session in _sessions(part)), key=lambda one: order.get(one.name, len(order))
     )
     starts = [one.started - one.ahead for one in every if one.started is not None]
+    going = [part for part in parts if part.host not in deal.lost and not _is_over(part.status)]
+    held = all(part.status.hold for part in going)
     link = UP if any(one.link.reachable for one in every) else first.link
     return replace(
         first,
@@ -46,17 +50,26 @@ def joined(parts: Sequence[PartStatus], deal: Deal, order: Mapping[str, int]) ->
         expected=_expected(every),
         finished=all(_is_over(one) for one in left) if left else False,
         stopped=all(one.stopped for one in every),
-        hold=next((one.hold for one in every if one.hold), None),
+        hold=next((part.status.hold for part in going if held), None),
         dispatcher=next((one.dispatcher for one in every if one.dispatcher is not None), None),
         slots=sum(one.slots or 0 for one in every) or None,
         servers=tuple(server for one in every for server in one.servers),
         outage=next((one.outage for one in every if one.outage), None),
-        advice=next((one.advice for one in every if one.advice), None),
+        advice=next((one.advice for one in every if one.advice and (held or not one.hold)), _of_hold(going)),
         notify_problem=next((one.notify_problem for one in every if one.notify_problem), None),
         quarantine=(),
         use=HostUse(),
         moved=sessions_moved([name for name in deal.moves if deal.box_of(name) != deal.of.get(name)]),
     )
+
+
+def _of_hold(going: Sequence[PartStatus]) -> Fact | None:
+    """That nothing new starts on one of the hosts."""
+    for host, seen in going:
+        if seen.hold:
+            because = {**seen.hold.because, "sessions_continue": seen.hold.kind == DRAINING}
+            return Fact("host_held", run=seen.run, host=host, hold=seen.hold.kind, **because)
+    return None
 
 
 def _is_over(seen: RunStatus) -> bool:
@@ -81,7 +94,7 @@ def _sessions(part: PartStatus) -> Iterator[SessionStatus]:
 def _host(part: PartStatus, deal: Deal) -> HostStatus:
     seen = part.status
     ends = seen.expected and Expected(*(moment - seen.ahead for moment in seen.expected))
-    return HostStatus(part.host, seen.run, seen.link, part.host in deal.lost, seen.counts(), seen.use, ends)
+    return HostStatus(part.host, seen.run, seen.link, part.host in deal.lost, seen.counts(), seen.use, ends, seen.hold)
 
 
 def on_this_clock(attempts: Sequence[Attempt], ahead: float) -> tuple[Attempt, ...]:

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from comborun.model.plan import Unit
 from comborun.model.work import Spans, grouped, size, union
-from comborun.monitor.snapshot import NOT_STARTED, Attempt, HostUse, RunFacts, SlurmTask, Waiting
+from comborun.monitor.snapshot import NOT_STARTED, Attempt, Hold, HostUse, RunFacts, SlurmTask, Waiting
 from comborun.monitor.wording import visible
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact
@@ -201,6 +201,8 @@ class HostStatus(NamedTuple):
     counts: Mapping[str, int]
     use: HostUse
     expected: Expected | None = None
+    hold: Hold | None = None
+    """its own; that of the run is set only if all hosts with work left have one"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,7 +226,7 @@ class RunStatus(RunFacts):
     advice: Fact | None = None
     """what to do, for example if nothing starts any more"""
     would_move: Fact | None = None
-    """of a run on several hosts: sessions that would end earlier on another one, while nobody moves them"""
+    """of a run on several hosts: why sessions stay that would end earlier on another one"""
     moved: Fact | None = None
     """the sessions that have gone to another host"""
     notify_problem: Fact | None = None

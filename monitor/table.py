@@ -181,6 +181,8 @@ def box_line(one: HostStatus, width: int) -> Text:
         age = "never seen" if one.link.last_seen is None else f"seen {brief(one.link.last_seen)} ago"
         why = f": {visible(one.link.complaint)}" if one.link.complaint else ""
         return line.append(f"  away, {age}", "bold yellow").append(why, "yellow")
+    if one.hold:
+        line.append(f"  {one.hold.kind}", "bold red")
     for fact in host_facts(one.use, summed=True):
         line.append("  ").append_text(fact)
     return line

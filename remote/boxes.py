@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -40,6 +40,8 @@ class BoxState(NamedTuple):
     """whether it has written down, as the arbiter, that sessions may move under its deal"""
     due: bool = False
     """whether sessions that moved there wait, and nothing starts them"""
+    loses: tuple[str, ...] = ()
+    """the boxes that somebody has begun to give up: it has promised that, and no deal has followed"""
     uses: Mapping[str, str] = MappingProxyType({})
     """the fields of the policy that `combo set` changes, as they are now; empty from a former version"""
 
@@ -48,10 +50,12 @@ class BoxState(NamedTuple):
         stops = Stops(int(answer["stop"]), int(answer["resumed"]))
         era = Era(int(answer["era"]), str(answer["promised"]))
         lives, stopped, done = (bool(answer[key]) for key in ("lives", "stopped", "done"))
-        gained, made = tuple(answer.get("gained", ())), bool(answer.get("made", True))
+        gained, loses = (tuple(map(str, answer.get(key, ()))) for key in ("gained", "loses"))
+        made = bool(answer.get("made", True))
         moving, due = (bool(answer.get(key, False)) for key in ("moving", "due"))  # the former version says nothing
         uses = {str(key): str(value) for key, value in dict(answer.get("uses", {})).items()}
-        return cls(Deal(answer), stops, str(answer["run"]), era, lives, stopped, done, gained, made, moving, due, uses)
+        run, found = str(answer["run"]), Deal(answer)
+        return cls(found, stops, run, era, lives, stopped, done, gained, made, moving, due, loses, uses)
 
 
 class Root(NamedTuple):
@@ -80,9 +84,11 @@ def note_stop(transport: Transport, directory: str, number: int) -> BoxState:
     return BoxState.of(program.ask(transport, directory, "boxes", "stop", str(number)))
 
 
-def fence(transport: Transport, directory: str, era: Era) -> BoxState:
-    """Let a box promise an era. Raises UserError if it has promised a later one, or this one to another maker."""
-    return BoxState.of(program.ask(transport, directory, "boxes", "fence", str(era.number), era.maker))
+def fence(transport: Transport, directory: str, era: Era, loses: Sequence[str]) -> BoxState:
+    """Let a box promise an era, in which others are given up. Raises UserError if it has promised a later one, or this
+    one to another maker.
+    """
+    return BoxState.of(program.ask(transport, directory, "boxes", "fence", str(era.number), era.maker, *loses))
 
 
 def lose(transport: Transport, directory: str, deal: Deal) -> BoxState:

@@ -41,6 +41,8 @@ State = Literal["new", "resumed", "finished", "changed"]
 _DEADLINE_S = 120.0
 _READING_S = 0.5
 """for each session whose results are judged once more"""
+_WRITING_S = 0.01
+"""for each file: a run of 100,000 sessions has 200,000"""
 _OF_GIT = frozenset(("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"))
 """variables of a hook, which name another repository"""
 _OF_HOST = ("hostname", "cpus", "memory", "gpus", "bash")
@@ -189,7 +191,7 @@ def _send(
     document = {**order, "files": [(file.path, file.text, file.executable) for file in files]}
     data = zlib.compress(json.dumps(document).encode())
     digest = hashlib.sha256(data).hexdigest()
-    timeout = _DEADLINE_S + _READING_S * len(order.get("rules") or ())
+    timeout = _DEADLINE_S + _READING_S * len(order.get("rules") or ()) + _WRITING_S * len(document["files"])
     done = program.run_packed(transport, verb, digest, stdin=data, timeout=timeout, python=python)
     failure = f"the run could not be put on {transport.host} below {order['root']}"
     answer: dict[str, Any] = program.answer(transport, done, failure)

@@ -176,6 +176,8 @@ class HostOfRun:
     counts: Mapping[str, int]
     load: float | None
     gpus: tuple[Card, ...]
+    hold: Hold | None = None
+    """why nothing new starts there; that of the run is set only if all hosts with work left have one"""
 
 
 @dataclass(frozen=True)

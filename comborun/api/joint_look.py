@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import Lock
@@ -34,11 +34,6 @@ if TYPE_CHECKING:
     from comborun.remote.fetch import FetchOptions
     from comborun.remote.transport import Transport
     from comborun.rules.deal import Deal
-
-
-_BEGUN = (
-    "`combo hosts lost` was begun on this run and has not ended: nothing moves until somebody gives that command again"
-)
 
 
 class _Answer(NamedTuple):
@@ -81,8 +76,6 @@ class JointSource:
         self._deal = settle(self.target, states) or self._deal or _remembered_deal(self.target)
         if self._deal is None:
             raise next(one for one in found.values() if isinstance(one, UserError))
-        if any(one.era.number > self._deal.number[0] for one in self._states.values()):
-            self.target.listener.note(_BEGUN)
         parts = dict[str, Look]()
         for one in self.target.boxes:
             host = one.transport.host
@@ -99,8 +92,11 @@ class JointSource:
         }
         history = History(first.history.snapshot, attempts)
         status = replace(status, run=self.target.run)
-        if self._mover is None and not status.finished:
-            status = replace(status, would_move=_would_move(useful(parts, self._states, self._deal)))
+        unmoved = half_lost(self._states, self._deal, status.run)
+        if not unmoved and self._mover is None:
+            unmoved = _would_move(useful(parts, self._states, self._deal))
+        if not status.finished:
+            status = replace(status, would_move=unmoved)
         self._last = Look(0, view, history, status, parts=parts)
         return status
 
@@ -215,6 +211,15 @@ class _Once(Listener):
         if sentence not in self._noted:
             self._noted.add(sentence)
             self._listener.note(sentence)
+
+
+def half_lost(states: Mapping[str, BoxState], deal: Deal, run: str) -> Fact | None:
+    """That somebody has begun to give up hosts, and was cut off after a promise; None if nobody has."""
+    begun = [one for one in states.values() if one.era.number > deal.number[0]]
+    if not begun:
+        return None
+    hosts = max(begun, key=lambda one: one.era.number).loses
+    return Fact("loss_not_ended", run=run, hosts=[*hosts], answer=[one for one in hosts if one in states])
 
 
 def _would_move(wanted: Sequence[Step]) -> Fact | None:

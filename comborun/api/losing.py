@@ -60,21 +60,22 @@ def planned_loss(target: Target, lost: Sequence[str], *, stop: bool, ask: Callab
     """Look at all hosts, and say what would move. `ask` is asked before the first host is given up; without it nothing
     changes on any host, and nothing can be done with the answer.
 
-    `stop`: hosts that still answer are stopped first. Raises UserError if they answer otherwise.
+    `stop`: hosts that still answer are stopped first. Raises UserError if they answer otherwise; then a loss that
+    somebody has begun, and that was cut off, is called off.
     """
     hosts = [one.transport.host for one in target.boxes]
     for host in lost:
         if host not in hosts:
             raise UserError(f"{target.run} does not run on {host}", did_you_mean(host, hosts), code="unknown_host")
     found = states(target)
-    _check_away(target, lost, found, stop=stop)
+    _check_away(target, lost, found, stop=stop, changes=bool(ask))
     there = {host: one for host, one in found.items() if isinstance(one, BoxState) and host not in lost}
     if not there:
         raise UserError("no other host of this run answers", "nothing can move: give the command again later")
     newest, _ = newest_of({host: one for host, one in found.items() if isinstance(one, BoxState)})
     if ask:
         settle(target, there)
-    era, left = Era(newest.number[0], newest.maker), [host for host in newest.left if host not in lost]
+    era = Era(newest.number[0], newest.maker)
     moving = any(one.moving for one in there.values())
     if ask and begins_era(newest, lost, [one.era for one in there.values()], moving=moving):
         newest, era = _new_era(target, newest, lost, there, ask)
@@ -84,8 +85,14 @@ def planned_loss(target: Target, lost: Sequence[str], *, stop: bool, ask: Callab
             f"give the command again later, or give up both: combo hosts lost {' '.join((newest.arbiter, *lost))}",
             code="arbiter_away",
         )
-    if not left:
+    if {*newest.left} <= {*lost}:
         raise UserError("no host would be left", "combo stop ends the run")
+    return _loss(target, newest, era, lost, [*there])
+
+
+def _loss(target: Target, newest: Deal, era: Era, lost: Sequence[str], there: Sequence[str]) -> Loss:
+    """What the lost hosts have on record, and who of the others gets the rest."""
+    left = [host for host in newest.left if host not in lost]
     sources = all_done(at_once({host: part_on(target, host).source for host in there}))
     plan, owners = merged_plan({host: one.view.plan for host, one in sources.items()}, newest)
     records = {host: _records(part_on(target, host), plan) for host in lost if host not in newest.lost}
@@ -104,19 +111,35 @@ def planned_loss(target: Target, lost: Sequence[str], *, stop: bool, ask: Callab
     return Loss(newest, (*records,), left[0], era, moved, kept, uncopied)
 
 
-def _check_away(target: Target, lost: Sequence[str], found: Mapping[str, BoxState | UserError], *, stop: bool) -> None:
+def _check_away(
+    target: Target, lost: Sequence[str], found: Mapping[str, BoxState | UserError], *, stop: bool, changes: bool
+) -> None:
     """Stop those that answer, if that was asked for. Raises UserError if one answers otherwise."""
     for host in lost:
         one = found[host]
         if not isinstance(one, BoxState) or host in one.deal.lost:
             continue
         if not stop:
+            off = ": what was begun to give it up is called off" if changes and call_off(target, found) else ""
             raise UserError(
-                f"{host} answers, so it is not lost",
+                f"{host} answers, so it is not lost{off}",
                 f"`combo stop {target.run} --host {host}` stops its sessions; to give it up all the same: --stop",
                 code="host_answers",
             )
-        program.stop(part_on(target, host).transport, part_on(target, host).directory)
+        if changes:
+            program.stop(part_on(target, host).transport, part_on(target, host).directory)
+
+
+def call_off(target: Target, found: Mapping[str, BoxState | UserError]) -> bool:
+    """End the era that somebody has begun, without a loss. False if nobody has begun one. Raises UserError."""
+    there = {host: one for host, one in found.items() if isinstance(one, BoxState)}
+    newest, _ = newest_of(there)
+    if all(one.era.number <= newest.number[0] for one in there.values()):
+        return False
+    there = {host: one for host, one in there.items() if host not in newest.lost}
+    newest, era = _new_era(target, newest, (), there, lambda _: False)
+    give_up(target, Loss(newest, (), newest.arbiter, era, {}, {}))
+    return True
 
 
 def _new_era(
@@ -136,12 +159,12 @@ def _new_era(
         raise UserError("nothing was changed", "--yes answers for a script")
     number = max(newest.number[0], *(one.era.number for one in there.values())) + 1
     era = Era(number, secrets.token_hex(4))
-    promised = all_done(at_once({host: partial(_fence, part_on(target, host), era) for host in there}))
+    promised = all_done(at_once({host: partial(_fence, part_on(target, host), era, lost) for host in there}))
     return newest_of(promised)[0], era
 
 
-def _fence(part: Target, era: Era) -> BoxState:
-    return boxes.fence(part.transport, part.directory, era)
+def _fence(part: Target, era: Era, lost: Sequence[str]) -> BoxState:
+    return boxes.fence(part.transport, part.directory, era, lost)
 
 
 class _Records(NamedTuple):
@@ -187,7 +210,7 @@ def give_up(target: Target, loss: Loss) -> Deal:
     made = loss.deal.renewed(loss.moved, loss.records, loss.era)
     arbiter = part_on(target, loss.arbiter)
     state = boxes.lose(arbiter.transport, arbiter.directory, made)
-    if not state.made and not set(loss.lost) <= set(state.deal.lost):
+    if not state.made and not (loss.lost and {*loss.lost} <= {*state.deal.lost}):
         raise UserError(
             "another command has just changed which hosts this run has", "give the command again", code="overtaken"
         )

@@ -45,15 +45,16 @@ def list_hosts(target: Target, as_json: bool) -> None:
     combo hosts list
     """
     seen = status_of(target)
-    of_one = (HostStatus(seen.host, seen.run, seen.link, lost=False, counts=seen.counts(), use=seen.use),)
-    seen = replace(seen, hosts=seen.hosts or of_one)
+    alone = HostStatus(seen.host, seen.run, seen.link, lost=False, counts=seen.counts(), use=seen.use, hold=seen.hold)
+    seen = replace(seen, hosts=seen.hosts or (alone,))
     if as_json:
         show_json(answer(seen).hosts)
         return
     rows = {}
     for one in seen.hosts:
         age = "never seen" if one.link.last_seen is None else f"seen {brief(one.link.last_seen)} ago"
-        state = "given up; " if one.lost else "" if one.link.reachable else f"away, {age}; "
+        held = f"{one.hold.kind}; " if one.hold else ""
+        state = "given up; " if one.lost else held if one.link.reachable else f"away, {age}; "
         rows[harmless(one.host)] = harmless(f"{state}{listed(one.counts) or 'no sessions'}")
     show_rows(rows)
 
@@ -80,15 +81,18 @@ def lost(names: tuple[str, ...], target: Target, as_json: bool, **how: bool) -> 
     def ask(question: str) -> bool:
         return how["yes"] or (sys.stdin.isatty() and click.confirm(question, err=True))
 
-    changes = not how["dry_run"]
-    loss = planned_loss(target, names, stop=how["stop"] and changes, ask=ask if changes else None)
-    if not as_json:
-        _show(loss)
-    if how["dry_run"]:
-        _answer(target, loss, as_json=as_json, done=False)
-        return
-    if not how["yes"] and sys.stdin.isatty() and not as_json:
+    asks = not how["yes"] and sys.stdin.isatty() and not as_json
+    if how["dry_run"] or asks:  # before an answer nothing is promised, and nothing stopped
+        loss = planned_loss(target, names, stop=how["stop"], ask=None)
+        if not as_json:
+            _show(loss)
+        if how["dry_run"]:
+            _answer(target, loss, as_json=as_json, done=False)
+            return
         click.confirm(f"Give up {', '.join(names)}?", abort=True, err=True)
+    loss = planned_loss(target, names, stop=how["stop"], ask=ask)
+    if not as_json and not asks:
+        _show(loss)
     give_up(target, loss)
     _answer(target, loss, as_json=as_json, done=True)
 

@@ -15,12 +15,14 @@ from comborun.errors import HostError, UserError
 from comborun.monitor.screen import StatusScreen
 from comborun.monitor.wording import listed
 from comborun.text import harmless, several
+from comborun.words import say
 from comborun.words.times import clock, duration
 
 if TYPE_CHECKING:
     from comborun.api.moving import Moved
     from comborun.api.named import Target
     from comborun.monitor.status import HostStatus, RunStatus
+    from comborun.rules.facts import Fact
 
 
 @click.command()
@@ -86,6 +88,7 @@ class _Lines(StatusScreen):
         self._run, self._as_json = run, as_json
         self._hosts: dict[str, str] = {}
         self._moves = 0
+        self._unmoved: Fact | None = None
 
     def begin(self, hosts: list[str]) -> None:
         if not self._as_json:
@@ -97,6 +100,9 @@ class _Lines(StatusScreen):
             self._hosts[one.host] = state
             if state != before:
                 self._changed(one, state)
+        if status.would_move and status.would_move != self._unmoved and not self._as_json:
+            _say(f"! {say(status.would_move)}")
+        self._unmoved = status.would_move
 
     def _changed(self, one: HostStatus, state: str) -> None:
         if self._as_json:

@@ -96,27 +96,32 @@ class Candidate(NamedTuple):
 
 def rooms_of(candidates: Sequence[Candidate]) -> dict[str, Room]:
     """What each host can hold of the plan that all of them have."""
-    wanted = processes(candidates[0].plan.current)
-    known = _lengths(candidates)
+    asking = _asking(candidates)
+    known = _lengths(asking)
     found: dict[str, Room] = {}
     for one in candidates:
-        able, slots = _holds(one)
-        found[one.host] = Room(slots, {own.name: known[one.host][own.name] for own in wanted if own.name in able})
+        able, slots = _holds(one, asking[one.host])
+        found[one.host] = Room(slots, {name: length for name, length in known[one.host].items() if name in able})
     return found
 
 
-def _holds(one: Candidate) -> tuple[set[str], int]:
+def _asking(candidates: Sequence[Candidate]) -> dict[str, tuple[Session, ...]]:
+    """What each host would start."""
+    return {one.host: processes(one.plan.current) for one in candidates}
+
+
+def _holds(one: Candidate, asking: Sequence[Session]) -> tuple[set[str], int]:
     """The sessions that a host can ever hold, and how many fit at once now."""
-    on, asked = stage(one.plan, one.facts), {own.name: own.resources for own in processes(one.plan.current)}
+    on, asked = stage(one.plan, one.facts), {own.name: own.resources for own in asking}
     possible = {request for request in {*asked.values()} if not never_fits(request, on.capacity)}
     able = [name for name, request in asked.items() if request in possible]
     return {*able}, fits([asked[name] for name in able], on)[0] if able else 0
 
 
-def _lengths(candidates: Sequence[Candidate]) -> dict[str, dict[str, float]]:
+def _lengths(asking: Mapping[str, Sequence[Session]]) -> dict[str, dict[str, float]]:
     """Seconds of each session on each host. What one host does not know another one may; else episodes count."""
-    each = {one.host: {own.name: float(own.expected_s) for own in processes(one.plan.current)} for one in candidates}
-    counts = {own.name: own.count for own in processes(candidates[0].plan.current)}
+    each = {host: {own.name: float(own.expected_s) for own in sessions} for host, sessions in asking.items()}
+    counts = {own.name: own.count for own in next(iter(asking.values()))}
     best = {name: max(of[name] for of in each.values()) for name in counts}
     timed = [name for name in counts if best[name] and counts[name]]
     pace = sum(best[name] for name in timed) / sum(counts[name] for name in timed) if timed else 1.0
@@ -136,7 +141,8 @@ def cut_together(grid: Grid, candidates: Sequence[Candidate]) -> Cut:
         return {}
     sessions = [one for one in candidates[0].plan.current if combo_of(one) in automatic and one.count]
     wholes = {key: _whole(same) for key, same in grouped(sessions, replicate_of).items()}
-    slots = sum(max(1, _holds(one)[1]) for one in candidates)
+    asking = _asking(candidates)
+    slots = sum(max(1, _holds(one, asking[one.host])[1]) for one in candidates)
     combos = [Uncut(one.count, _pace(one, candidates)) for one in wholes.values()]
     cuts = [*tapered(combos, slots)] if all(one.pace for one in combos) else _even(combos, slots)
     return {

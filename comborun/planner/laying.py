@@ -53,11 +53,12 @@ _SCRIPTS = (".py", ".sh")
 
 
 class Drafts:
-    """Plans of one grid up to what depends on how much of a host is free: hosts of one shape share them."""
+    """Plans of one grid: hosts of one shape share them."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._made: dict[Hashable, Plan] = {}
+        """by what it depends on; with the threads of its sessions, which depend on what is free, too"""
 
     def of(self, shape: Hashable, make: Callable[[], Plan]) -> Plan:
         """The draft for a shape of host, made by whoever asks first; the others wait."""
@@ -67,7 +68,7 @@ class Drafts:
             return self._made[shape]
 
 
-def _shape(grid: Grid, host: HostFacts, shipped: str, known: Knowledge) -> Hashable | None:
+def _shape(grid: Grid, host: HostFacts, shipped: str, known: Knowledge) -> tuple[Hashable, ...] | None:
     """What a draft depends on; None if it is this host's alone."""
     automatic = any(combo.settings.shards == "auto" or combo.settings.placement for combo in grid.combos)
     if automatic or known is not NOTHING_KNOWN:
@@ -93,7 +94,9 @@ def lay_out(
     """
     make, shape = partial(_draft, grid, host, shipped, known, here=here), _shape(grid, host, shipped, known)
     plan = drafts.of(shape, make) if drafts and shape else make()
-    plan = with_threads(plan, grid, host)
+    share = _share(plan, host)
+    own = partial(with_threads, plan, grid, share)
+    plan = drafts.of((*shape, share), own) if drafts and shape else own()
     _check_displays(plan)
     if here:
         check_fit(plan, host)
@@ -254,11 +257,15 @@ def _check_displays(plan: Plan) -> None:
             )
 
 
-def with_threads(plan: Plan, grid: Grid, host: HostFacts) -> Plan:
+def _share(plan: Plan, host: HostFacts) -> int:
+    """The cores of a session that requests none."""
+    fitting = at_once(plan, host) or plan.limits.parallel
+    return max(1, plan.cpus // max(1, min(fitting, plan.limits.parallel)))
+
+
+def with_threads(plan: Plan, grid: Grid, share: int) -> Plan:
     """Each session with as many threads as cores: those that it requests, or its share of all. Ranks share them."""
     wished = {(combo.policy.name, combo.environment.name): combo.settings.threads for combo in grid.combos}
-    fitting = at_once(plan, host) or plan.limits.parallel
-    share = max(1, plan.cpus // max(1, min(fitting, plan.limits.parallel)))
 
     def threads(session: Session) -> int:
         wish = wished[session.policy, session.environment]

@@ -66,6 +66,12 @@ def _run_held(fact: Fact) -> str:
     return f"{fact.text('hold')}: {resume}{going}; nothing new starts{rest}{_because(fact)}"
 
 
+def _host_held(fact: Fact) -> str:
+    host, going = fact.text("host"), "; running sessions continue to their end"
+    until = f"until `combo resume {fact.text('run')} --host {host}`{going * bool(fact.fields.get('sessions_continue'))}"
+    return f"{host} is {fact.text('hold')}, and nothing new starts there {until}{_because(fact)}"
+
+
 def _held(fact: Fact) -> str:
     going = " (running sessions continue to their end)" if fact.fields.get("sessions_continue") else ""
     return f"{fact.text('hold')}{going}{_because(fact)}"
@@ -342,6 +348,13 @@ def _nothing_to_resume(fact: Fact) -> str:
     return f"{fact.text('run')}: {runs}; there is nothing to resume"
 
 
+def _loss_not_ended(fact: Fact) -> str:
+    hosts, answer = fact.texts("hosts"), fact.texts("answer")
+    command = f"`combo hosts lost {' '.join(hosts) or 'HOST'} --run {fact.text('run')}`"
+    again = f"; {', '.join(answer)} answer{'s' * (len(answer) == 1)}, so it calls this off" if answer else ""
+    return f"{command} was cut off, and nothing moves until it is given again{again}"
+
+
 def _another_attempt(fact: Fact) -> str:
     have = "has" if fact.count("count") == 1 else "have"
     lacking = f", for the {_episodes(fact)} that {have} no record" if fact.count("count") else ""
@@ -362,6 +375,7 @@ WORDS: Words = {
     # the whole run
     "run_held": _run_held,
     "held": _held,
+    "host_held": _host_held,
     "run_was_stopped": lambda fact: f"stopped, {_lacking(fact)}: run `combo resume {fact.text('run')}` to continue",
     "run_disk_full": "the disk of the run is full: free some space, and the run continues by itself",
     "run_is_being_stopped": "stopped: nothing new starts; `combo stop {run}` ends what still runs",
@@ -371,6 +385,7 @@ WORDS: Words = {
         "{sessions:session} would end earlier on {hosts}: what waits moves only while `combo monitor`, `combo view` or"
         " `combo keep` looks"
     ),
+    "loss_not_ended": _loss_not_ended,
     "dispatcher_gone_at_end": ("the dispatcher is gone, so the run does not end: run `combo resume {run}` to end it"),
     "dispatcher_gone": f"the dispatcher is gone, nothing new starts: {_RESUME}",
     "dispatcher_is_held": f"a signal holds the dispatcher (process {{pid}}), and nothing new starts: {_RESUME}",

@@ -151,7 +151,7 @@ def remarks(status: RunStatus, link: Link) -> Sequence[str]:
         said.append(say(status.outage.fact(status.host)))
     if status.advice and not (status.hold and status.advice.code == "run_held"):
         said.append(say(status.advice))
-    said += [say(one) for one in (status.following, status.moved) if one]
+    said += [say(one) for one in (status.would_move, status.following, status.moved) if one]
     said += [say(status.ordered.fact)] if status.ordered else []
     said += [say(status.notify_problem)] if status.notify_problem else []
     said += [clock_words(status.ahead, status.host), status.undecided, *status.uncounted]

@@ -347,6 +347,11 @@ def test_the_full_screen_shows_the_run_of_all_hosts_and_its_keys_reach_them(boxe
         until_shown(lambda lines: any("Stop " in line for line in lines), "a question")
         screen("send-keys", "y")
         until(lambda: "cancelled" in {one["outcome"] for one in boxes.status()["sessions"]}, "the session is ended")
+        name = next(one["name"] for one in boxes.status()["sessions"] if one["outcome"] == "cancelled")
+        screen("send-keys", f":retry {name}", "Enter")
+        until_shown(lambda lines: any(f"Start {name} again?" in line for line in lines), "a question")
+        screen("send-keys", "y")
+        until(lambda: "cancelled" not in {one["outcome"] for one in boxes.status()["sessions"]}, "it is due again")
         screen("send-keys", "q")
         until_shown(lambda lines: any("No longer watching" in line for line in lines), "the last words")
     finally:

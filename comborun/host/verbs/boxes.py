@@ -5,7 +5,8 @@
   take            standard input: a deal with its moves, and the stops that the caller knows. A lower number than here
                   is refused
   stop N          stop number N of the grid run; nothing starts until somebody resumes it
-  fence ERA MAKER   promise to take no deal of an earlier era, nor of another maker of this one; then as look
+  fence ERA MAKER [BOX ...]   promise to take no deal of an earlier era, nor of another maker of this one; then as
+                  look. BOX: that are given up in this era
   lose            standard input: the next deal, without boxes that are lost. The arbiter writes it down, once
   moving          standard input: a deal. The arbiter writes down that sessions may move under it
   release         standard input: a move. The box that gives the session writes it down; again: the same answer
@@ -48,7 +49,7 @@ from comborun.rules.run_files import attempts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 
@@ -60,7 +61,7 @@ def main(arguments: list[str]) -> int:
         "look": lambda box: box.look(),
         "take": lambda box: box.take(*_received()),
         "stop": lambda box: box.stop(int(words[0])),
-        "fence": lambda box: box.fence(Era(int(words[0]), words[1])),
+        "fence": lambda box: box.fence(Era(int(words[0]), words[1]), words[2:]),
         "lose": lambda box: box.lose(_received()[0]),
         "moving": lambda box: box.let_move(_received()[0]),
         "release": lambda box: box.release(_received_move()),
@@ -70,7 +71,7 @@ def main(arguments: list[str]) -> int:
     def act() -> Any:
         given = len([word for word in words[:1] if word.isdecimal()]) + len(words[1:2])
         if action not in acts or given < {"stop": 1, "fence": 2}.get(action, 0):
-            usage = "RUN root|look|take|stop N|fence ERA MAKER|lose|moving|release|receive"
+            usage = "RUN root|look|take|stop N|fence ERA MAKER [BOX ...]|lose|moving|release|receive"
             raise Refusal(USAGE, Denial.USAGE, usage=usage, given=action)
         box = Box(run_directory(arguments))
         with deals.locked(box.layout):
@@ -128,6 +129,7 @@ class Box:
             "run": os.path.basename(layout.directory),
             "era": self._era().number,
             "promised": self._era().maker,
+            "loses": self._loses(has),
             "moving": self._may_move(has),
             "lives": lives,
             "stopped": stopped,
@@ -159,10 +161,9 @@ class Box:
     def _recall(self, given: Deal) -> None:
         """Write down what has gone from here, if its record is gone: its run was removed, and launched again."""
         has = self._deal()
-        for move in given.moves.values():
-            session, known = move.session, has.moves.get(move.session)
-            newer = has.moved([move]).moves.get(session) is not known
-            if newer and move.taker != has.box and has.runs_here(session) and not self._has_begun(session):
+        for session, move in given.moves.items():
+            goes = has.runs_here(session) and not has.moved([move]).runs_here(session)
+            if goes and not self._has_begun(session):
                 self._record(self.layout.move(session, move.number, move.epoch, "out"), move, Kind.GIVEN, move.taker)
 
     def _has_begun(self, session: str) -> bool:
@@ -173,12 +174,13 @@ class Box:
         self._know(Stops(number))
         return self.look()
 
-    def fence(self, era: Era) -> dict[str, Any]:
+    def fence(self, era: Era, loses: Sequence[str] = ()) -> dict[str, Any]:
         if not era.follows(self._era()):
             raise Refusal(BUSY, Stale.FENCED, era=self._era().number)
         for name in files.entries(self.layout.moves):  # the next deal is made of what is told here
             deals.to_disk(f"{self.layout.moves}/{name}")
-        deals.keep(self.layout.fence, json.dumps({"era": era.number, "maker": era.maker}) + "\n")
+        promise = {"era": era.number, "maker": era.maker, "loses": " ".join(loses)}
+        deals.keep(self.layout.fence, json.dumps(promise) + "\n")
         return self.look()
 
     def lose(self, given: Deal) -> dict[str, Any]:
@@ -193,7 +195,7 @@ class Box:
         gone = [box for box in given.lost if box not in has.lost]
         try:
             os.makedirs(self.layout.lost, exist_ok=True)
-            path = self.layout.lost_box("+".join(gone), given.number)
+            path = self.layout.lost_box("+".join(gone) or "none", given.number)
             if not files.create_whole(path, given.text):
                 raise unwritable(path)
             deals.to_disk(path)
@@ -286,6 +288,10 @@ class Box:
     def _era(self) -> Era:
         promised = files.read(self.layout.fence)
         return Era(records.integer(promised, "era") or 0, promised.get("maker", ""))
+
+    def _loses(self, has: Deal) -> list[str]:
+        """The boxes for whose loss this one has made a promise from which no deal has followed."""
+        return files.read(self.layout.fence).get("loses", "").split() if self._era().number > has.number[0] else []
 
     def _know(self, stops: Stops) -> None:
         before = deals.stops_of(self.layout)

@@ -17,6 +17,7 @@ from comborun.monitor.snapshot import UNKNOWN_USE
 from comborun.monitor.status import UP, HostStatus, Link, RunStatus
 from comborun.remote.boxes import BoxState
 from comborun.rules.deal import Deal, Era, Stops
+from comborun.rules.facts import Fact
 
 
 def status(**links: Link) -> RunStatus:
@@ -47,6 +48,15 @@ def test_a_line_for_each_move_and_for_each_change_of_a_host(capsys: pytest.Captu
         "s1: x -> y",
         "ended: 1 queued; 1 move",
     ]
+
+
+def test_a_loss_that_was_cut_off_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    half = Fact("loss_not_ended", run="kitchen", hosts=["y"])
+    lines = _Lines("kitchen", as_json=False)
+    for unmoved in (half, half, None, half):
+        lines.show(RunStatus(**{**vars(status(x=UP, y=UP)), "would_move": unmoved}))
+    said = capsys.readouterr().out
+    assert said.count("! `combo hosts lost y --run kitchen` was cut off") == 2, "once each time"
 
 
 def test_records_for_a_program(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from comborun.host.record import deals
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.supervise import supervisor
 from comborun.host.supervise.attempt import Attempt, Place
-from comborun.host.system import files
+from comborun.host.system import files, process
 from comborun.host.verb_errors import Refusal
 from comborun.host.verbs import start
 from comborun.host.verbs.boxes import Box
@@ -227,6 +227,25 @@ def test_a_box_whose_run_was_removed_learns_again_what_has_gone_from_there(two: 
     assert deals.runs_here(two.b.layout, "s0")
 
 
+def test_an_older_move_and_one_of_other_boxes_leave_no_record(two: Two) -> None:
+    assert two.deal
+    first = two.first
+    two.a.release(first)
+    two.b.receive(first)
+    old = Deal(two.b.look())
+    back = old.move("s0", "a")
+    two.b.release(back)
+    two.a.receive(back)
+    before = sorted(Path(two.a.layout.moves).iterdir())
+    two.a.take(old, Stops())
+    assert sorted(Path(two.a.layout.moves).iterdir()) == before
+    assert deals.runs_here(two.a.layout, "s0")
+    for path in Path(two.b.layout.moves).iterdir():
+        path.unlink()
+    two.b.take(two.deal.moved([Move({**first.data, "to": "c"})]), Stops())
+    assert not [*Path(two.b.layout.moves).iterdir()], "s0 was never there"
+
+
 def test_what_has_begun_there_since_stays(two: Two) -> None:
     """Its record was never surely on the disk, so nobody has taken it."""
     assert two.deal
@@ -245,6 +264,32 @@ def test_what_a_lost_box_had_is_due_until_it_begins(two: Two) -> None:
     at = Path(two.b.layout.attempt("s0", 1).claim)
     at.parent.mkdir(parents=True)
     at.touch()
+    assert not two.b.look()["due"]
+
+
+def test_nothing_is_due_where_it_can_not_begin_or_begins_by_itself(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert two.deal
+    lost = {"a": {"s0": [], "one_of_its_combos": []}}
+    two.b.take(two.deal.renewed({"s0": "b"}, lost, Era(1, "x")), Stops())
+    layout = two.b.layout
+    for path, text in ((layout.stopped, ""), (layout.hold, '{"kind": "paused"}\n')):
+        Path(path).write_text(text)
+        assert not two.b.look()["due"], path
+        Path(path).unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(process, "named", lambda _: True)
+        assert not two.b.look()["due"], "its dispatcher lives"
+    assert two.b.look()["due"]
+    at = Path(layout.attempt("s0", 1).claim)
+    at.parent.mkdir(parents=True)
+    at.touch()
+    assert not two.b.look()["due"], "a combo begins with its process"
+
+
+def test_what_came_and_went_on_is_not_due(two: Two) -> None:
+    two.a.release(two.first)
+    two.b.receive(two.first)
+    two.b.release(Deal(two.b.look()).move("s0", "a"))
     assert not two.b.look()["due"]
 
 

@@ -9,11 +9,14 @@ import monitor_stage as stage
 from monitor_stage import NOW, Seen
 
 from comborun.monitor.classify import classify
+from comborun.monitor.document import answer
 from comborun.monitor.fullscreen import heading, pages
 from comborun.monitor.joint import PartStatus, joined
 from comborun.monitor.observe import History, fold
 from comborun.monitor.snapshot import parse_snapshot
 from comborun.monitor.status import Link, RunStatus
+from comborun.monitor.table import box_lines
+from comborun.monitor.view.pages import alerts
 from comborun.rules.deal import Deal
 from comborun.words import say
 
@@ -69,6 +72,29 @@ def test_it_names_what_has_moved() -> None:
     assert say(moved) == "1 session moved to another host before the first attempt: maze_q"
     back = MOVED.moved([MOVED.move("maze_q", "x")])
     assert whole(part("x", deal=back), part("y", deal=back), deal=back).moved is None
+
+
+def test_a_hold_of_one_host_is_said_of_that_host_and_the_run_goes_on() -> None:
+    drains = (stage.a_hold("draining", ""),)
+    seen = whole(part("x", host=drains, deal=MOVED), part("y", deal=MOVED), deal=MOVED)
+    assert seen.hold is None
+    assert not heading.held(seen)
+    assert [one.hold.kind if one.hold else "" for one in seen.hosts] == ["draining", ""]
+    assert ["draining" in line.plain for line in box_lines(seen)] == [True, False]
+    assert seen.advice
+    said = "x is draining, and nothing new starts there until `combo resume "
+    assert say(seen.advice).startswith(said)
+    assert any(said in line for line in heading.remarks(seen, seen.link))
+    assert any(said in words for _, words, _ in alerts(seen))
+    found = answer(seen)
+    assert found.hold is None
+    assert [bool(one.hold) for one in found.hosts] == [True, False]
+    ended = part("y", Seen("maze_q").ended(records=4), deal=MOVED, **ENDED)
+    for other in (part("y", host=drains, deal=MOVED), ended):
+        all_held = whole(part("x", host=drains, deal=MOVED), other, deal=MOVED)
+        assert heading.held(all_held) == "DRAINING", "the hosts with work left start nothing"
+        assert all_held.advice
+        assert all_held.advice.code == "run_held"
 
 
 def test_the_host_page_has_the_gpus_of_each_host_with_its_own_sessions_and_no_line_of_the_heading() -> None:

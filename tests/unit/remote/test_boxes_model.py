@@ -337,6 +337,17 @@ class SeveralBoxes(RuleBasedStateMachine):
         else:
             own.loss = {"lost": lost, "era": Era(*newest.number[:1], newest.maker), "asks": [], "promised": [newest]}
 
+    @precondition(lambda self: any(one.seen and not one.loss for one in self.laptops.values()))
+    @rule(laptop=laptops, word=st.uuids())
+    def call_off(self, laptop: str, word: object) -> None:
+        """A loss was begun and cut off, by what was seen, and the box answers: an era without a loss."""
+        own = self.laptops[laptop]
+        newest = own.newest if own.seen else None
+        eras = [state.era.number for state in own.seen.values()]
+        if newest and not own.loss and max(eras) > newest.number[0]:
+            era = Era(max(eras) + 1, str(word))
+            own.loss = {"lost": set(), "era": era, "asks": [*newest.left], "promised": []}
+
     @precondition(lambda self: any(one.loss for one in self.laptops.values()))
     @rule(laptop=laptops, killed=st.booleans())
     def go_on(self, laptop: str, killed: bool) -> None:
@@ -357,7 +368,7 @@ class SeveralBoxes(RuleBasedStateMachine):
         newest = max(loss["promised"], key=lambda one: one.rank).moved(moves)
         left = [box for box in newest.left if box not in loss["lost"]]
         gone = [box for box in loss["lost"] if box not in newest.lost]
-        if not left or not gone:
+        if not left or (loss["lost"] and not gone):
             return
         complete = {name for name, box in newest.owners.items() if len(self.recorded.get((box, name), ())) == EPISODES}
         moved = redealt(newest, gone, complete, {})

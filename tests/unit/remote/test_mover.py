@@ -2,113 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
+from hosts_stage import HOSTS, SESSIONS, Hosts, Killed, hosts_at
 
 from comborun.api import joint, moving
 from comborun.api.moving import Moved, Mover, unfinished
 from comborun.errors import HostError, UserError
 from comborun.host.record import deals
 from comborun.host.system import files
-from comborun.host.verb_errors import Refusal
-from comborun.host.verbs.boxes import Box
 from comborun.planner.moving import Step
-from comborun.remote import boxes, program
+from comborun.remote import boxes
 from comborun.remote.boxes import BoxState
-from comborun.rules.deal import Deal, Era, Move, Stops
-from comborun.rules.names import RunLayout
-
-HOSTS = ("a", "b", "c")
-SESSIONS = tuple(f"s{number}" for number in range(6))
-
-
-class Killed(BaseException):
-    """Whoever moves ends here."""
-
-
-class Hosts:
-    """The host program of each host, without ssh. `trouble` is asked before and after each order."""
-
-    def __init__(self, place: Path) -> None:
-        of = {name: HOSTS[number % 3] for number, name in enumerate(SESSIONS)}
-        deal = Deal({"grid_run": "g", "box": "a", "number": [0, 0], "boxes": [*HOSTS], "of": of, "lost": {}})
-        self.layouts = {host: RunLayout(str(place / host)) for host in HOSTS}
-        for host, layout in self.layouts.items():
-            for folder in (layout.dispatch, f"{layout.directory}/boxes"):
-                Path(folder).mkdir(parents=True)
-            Path(layout.id).write_text(f"run-{host}\n")
-            Path(layout.queue).write_text("".join(json.dumps({"name": name}) + "\n" for name in SESSIONS))
-            Path(layout.deal).write_text(deal.at(host).text)
-        self.orders: list[tuple[str, str]] = []
-        self.old = set[str]()
-        self.started: list[str] = []
-        self.trouble: Callable[[], None] = lambda: None
-        self.parts: Any = {
-            host: SimpleNamespace(
-                transport=SimpleNamespace(host=host), directory=layout.directory, listener=SimpleNamespace(note=print)
-            )
-            for host, layout in self.layouts.items()
-        }
-
-    def ask(self, transport: Any, directory: str, verb: str, action: str, *words: str, stdin: bytes = b"") -> Any:
-        self.trouble()
-        self.orders.append((transport.host, action))
-        if transport.host in self.old and action not in {"look", "take"}:
-            raise UserError("usage", code="wrong_usage")
-        given = json.loads(stdin) if stdin else {}
-        acts: dict[str, Callable[[Box], Any]] = {
-            "look": lambda box: box.look(),
-            "stop": lambda box: box.stop(int(words[0])),
-            "fence": lambda box: box.fence(Era(int(words[0]), words[1])),
-            "take": lambda box: box.take(Deal(given), Stops(given["stop"], given["resumed"])),
-            "moving": lambda box: box.let_move(Deal(given)),
-            "release": lambda box: box.release(Move(given)),
-            "receive": lambda box: box.receive(Move(given)),
-        }
-        try:
-            with deals.locked(RunLayout(directory)):
-                answer = json.loads(json.dumps(acts[action](Box(directory))))
-        except Refusal as refused:
-            raise UserError(str(refused.fact.code), code=str(refused.fact.code)) from None
-        self.trouble()
-        return answer
-
-    def states(self) -> dict[str, BoxState]:
-        return {host: boxes.look(part.transport, part.directory) for host, part in self.parts.items()}
-
-    def owners(self) -> dict[str, list[str]]:
-        """Session -> the hosts that would start it."""
-        return {
-            name: [host for host, layout in self.layouts.items() if deals.runs_here(layout, name)] for name in SESSIONS
-        }
-
-    def claim(self, host: str, name: str) -> None:
-        with deals.claiming(self.layouts[host], name):
-            at = Path(self.layouts[host].attempt(name, 1).claim)
-            at.parent.mkdir(parents=True)
-            at.touch()
+from comborun.rules.deal import Deal
 
 
 @pytest.fixture
 def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hosts:
-    made = Hosts(tmp_path)
-    monkeypatch.setattr(program, "ask", made.ask)
-    monkeypatch.setattr(deals, "to_disk", lambda _: None)
-
-    def restarted(part: Any, sessions: int) -> str:
-        made.started.append(part.transport.host)
-        return f"{sessions} run"
-
-    monkeypatch.setattr(moving, "restarted", restarted)
-    monkeypatch.setattr(joint, "restarted", restarted)
-    return made
+    return hosts_at(tmp_path, monkeypatch)
 
 
 def mover(hosts: Hosts, wanted: list[Step], monkeypatch: pytest.MonkeyPatch) -> tuple[Mover, list[Moved], list[str]]:

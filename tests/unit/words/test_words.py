@@ -145,6 +145,12 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
         {"run": "RUN", "exit_code": 127, "ago_s": 120},
         {"run": "RUN", "exit_code": 124, "timed_out": True, "ago_s": 120},
     ],
+    "host_held": [{"run": "RUN", "host": "box2", "hold": "draining", "sessions_continue": True}],
+    "loss_not_ended": [
+        {"run": "RUN", "hosts": ["box2"]},
+        {"run": "RUN", "hosts": ["box2", "box3"], "answer": ["box3"]},
+        {"run": "RUN", "hosts": []},
+    ],
     "sessions_moved": [{"moved": 1, "sessions": ["a"]}, {"moved": 9, "sessions": list("abcdefghi")}],
     "ends_about": [{"earliest": NOON, "in_s": 480, "latest": NOON + 480}],
     "host_rebooted": [{"host": "gpu-box", "sessions": 8, "at": NOON}, {"host": "gpu-box", "sessions": 1}],
