@@ -94,7 +94,7 @@ def lay_out(
     """
     make, shape = partial(_draft, grid, host, shipped, known, here=here), _shape(grid, host, shipped, known)
     plan = drafts.of(shape, make) if drafts and shape else make()
-    share = _share(plan, host)
+    share = share_of_cores(plan, host)
     own = partial(with_threads, plan, grid, share)
     plan = drafts.of((*shape, share), own) if drafts and shape else own()
     _check_displays(plan)
@@ -257,7 +257,7 @@ def _check_displays(plan: Plan) -> None:
             )
 
 
-def _share(plan: Plan, host: HostFacts) -> int:
+def share_of_cores(plan: Plan, host: HostFacts) -> int:
     """The cores of a session that requests none."""
     fitting = at_once(plan, host) or plan.limits.parallel
     return max(1, plan.cpus // max(1, min(fitting, plan.limits.parallel)))
