@@ -30,9 +30,7 @@ ARRAYS_MOST = 4 << 20
 """bytes of an archive of arrays, and of what is in it"""
 COLUMNS_MOST = 4000
 _DEPTH, _KEYS_MOST = 5, 4000
-_STEP_KEYS, _NAME_KEYS, _VALUE_KEYS = (
-    *(("steps", "step", "x"), ("tag", "name", "metric", "key"), ("value", "values", "val", "y")),
-)
+_NAME_KEYS, _VALUE_KEYS = ("tag", "name", "metric", "key"), ("value", "values", "val", "y")
 
 
 _RANK = re.compile(r"(?i)[-_.]?(?<![a-z])rank[-_]?(?P<rank>[0-9]{1,5})")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 
 from comborun.rules.curves import checkpoints, event_files, scalar_files
 from comborun.rules.curves.log_values import LogValues
@@ -30,7 +31,6 @@ LOG_MOST, FILE_MOST, ALL_MOST = 16 << 20, 8 << 20, 32 << 20
 FILES_MOST = 300
 _DIGITS = 7
 _JUMPING_SHOWN = 5
-_LOGS = (".log", ".txt", ".out")
 
 
 class Format:
@@ -44,15 +44,17 @@ class Format:
         self.names = re.compile(names, re.IGNORECASE)
 
 
-def _log(file: ScalarFile) -> None:
+def _log(file: ScalarFile) -> LogValues:
     told = LogValues(file.path)
     told.tracks = file.tracks
-    for data in file.pieces():
-        if data is None:
-            told.skip()
-        else:
-            told.feed(data)
+    with suppress(OSError):
+        for data in file.pieces():
+            if data is None:
+                told.skip()
+            else:
+                told.feed(data)
     told.finish()
+    return told
 
 
 FORMATS: tuple[Format, ...] = (
@@ -104,23 +106,13 @@ def _kept(chosen: Sequence[Curve]) -> list[Curve]:
 
 
 def _read_log(path: str, facts: list[dict[str, Any]]) -> LogValues:
-    told = LogValues()
     try:
         file = ScalarFile(path, "log", LOG_MOST)
     except OSError:
-        return told
+        return LogValues()
     if file.in_part:
         facts.append({"code": "read_in_part", "path": "log", "most": LOG_MOST, "size": file.size})
-    try:
-        for data in file.pieces():
-            if data is None:
-                told.skip()
-            else:
-                told.feed(data)
-    except OSError:
-        pass
-    told.finish()
-    return told
+    return _log(file)
 
 
 def _read_files(directory: str, files: Sequence[tuple[str, int]], facts: list[dict[str, Any]]) -> Iterable[Tracks]:

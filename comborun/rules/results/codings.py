@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from comborun.rules.results.fields import number
+from comborun.rules.results.fields import amount_of, number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Coding:
         do a few odd texts."""
         if self.rows == 1 and self.decided >= _FEW and {"true", "false"} & {text.lower() for text in self.truths}:
             return False
-        known = any(_amount(value) is not None or _known(str(value)) for value in self.others)
+        known = any(amount_of(value) is not None or _known(str(value)) for value in self.others)
         return known or (self.rows > 1 and self.rows * 10 >= self.rows + self.decided)
 
     @property
@@ -125,7 +125,7 @@ class Coding:
 
     def proposal(self, field: str) -> dict[str, Any]:
         """What to write for `success`, if the values show which of them mean a success; empty otherwise."""
-        amounts = {value: _amount(value) for value in (*self.others, *self.truths)}
+        amounts = {value: amount_of(value) for value in (*self.others, *self.truths)}
         if self.others and all(amount is not None for amount in amounts.values()):
             most = max(amount for amount in amounts.values() if amount is not None)
             if most < 1 or (most in _FULL_MARKS[1:] and 1 in amounts.values()):
@@ -137,17 +137,12 @@ class Coding:
                 return {"field": field, "any_of": [str(value) for value, amount in amounts.items() if amount == most]}
             least = 1.0 if most <= 1 else most
             return {"field": field, "at_least": int(least) if float(least).is_integer() else least}
-        if any(not isinstance(value, str) or _amount(value) not in (None, 0, 1) for value in self.others):
+        if any(not isinstance(value, str) or amount_of(value) not in (None, 0, 1) for value in self.others):
             return {}
         good = [value for value in self.others if isinstance(value, str) and (_word(value) is True or amounts[value])]
         told = good or all(isinstance(value, str) and _word(value) is False for value in self.others)
         good += [text for text in self.truths if text.lower().startswith(("1", "true"))] if told else []
         return {"field": field, "any_of": good} if good else {}
-
-
-def _amount(value: object) -> float | None:
-    """The number that a value is or spells, also as a percentage."""
-    return number(value.rstrip(" %") if isinstance(value, str) else value)
 
 
 def _word(text: str) -> bool | str:

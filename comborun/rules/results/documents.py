@@ -42,11 +42,7 @@ def read(file: Whole) -> Iterator[Entry]:
     """The episodes of any document, else how many of them succeeded. Raises RefusedError."""
     values, fault = decode(file.text)
     several = len(values) > 1 and not fault  # lines in a file with the name of a document
-    return found_in(values if several else as_rows(decode_whole(file.text)), file)
-
-
-def found_in(value: Any, file: Whole) -> Iterator[Entry]:
-    """What counts of a document's tree. Raises RefusedError."""
+    value = values if several else as_rows(decode_whole(file.text))
     try:
         rows = episodes(value, file.identity, file.path)
     except RefusedError:
@@ -85,11 +81,6 @@ def summary(file: Whole) -> Iterator[Entry]:
     if not found or found.episodes != file.identity.planned:
         raise RefusedError(FORMAT, SUMMARY_NOT_READ)
     yield from stating(found)
-
-
-def numbered(rows: list[Row]) -> Iterator[Entry]:
-    """The entries of these rows. A row without an index gets its position."""
-    return iter([(0, row, None, at) for at, row in enumerate(rows)])
 
 
 def inspect(file: Whole) -> Iterator[Entry]:
@@ -251,7 +242,7 @@ _STEPS, _STEPS_MOST = 100_000, 20_000
 
 def database(file: Whole) -> Iterator[Entry]:
     """The rows of the file at its place, since SQLite opens its files itself. Raises RefusedError."""
-    return numbered(_rows(file.place, file.identity))
+    return iter([(0, row, None, at) for at, row in enumerate(_rows(file.place, file.identity))])
 
 
 def _rows(place: str, identity: Identity) -> list[dict[str, Any]]:

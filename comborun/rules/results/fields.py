@@ -151,6 +151,11 @@ def number(value: object) -> float | None:
     return amount if abs(amount) < float("inf") else None
 
 
+def amount_of(value: object) -> float | None:
+    """The number that a value is or spells, also as a percentage: `62.5%`."""
+    return number(value.rstrip(" %") if isinstance(value, str) else value)
+
+
 def _same(value: object, wanted: str) -> bool:
     if isinstance(value, bool):
         return wanted.lower() == str(value).lower()

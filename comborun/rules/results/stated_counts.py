@@ -7,7 +7,16 @@ from functools import lru_cache
 from itertools import islice
 
 from comborun.rules.results.episodes import plain
-from comborun.rules.results.fields import FORMAT, MISSING, NO_RECORD, TEXT_MOST, RefusedError, integer, number
+from comborun.rules.results.fields import (
+    FORMAT,
+    MISSING,
+    NO_RECORD,
+    TEXT_MOST,
+    RefusedError,
+    amount_of,
+    integer,
+    number,
+)
 from comborun.rules.results.one_row import verdict_of
 from comborun.rules.results.rates import EPISODES_MOST, SHOWN, Count, count, total
 
@@ -81,14 +90,14 @@ def stated(row: Mapping[str, Any], wanted: str = "") -> Count | None:
             return found
     listed = ((_listed(key, one), one) for key, one in row.items() if isinstance(one, list))
     fields = {**{kind: len(one) for kind, one in listed if kind}, **fields}
-    held = {key: one for key, one in fields.items() if _rate(one) is not None}
+    held = {key: one for key, one in fields.items() if amount_of(one) is not None}
     whole = {key: at for key, one in held.items() if (at := _whole(one)) is not None}
     rates = [key for key in held if key == wanted] or [key for key in held if kind_of(key) == RATE]
     good, bad, every = (
         min((key for key in whole if kind_of(key) == kind), key=_of_tasks, default="") for kind in (GOOD, BAD, EVERY)
     )
     episodes = whole[every] if every else whole[good] + whole[bad] if good and bad else 0
-    rate = _rate(held[rates[0]]) if rates else None
+    rate = amount_of(held[rates[0]]) if rates else None
     if not episodes and good and rate and 0 < rate <= 1:  # Robomimic's older versions
         episodes = round(whole[good] / rate)
     if not 0 < episodes <= EPISODES_MOST:
@@ -122,7 +131,7 @@ def counted(row: object, wanted: str = "") -> Count:
     rate, every, good = wanted if wanted in held else named[0], *named[1:]
     if not rate or not (every or good):
         raise RefusedError(NO_RECORD, "no_count", has=[str(key)[:TEXT_MOST] for key in list(held)[:SHOWN]])
-    share = _rate(held[rate])
+    share = amount_of(held[rate])
     said = held.get(every, 0)
     if not every and share:  # Robomimic's older versions
         said = round((number(held[good]) or 0) / share)
@@ -141,11 +150,6 @@ def _metrics(held: Mapping[str, Any], told: Collection[str]) -> dict[str, float]
 def _whole(value: object) -> int | None:
     amount = number(value)
     return int(amount) if amount is not None and amount.is_integer() else integer(value)
-
-
-def _rate(value: object) -> float | None:
-    """A rate; one that is written with a sign, `62.5%`, as a percentage."""
-    return number(value.strip().rstrip("% ") if isinstance(value, str) else value)
 
 
 def _of_tasks(key: str) -> bool:
@@ -269,7 +273,7 @@ def entries(value: Any) -> Iterable[tuple[str, Any]]:
 
 def _only_rates(value: Any, path: Path, depth: int) -> Iterator[str]:
     for key, entry in entries(value) if isinstance(value, (dict, list)) and depth <= DEPTH else ():
-        if kind_of(key) == RATE and _rate(entry) is not None:
+        if kind_of(key) == RATE and amount_of(entry) is not None:
             yield f"{'.'.join((*path, key))[:TEXT_MOST]}: {entry}"
         else:
             yield from _only_rates(entry, (*path, key), depth + 1)
