@@ -7,6 +7,7 @@ import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
@@ -113,12 +114,17 @@ class RecordCollector:
         for folder, group in groups(found).items():
             self.files.append(files.read_names(group, replace(context, path=folder)))
 
-    def link_videos(self, found: Sequence[videos.Video], bases: Mapping[str, int] = MappingProxyType({})) -> None:
+    def link_videos(
+        self,
+        found: Sequence[videos.Video],
+        bases: Mapping[str, int] = MappingProxyType({}),
+        unlisted: AbstractSet[tuple[str, int]] = frozenset(),
+    ) -> None:
         """Give each record its video among these, in its field `video`. `bases`: by session, the episode that its
-        program calls 0."""
+        program calls 0. `unlisted`: sessions and attempts that have not listed their videos, as while they run."""
         if not found:
             return
-        links = videos.Links(found, self.records, bases)
+        links = videos.Links(found, self.records, bases, unlisted)
         self.of_videos = links.findings
         self.videos_missing.update(one.session for one in self.records if videos.key(one) in links.missing)
         for reading in self.files:

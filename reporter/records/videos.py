@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -74,10 +75,15 @@ def listed(text: str, folder: str) -> tuple[Video, ...]:
 
 class Links:
     def __init__(
-        self, videos: Sequence[Video], records: Sequence[EpisodeRecord], bases: Mapping[str, int] = MappingProxyType({})
+        self,
+        videos: Sequence[Video],
+        records: Sequence[EpisodeRecord],
+        bases: Mapping[str, int] = MappingProxyType({}),
+        unlisted: AbstractSet[tuple[str, int]] = frozenset(),
     ) -> None:
         self.of: dict[Key, str] = {}
         self.findings: list[Defect] = []
+        self._unlisted = unlisted
         self.missing: set[Key] = set()
         """records whose video is told to be missing"""
         fields = ((record, record.extra.get("video")) for record in records)
@@ -94,6 +100,10 @@ class Links:
         self._by_claim(claims, _Near((_name(one.path), one.path, _folders(one.path)[::-1], one.path) for one in videos))
         self._gaps(records)
 
+    def _may_come(self, record: EpisodeRecord) -> bool:
+        """Whether its attempt has not said yet which videos it has."""
+        return (record.session, record.attempt) in self._unlisted
+
     def _report(self, where: str, what: str) -> None:
         self.findings.append(Defect(where, 0, what))
 
@@ -106,7 +116,7 @@ class Links:
             claimed[wanted, found[0] if found else "", record.policy, record.environment].add(record.episode)
             if found:
                 self.of[key(record)] = found[0]
-            else:
+            elif not self._may_come(record):
                 self.missing.add(key(record))
                 self._report(wanted, f"the video of episode {record.episode} is missing")
         for (wanted, *_), episodes in claimed.items():
@@ -146,7 +156,7 @@ class Links:
             known.setdefault((*record.combo, record.episode), record)
             if key(record) in self.of:
                 linked[record.combo].add(record.episode)
-            elif key(record) in self.missing:
+            elif key(record) in self.missing or self._may_come(record):
                 told[record.combo].add(record.episode)
         for (policy, environment), episodes in linked.items():
             dense = range(min(episodes), max(episodes) + 1)

@@ -72,3 +72,13 @@ def test_a_video_that_its_episode_or_its_neighbours_tell_is_missing_is_told_once
         ("clip1.mp4", "the video of episode 1 is missing"),
         ("numbered × stairs", "no video of 2, between episodes that have one"),
     ]
+
+
+def test_of_an_attempt_that_has_not_listed_its_videos_none_is_told_to_be_missing(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    for policy in ("ended", "runs"):
+        session = run.session(policy, "stairs", count=4, results=FILMED)
+        run.attempt(session, "".join(row(at, video=f"clip{at}.mp4") for at in range(4)))
+        if policy == "ended":
+            run.put(RUN.attempt(session.name, 1).videos, render((1000, WHOLE, f"out/clip{at}.mp4") for at in range(3)))
+    assert told(run.report().summary) == [("clip3.mp4", "the video of episode 3 is missing")]
