@@ -10,7 +10,7 @@ import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from comborun.errors import UserError
+from comborun.errors import HostError, RunGoneError, UserError
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, last_look, load_run
 from comborun.monitor.status import Expected
@@ -229,7 +229,9 @@ def looked_at(
 
 
 def _now(transport: Transport, run: Run, sources: dict[str, tuple[Source, History]]) -> dict[str, Any]:
-    """The state of a run; empty if it is unknown, for example because an older comborun made the run."""
+    """The state of a run; empty if it is unknown, for example because an older comborun made the run. A host that does
+    not answer any more has not answered: raises HostError.
+    """
     key = f"{transport.host}:{run.directory}"
     try:
         source, history = sources.get(key) or (Source(transport, _view(transport, run)), History())
@@ -237,8 +239,10 @@ def _now(transport: Transport, run: Run, sources: dict[str, tuple[Source, Histor
         source = source.renewed(history)
         sources[key] = source, history
         return _now_of(classify(source.view, history))
-    except UserError:
+    except UserError as error:
         sources.pop(key, None)
+        if isinstance(error, HostError) and not isinstance(error, RunGoneError):
+            raise
         return {}
 
 

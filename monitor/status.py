@@ -75,6 +75,12 @@ class Outage(NamedTuple):
         return Fact(code, host=visible(host), at=self.last_sign, sessions=len(self.sessions))
 
 
+def _alike(one: str, other: str) -> bool:
+    """Whether two are the same line; each may have been cut on its way."""
+    cuts = [(a[:-1], b) for a, b in ((one, other), (other, one)) if len(a) > 1 and a.endswith("…")]
+    return one == other or any(b.startswith(begin) for begin, b in cuts)
+
+
 class SessionStatus(NamedTuple):
     name: str
     policy: str
@@ -149,7 +155,8 @@ class SessionStatus(NamedTuple):
     def unquoted_line(self) -> str:
         """The last line of its log, unless its note quotes it."""
         end = self.latest.end if self.life is Life.ENDED else None
-        return "" if end and any(fact.text("said") == self.last_line for fact in end.facts) else self.last_line
+        said = (visible(fact.text("said")) for fact in end.facts) if end else ()
+        return "" if any(_alike(one, self.last_line) for one in said) else self.last_line
 
     @property
     def extra(self) -> bool:

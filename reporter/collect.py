@@ -112,11 +112,15 @@ def _results(directory: Path, histories: Sequence[SessionHistory], unread: Mappi
     collector.keep_whole_attempts({session.name: session.count for session in sessions})
     for file in collector.files:
         tell_errors(file)
-    folders = (RUN.attempt(session.name, attempt.number) for session, attempt in attempts)
-    found = {folder.directory: videos.listed(_text(directory / folder.videos), folder.directory) for folder in folders}
-    running = {history.session.name for history in histories if not history.end}
+    folders = {(one.name, attempt.number): RUN.attempt(one.name, attempt.number) for one, attempt in attempts}
+    unlisted = {key for key, at in folders.items() if not (directory / at.videos).is_file()}
+    found = {
+        at.directory: videos.listed(_text(directory / at.videos), at.directory)
+        for key, at in folders.items()
+        if key not in unlisted
+    }
     bases = {session.name: session.results.base for session in sessions}
-    collector.link_videos([*chain(*found.values())], bases, running)
+    collector.link_videos([*chain(*found.values())], bases, unlisted)
     collected = collector.collected(_text(directory / RUN.id).strip() or directory.resolve().name)
     filmed = tuple(_filmed(histories, found, collected.records))
     lacking = (*_changed(directory, attempts, unread), *_videos_missing(filmed, histories, collector.videos_missing))
@@ -150,7 +154,9 @@ def _filmed(
         expected = sum(one.videos * len(one.processes) for one in session.components) or None
         if not history.attempts or not (session.results.videos or expected):
             continue
-        there = found[RUN.attempt(session.name, history.attempts[-1].number).directory]
+        there = found.get(RUN.attempt(session.name, history.attempts[-1].number).directory)
+        if there is None:  # not listed yet
+            continue
         whole = [one for one in there if not one.fault]
         apart = tuple(one.path for one in whole if one.path not in linked)[:_APART_MOST]
         size = sum(one.size for one in whole)

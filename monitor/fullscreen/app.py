@@ -40,6 +40,7 @@ _TICK_S, _TICKS = 1.0, 5
 """each so many ticks everything is drawn anew; between them only the first line, unless something has changed"""
 _ATTENTIVE_S, _USED_S = 5.0, 60.0
 """for so long after a key, the host is looked at every so many seconds"""
+_LOOKING = "looking ..."
 _TYPED = {"attach": "app.attach", "refresh": "app.refresh_look", "help": "desk.help"}
 
 
@@ -124,6 +125,7 @@ class FullScreen(App[None]):
             return
         if look is not self.desk.look:
             self.desk.renew(look)
+            self.desk.message = "" if self.desk.message == _LOOKING else self.desk.message
         self._ticks = -1
         self.tick()
 
@@ -222,7 +224,7 @@ class FullScreen(App[None]):
 
     def refresh_look(self) -> None:
         self.watcher.refresh()
-        self.desk.say("looking ...")
+        self.desk.say(_LOOKING)
 
     def leave(self) -> None:
         self.left = True
@@ -233,7 +235,7 @@ class FullScreen(App[None]):
     def copy(self) -> None:
         """Copy the command that shows in a shell what is on the screen; of a video its place."""
         desk, session = self.desk, self.desk.session
-        videos = desk.videos.get(session.name, ()) if session and desk.pane == "video" else ()
+        videos = desk.videos_of(session) if session and desk.pane == "video" else ()
         if session and videos:
             source = self.watcher.source.at(session.name)
             host = source.transport.host

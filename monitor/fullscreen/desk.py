@@ -40,6 +40,14 @@ class Log(NamedTuple):
     """whether it can't grow any more"""
 
 
+VideosAt = tuple[str, int, bool]
+
+
+def videos_at(session: SessionStatus) -> VideosAt:
+    """What its list of videos holds for: it changes when an attempt ends."""
+    return session.name, session.attempt, session.alive
+
+
 @dataclass
 class Desk:
     look: Look
@@ -70,7 +78,7 @@ class Desk:
     scrolled: int = 0
     """lines of the pane, or of a page, by which it is scrolled: of a log from its end"""
     logs: dict[str, Log] = field(default_factory=dict)
-    videos: dict[str, Sequence[Video]] = field(default_factory=dict)
+    videos: dict[VideosAt, Sequence[Video]] = field(default_factory=dict)
     events: Sequence[Event] | None = None
     fleet: Sequence[FleetRow] | None = None
     """the runs on all hosts"""
@@ -91,9 +99,17 @@ class Desk:
 
     # What is known
 
+    @property
+    def unseen(self) -> bool:
+        """Whether nothing but the plan is known: no host has answered yet."""
+        return self.look.seen is None
+
+    def videos_of(self, session: SessionStatus) -> Sequence[Video] | None:
+        return self.videos.get(videos_at(session))
+
     def renew(self, look: Look) -> None:
         """Take a new look. The cursor stays on its session."""
-        first = self.look.seen is None
+        first = self.unseen
         self._take(look)
         if first:  # until then all sessions are queued
             self.cursor = 0
@@ -111,6 +127,8 @@ class Desk:
     @property
     def session(self) -> SessionStatus | None:
         """The session that keys mean: of the row, or of the cell of the grid."""
+        if self.unseen:
+            return None
         if self.page == "grid":
             found = the_map(self.look.status)
             return found.at(*self.cell) if found.rows else None
@@ -119,6 +137,8 @@ class Desk:
     @property
     def meant(self) -> tuple[str, ...]:
         """The sessions that an order means: the marked ones, else those of the row or cell."""
+        if self.unseen:
+            return ()
         if self.marked and self.page == "sessions":
             return tuple(one.name for one in self.look.status.every if one.name in self.marked)
         if self.page == "sessions" and self.row and not self.full:

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from comborun.errors import UserError
-from comborun.monitor.fullscreen.desk import Desk, Log
+from comborun.monitor.fullscreen.desk import Desk, Log, videos_at
 from comborun.monitor.fullscreen.pane import parsed_videos
 from comborun.remote.logs import LogPiece, LogPosition, follow
 from comborun.rules import events
@@ -116,10 +116,10 @@ class Fetcher:
 
             if not log.over:
                 self.ask("log", read, lambda pieces: self._grown(session, log, pieces))
-        elif desk.pane == "video" and session.name not in desk.videos:
+        elif desk.pane == "video" and desk.videos_of(session) is None:
             folder = str(PurePosixPath(RunLayout(source.view.directory).attempt(session.name, 1).log).parents[1])
             self.ask("video", lambda: source.transport.run(_VIDEOS, folder).text,
-                     lambda text: desk.videos.__setitem__(session.name, parsed_videos(text)))  # fmt: skip
+                     lambda text: desk.videos.__setitem__(videos_at(session), parsed_videos(text)))  # fmt: skip
 
     def _grown(self, session: SessionStatus, log: Log, pieces: Sequence[LogPiece]) -> None:
         logs = self._desk.logs

@@ -247,7 +247,8 @@ def help_lines(words: str, width: int) -> Page:
     }
     lines += [Text(), *(line for word, means in legend.items() for line in _meaning(word, means, width))]
     pages = "  ".join(f"{place} {name}" for place, name in enumerate(PAGES, 1))
-    return Page(Text(f"KEYS (Esc leaves, / filters)   pages: {pages}", "dim"), lines)
+    head = ("KEYS (Esc leaves, / filters)", f"   pages: {pages}")
+    return Page(Text("".join(head if sum(map(len, head)) <= width else head[:1]), "dim"), lines)
 
 
 def _meaning(word: str, means: str, width: int) -> Iterator[Text]:

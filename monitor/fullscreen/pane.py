@@ -153,7 +153,8 @@ def video_lines(found: Sequence[Video] | None, session: SessionStatus, width: in
     if found is None:
         return [Text("asking the host ...", "dim")]
     if not found:
-        why = "they are listed when an attempt ends" if session.alive else "`results: {videos: ...}` names them"
+        ended = "`results: {videos: ...}` says where they are"
+        why = "they are listed when an attempt ends" if session.alive else ended
         return [Text(line.plain, "dim") for line in wrapped(f"no video: {why}", width)]
     how = "not played here: y copies the path, `combo view` plays them in a browser"
     lines = [Text(line.plain, "dim") for line in wrapped(how, width)]

@@ -48,6 +48,8 @@ def picture(desk: Desk) -> list[Text]:
 def _above(desk: Desk) -> list[Text]:
     """The heading and the pages' names."""
     status, link = desk.look.status, desk.link
+    if desk.unseen:
+        return [title(desk), *([_tabs(desk)] if desk.height >= _HIGH else [])]
     key = desk.look.number, desk.width, desk.height, link.reachable, link.complaint
     if desk.drawn.get("heading", ((),))[0] != key:
         desk.drawn["heading"] = key, heading.below_title(status, link, desk.width, desk.height)
@@ -68,6 +70,8 @@ def _fitted(line: Text, width: int) -> Text:
 
 def _page(desk: Desk, height: int) -> Page:
     status, width = desk.look.status, desk.width
+    if desk.unseen and desk.page in {"sessions", "grid", "host"}:
+        return Page(Text(), [Text("  asking the host ..." if desk.link.reachable else "  not seen yet", "dim")])
     if desk.page == "grid":
         return _grid(desk, height)
     if desk.page == "host":
@@ -149,7 +153,7 @@ def _pane_lines(desk: Desk, session: SessionStatus, width: int) -> list[Text]:
     if desk.pane == "episodes":
         return pane.episode_lines(desk.look, session, width)
     if desk.pane == "video":
-        return pane.video_lines(desk.videos.get(session.name), session, width)
+        return pane.video_lines(desk.videos_of(session), session, width)
     log = desk.logs.get(session.name)
     most = _LINES if desk.full else desk.pane_height
     data = log.data if log and log.attempt == session.attempt else session.latest.tail

@@ -6,7 +6,8 @@ import glob
 import os
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
@@ -117,13 +118,13 @@ class RecordCollector:
         self,
         found: Sequence[videos.Video],
         bases: Mapping[str, int] = MappingProxyType({}),
-        running: Collection[str] = (),
+        unlisted: AbstractSet[tuple[str, int]] = frozenset(),
     ) -> None:
         """Give each record its video among these, in its field `video`. `bases`: by session, the episode that its
-        program calls 0. `running`: sessions that have not ended."""
+        program calls 0. `unlisted`: sessions and attempts that have not listed their videos, as while they run."""
         if not found:
             return
-        links = videos.Links(found, self.records, bases, running)
+        links = videos.Links(found, self.records, bases, unlisted)
         self.of_videos = links.findings
         self.videos_missing.update(one.session for one in self.records if videos.key(one) in links.missing)
         for reading in self.files:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -82,14 +83,13 @@ class Links:
         videos: Sequence[Video],
         records: Sequence[EpisodeRecord],
         bases: Mapping[str, int] = MappingProxyType({}),
-        running: Collection[str] = (),
+        unlisted: AbstractSet[tuple[str, int]] = frozenset(),
     ) -> None:
-        """`running`: sessions whose last video may not be written yet."""
         self.of: dict[Key, str] = {}
         self.findings: list[Defect] = []
+        self._unlisted = unlisted
         self.missing: set[Key] = set()
         """records whose video is told to be missing"""
-        self._running = running
         fields = ((record, record.extra.get("video")) for record in records)
         claims = [(record, path) for record, path in fields if isinstance(path, str) and path]
         claimed = {_name(path) for _, path in claims}
@@ -104,6 +104,10 @@ class Links:
         self._by_claim(claims, _Near((_name(one.path), one.path, _folders(one.path)[::-1], one.path) for one in videos))
         self._gaps(records)
 
+    def _may_come(self, record: EpisodeRecord) -> bool:
+        """Whether its attempt has not said yet which videos it has."""
+        return (record.session, record.attempt) in self._unlisted
+
     def _report(self, where: str, what: str) -> None:
         self.findings.append(Defect(where, 0, what))
 
@@ -116,7 +120,7 @@ class Links:
             claimed[wanted, found[0] if found else "", record.policy, record.environment].add(record.episode)
             if found:
                 self.of[key(record)] = found[0]
-            else:
+            elif not self._may_come(record):
                 self.missing.add(key(record))
                 self._report(wanted, f"the video of episode {record.episode} is missing")
         for (wanted, *_), episodes in claimed.items():
@@ -155,7 +159,8 @@ class Links:
             known[record.combo].setdefault(record.episode, record)
         for (policy, environment), episodes in known.items():
             linked = {at for at, one in episodes.items() if key(one) in self.of}
-            there = {*linked, *(at for at, one in episodes.items() if key(one) in self.missing)} if linked else ()
+            told = {at for at, one in episodes.items() if key(one) in self.missing or self._may_come(one)}
+            there = linked | told if linked else set()
             dense = range(min(linked), max(linked) + 1) if linked else range(0)
             missing = gaps((dense,), sorted(there)) if linked else ()
             lacking: list[int] = []
@@ -164,7 +169,7 @@ class Links:
                 self._report(f"{policy} × {environment}", complaint)
                 lacking = [one for span in missing for one in span]
             last = _lacks_last({at: one.verdict for at, one in episodes.items()}, sorted({*there, *lacking}))
-            if last is not None and episodes[last].session not in self._running:
+            if last is not None:
                 self._report(f"{policy} × {environment}", f"no video of episode {last}, the last one")
                 lacking.append(last)
             self.missing.update(key(episodes[one]) for one in lacking if one in episodes)

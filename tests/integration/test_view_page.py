@@ -133,6 +133,17 @@ def test_a_run_is_followed_from_its_start_to_its_end_on_every_screen(desk: Desk,
     tab.reload()
     holds(tab, f"{SHOWN} === 1")
 
+    # What is typed stays, although the page is renewed meanwhile and its alerts come and go
+    tab.goto(base)
+    alerts = "document.querySelector('.alerts').remove()"
+    for word, change in (("state:fai", ""), ("led ", ""), ("pol", alerts), ("icy:poor", "")):
+        tab.keyboard.press("/") if word == "state:fai" else None
+        tab.keyboard.type(word)
+        tab.evaluate(f"{change or 'null'}; tag = ''; refresh()")
+        tab.wait_for_selector(".alerts")
+        tab.wait_for_timeout(300)
+    assert tab.input_value("input[type=search]") == "state:failed policy:poor"
+
     # A key leads to the same screen from everywhere
     for screen in ("", "cell/field_poor"):
         tab.goto(base + screen)

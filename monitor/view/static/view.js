@@ -80,7 +80,15 @@ function put(text) {
   morph(main, fresh);
   shown();
 }
-const same = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && (a.id || "") === (b.id || "");
+const named = (one) => one.id || one.nodeName === "SECTION" && (one.getAttribute("aria-labelledby") || one.getAttribute("aria-label")) || "";
+const same = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && named(a) === named(b);
+function found(at, next, later) { // where `next` is by now, if nothing is before it that comes later
+  for (let one = at; one && next.nodeType === 1; one = one.nextSibling) {
+    if (same(one, next)) return one;
+    if (one.nodeType === 1 && later.some((other) => same(one, other))) return null;
+  }
+  return at && same(at, next) ? at : null;
+}
 function morph(old, fresh) { // changes only what differs, so that focus, scrolling and what is open stay
   if (old.nodeType !== 1) { if (old.data !== fresh.data) old.data = fresh.data; return; }
   if (old.hasAttribute("data-keep") && old.id === fresh.id && old.getAttribute("src") === fresh.getAttribute("src") && old.dataset.attempt === fresh.dataset.attempt) return;
@@ -91,10 +99,13 @@ function morph(old, fresh) { // changes only what differs, so that focus, scroll
   if (old === document.activeElement && "value" in old) return;
   const known = new Map([...old.children].filter((one) => one.id).map((one) => [one.id, one]));
   let at = old.firstChild;
-  for (const next of [...fresh.childNodes]) {
+  const all = [...fresh.childNodes];
+  for (const [place, next] of all.entries()) {
     const moved = next.id && known.get(next.id);
-    if (moved) { if (moved !== at) old.insertBefore(moved, at); else at = at.nextSibling; morph(moved, next); }
-    else if (at && same(at, next)) { const after = at.nextSibling; morph(at, next); at = after; }
+    if (moved) { if (moved !== at) old.insertBefore(moved, at); else at = at.nextSibling; morph(moved, next); continue; }
+    const there = found(at, next, all.slice(place + 1));
+    while (there && at !== there) { const after = at.nextSibling; at.remove(); at = after; } // what has gone
+    if (there) { const after = at.nextSibling; morph(at, next); at = after; }
     else old.insertBefore(next, at);
   }
   while (at) { const after = at.nextSibling; at.remove(); at = after; }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from monitor_stage import HOST, NOW, Seen, a_hold, a_plan, a_session, a_view, a_wait, an_answer, picture, status_of
 
 from comborun.monitor.causes import RunCauses, SharedCause, shared_causes
@@ -73,9 +74,11 @@ def test_a_session_that_stalls_now_is_a_cause_and_one_that_goes_well_is_not() ->
     assert RunCauses("run", (), (one,)).answer.causes[0].commands[1].command.startswith("combo attach lift_act")
 
 
-def test_a_line_of_the_log_that_the_note_quotes_is_shown_once() -> None:
-    line = "KeyError: 'lift'"
-    seen = Seen(**{**failing("lift", line=line).__dict__, "log": line.encode()})
+@pytest.mark.parametrize("more", ["", "\u202e" + "x" * 500])
+def test_a_line_of_the_log_that_the_note_quotes_is_shown_once(more: str) -> None:
+    line = f"KeyError: 'lift'{more}"
+    said = f"{line[:199]}…" if more else line  # as the host cuts it
+    seen = Seen(**{**failing("lift", line=said).__dict__, "log": line.encode()})
     status = status_of(a_view(PLAN), an_answer(seen))
-    for width in (80, 160):
+    for width in (80, 160, 1500):
         assert picture(status, width).count("KeyError") == 1

@@ -13,7 +13,7 @@ import pytest
 from rich.cells import cell_len
 
 from comborun.cli.runs import print_new
-from comborun.errors import HostError
+from comborun.errors import HostError, RunGoneError, UserError
 from comborun.monitor import fleet as fleet_module
 from comborun.monitor.fleet import Fleet, FleetRow, answer
 from comborun.monitor.fleet_table import table
@@ -148,6 +148,32 @@ def test_a_host_that_can_not_be_reached_keeps_what_was_seen_and_the_launches_sin
     assert "can't be reached (is it on?)" in seen[RUN.id].complaint
     assert seen[RUN.id].users == (GpuUser(0, "ann", "python", 20000),)
     assert seen[since].age is None, "nobody has seen it"
+
+
+@pytest.mark.parametrize(
+    ("error", "known"), [(HostError("no answer"), True), (RunGoneError("gone"), False), (UserError("too old"), False)]
+)
+def test_a_host_that_freezes_between_its_list_and_a_run_has_not_answered(
+    monkeypatch: pytest.MonkeyPatch, error: UserError, known: bool
+) -> None:
+    going = replace(RUN, done={})
+
+    def of_now(*_: object) -> dict[str, Any]:
+        return GOING
+
+    def load(*_: object) -> Any:
+        raise error
+
+    with monkeypatch.context() as before:
+        before.setattr(fleet_module, "_now", of_now)
+        first = of(lambda _: ((going,), ()), "h100")
+        until(first, lambda: first.answered)
+        first.close()
+    monkeypatch.setattr(fleet_module, "_view", load)
+    fleet = of(lambda _: ((going,), ()), "h100")
+    until(fleet, lambda: fleet.answered)
+    (row,) = fleet.rows()
+    assert (row.age is not None, row.done) == ((True, 7632) if known else (False, None))
 
 
 def test_this_machine_is_looked_at_before_there_are_other_threads() -> None:

@@ -14,7 +14,7 @@ from monitor_stage import NOW, HandClock, Seen, StagedHost, a_busy_run, a_host, 
 from rich.cells import cell_len
 
 from comborun.monitor.fullscreen.app import FullScreen
-from comborun.monitor.fullscreen.desk import Desk, Log
+from comborun.monitor.fullscreen.desk import Desk, Log, videos_at
 from comborun.monitor.fullscreen.keys import KEYS, document_lines
 from comborun.monitor.fullscreen.ordering import Ordering
 from comborun.monitor.fullscreen.orders import Orders
@@ -228,8 +228,41 @@ def test_the_host_page_says_who_holds_how_much_of_a_gpu_and_reads_foreign_events
 def test_the_video_pane_of_a_narrow_screen_says_its_whole_sentence() -> None:
     desk = desk_of(*a_busy_run(), 40, 15)
     desk.pane, desk.full = "video", True
-    desk.videos[desk.row.name if desk.row else ""] = ()
-    assert "names them" in " ".join(text(desk).split())
+    assert desk.session
+    desk.videos[videos_at(desk.session)] = ()
+    assert "says where they are" in " ".join(text(desk).split())
+
+
+def test_a_list_of_videos_holds_until_the_attempt_ends() -> None:
+    plan = a_plan([a_session("good", "maze")])
+    name = plan.sessions[0].name
+    runs = desk_of(a_view(plan), an_answer(Seen(name, counts=(1, 1))))
+    assert runs.session
+    runs.videos[videos_at(runs.session)] = ()
+    runs.renew(desk_of(a_view(plan), an_answer(Seen(name, counts=(1, 1)).ended("exited", "all", code=0))).look)
+    assert runs.session
+    assert runs.session.alive is False
+    assert runs.videos_of(runs.session) is None
+
+
+@pytest.mark.parametrize("page", ["sessions", "grid", "host"])
+def test_before_the_first_answer_nothing_is_said_of_sessions(page: str) -> None:
+    view, _ = a_busy_run()
+    watcher = Watcher(Source(Host([]), view), HandClock(), Settings(60))
+    desk = Desk(watcher.look, watcher.link(), width=160, height=50)
+    desk.page = page
+    shown = text(desk)
+    assert "asking the host" in shown
+    assert not any(word in shown for word in ("queue", "0/", "load", "no log"))
+    assert (desk.session, desk.meant) == (None, ())
+
+
+def test_the_head_of_the_keys_is_whole_or_shorter() -> None:
+    for width in (160, 80, 40):
+        desk = desk_of(*a_busy_run(), width)
+        desk.show("help")
+        head = next(line for line in text(desk).splitlines() if line.startswith("KEYS"))
+        assert head.rstrip().endswith(("5 runs", "filters)"))
 
 
 HOSTILE = [

@@ -74,10 +74,23 @@ def test_a_video_that_its_episode_or_its_neighbours_tell_is_missing_is_told_once
     ]
 
 
-def test_the_last_video_is_told_missing_of_a_session_that_has_ended(tmp_path: Path) -> None:
-    for end, finding in ({}, [("flat × stairs", "no video of episode 4, the last one")]), ({"end": None}, []):
-        run = RunDirectory(tmp_path / str(len(end)))
+def test_the_last_video_is_told_missing_once_its_attempt_has_listed_its_videos(tmp_path: Path) -> None:
+    for listed, finding in (2, [("flat × stairs", "no video of episode 4, the last one")]), (1, []):
+        run = RunDirectory(tmp_path / str(listed))
         session = run.session("flat", "stairs", count=5, results=FILMED)
-        run.attempt(session, "".join(map(row, range(5))), **end)
-        run.put(RUN.attempt(session.name, 1).videos, render((1000, WHOLE, f"out/ep{at}.mp4") for at in range(4)))
+        run.attempt(session, "".join(map(row, range(4))))
+        run.attempt(session, row(4), number=2)
+        clips = [(1000, WHOLE, f"out/ep{at}.mp4") for at in range(4)]
+        for number in range(1, listed + 1):
+            run.put(RUN.attempt(session.name, number).videos, render(clips if number == 1 else []))
         assert told(run.report().summary) == finding
+
+
+def test_of_an_attempt_that_has_not_listed_its_videos_none_is_told_to_be_missing(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    for policy in ("ended", "runs"):
+        session = run.session(policy, "stairs", count=4, results=FILMED)
+        run.attempt(session, "".join(row(at, video=f"clip{at}.mp4") for at in range(4)))
+        if policy == "ended":
+            run.put(RUN.attempt(session.name, 1).videos, render((1000, WHOLE, f"out/clip{at}.mp4") for at in range(3)))
+    assert told(run.report().summary) == [("clip3.mp4", "the video of episode 3 is missing")]
