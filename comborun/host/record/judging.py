@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 PLANNED = "{episodes}"
 """in a pattern of evidence: the number of episodes of the attempt"""
+FILES_THEN = "files_then"
+"""patterns of evidence that found a file before the first signal"""
 READ_FILES_MOST = 2000
 """most files that are read for one question"""
 DONE = "done"
@@ -100,14 +102,22 @@ class Rules:
 
 
 def note_signal(at: AttemptLayout) -> None:
-    """Write down how long the log was before the first signal that was to end the command."""
+    """Write down how long the log was, and which files of evidence were there, before the first signal that was to end
+    the command."""
     if not os.path.exists(at.signalled):
-        files.write(at.signalled, [("signalled", files.size(at.log))])
+        there = held_files(at, Rules.of(files.read(at.claim)).evidence_files)
+        files.write(at.signalled, [("signalled", files.size(at.log)), (FILES_THEN, there)])
 
 
-def signalled(at: AttemptLayout) -> int | None:
-    """How long the log was then; None if nobody told the command to end."""
-    return records.integer(files.read(at.signalled) or files.read(at.end), "signalled")
+def held_files(at: AttemptLayout, patterns_of_files: list[str]) -> list[str]:
+    """The patterns that find a file that is not empty."""
+    found = ((glob, globs.found(at.output, [glob])) for glob in patterns_of_files)
+    return [glob for glob, paths in found if any(files.size(f"{at.output}/{path}") for path in paths)]
+
+
+def signalled(at: AttemptLayout) -> dict[str, Any]:
+    """What was there then; without `signalled`, the size of the log, nobody told the command to end."""
+    return files.read(at.signalled) or files.read(at.end)
 
 
 class LogLine:
@@ -227,11 +237,13 @@ class Watched:
         return self.completeness(self.count(), None) is Completeness.COMPLETE
 
     def completeness(self, counts: Counts, code: int | None) -> Completeness:
-        wanted = (globs.found(self.at.output, [glob]) for glob in self.rules.evidence_files)
-        held = sum(any(files.size(f"{self.at.output}/{path}") for path in paths) for paths in wanted)
-        size = signalled(self.at)  # later lines prove nothing
-        held += sum(one.look(self.at.log, size) for one in self.in_log)
-        return completeness(self.rules.required, counts, held, self.folder.found, code)
+        required, told = self.rules.required, signalled(self.at)
+        there = held_files(self.at, self.rules.evidence_files)
+        if FILES_THEN in told and not (required.records and counts.countable and required.planned):
+            there = [glob for glob in there if glob in records.texts(told, FILES_THEN)]  # later ones prove nothing
+        size = records.integer(told, "signalled")  # nor do later lines
+        held = len(there) + sum(one.look(self.at.log, size) for one in self.in_log)
+        return completeness(required, counts, held, self.folder.found, code)
 
 
 def uncounted(error: Exception) -> Counts:
@@ -402,7 +414,8 @@ def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping
         done = sum(one.completeness is Completeness.COMPLETE for one in judged.members.values())
         fields.append((DONE, done))
     rules, told = Rules.of(claim), signalled(at)
-    fields += [] if told is None else [("signalled", told)]
+    fields += [("signalled", records.integer(told, "signalled"))] if "signalled" in told else []
+    fields += [(FILES_THEN, list(records.texts(told, FILES_THEN)))] if FILES_THEN in told else []
     if rules.results.files:
         fields.append(("results", fingerprint(at.output, rules.results.files)))
     return fields + [(key, claim[key]) for key in ("nonce", "job", "node") if claim.get(key)]
