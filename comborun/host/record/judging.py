@@ -15,6 +15,7 @@ import time
 from comborun.host.record import curves_file
 from comborun.host.system import files
 from comborun.rules import counting, globs, patterns, records
+from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.endings.failures import failure_of
 from comborun.rules.facts import Fact
 from comborun.rules.patterns import PatternError, compiled, matches
@@ -181,8 +182,10 @@ class Watched:
 
     def _judge_by(self, rules: Rules) -> None:
         self.rules = rules
-        self.in_log: list[LogLine] = [LogLine(rules.line)] if rules.line else []
-        self.in_log += [LogSteps(rules.steps, rules.count)] if rules.steps else []
+        self.in_log: dict[str, LogLine] = {"line": LogLine(rules.line)} if rules.line else {}
+        self.in_log.update({"steps": LogSteps(rules.steps, rules.count)} if rules.steps else {})
+        self.lacks: Fact | None = None
+        """the evidence besides records that did not hold at the last look"""
         log = os.path.relpath(self.at.log, self.at.output) if rules.results.source == LOG else ""
         self.folder = Folder(self.at.output, rules.results.files, rules.identity, rules.results.format, log)
         self._unread: Fact | None = None
@@ -242,7 +245,12 @@ class Watched:
         if FILES_THEN in told and not (required.records and counts.countable and required.planned):
             there = [glob for glob in there if glob in records.texts(told, FILES_THEN)]  # later ones prove nothing
         size = records.integer(told, "signalled")  # nor do later lines
-        held = len(there) + sum(one.look(self.at.log, size) for one in self.in_log)
+        absent = [glob for glob in self.rules.evidence_files if glob not in there]
+        unseen = [name for name, one in self.in_log.items() if not one.look(self.at.log, size)]
+        lacking = {"line": self.rules.line, "steps": True, "files": absent}
+        shown = {name: value for name, value in lacking.items() if name in unseen or (name == "files" and absent)}
+        self.lacks = fact(Evidence.LACKS, **shown) if shown else None
+        held = required.others - len(absent) - len(unseen)
         return completeness(required, counts, held, self.folder.found, code)
 
 
@@ -256,6 +264,8 @@ class Judged:
     def __init__(self, counts: Counts, completeness: Completeness) -> None:
         self.counts = counts
         self.completeness = completeness
+        self.lacks: Fact | None = None
+        """the evidence besides records that does not hold"""
         self.members: dict[str, Judged] = {}
         """of a process: its sessions"""
         self.now = completeness
@@ -280,7 +290,9 @@ def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
             name_unread(counted, watched.folder, rules.span, at.log)
         if rules.unit != "episode":
             counted.trained = curves_file.trained(at)
-        return Judged(counted, watched.completeness(counted, code))
+        found = Judged(counted, watched.completeness(counted, code))
+        found.lacks = watched.lacks
+        return found
     except (OSError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001
@@ -407,7 +419,9 @@ def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping
         ("successes", counts.pop("successes")),
         ("peak_memory_kib", ending.peak_memory_kib or None),
     ]
-    fields += [(records.ENDING, ending.facts)] if ending.facts else []
+    by_itself = ending.cause == "exited" and ending.code == 0 and judged.completeness is not Completeness.COMPLETE
+    facts = [*ending.facts, *([judged.lacks] if judged.lacks and by_itself else [])]
+    fields += [(records.ENDING, facts)] if facts else []
     fields += [("note", records.clean(ending.note))] if ending.note else []
     fields += counts.items()
     if judged.members:

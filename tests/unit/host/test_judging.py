@@ -19,6 +19,7 @@ from comborun.rules import records
 from comborun.rules.names import AttemptLayout
 from comborun.rules.results import counts, videos
 from comborun.rules.vocabulary import Completeness
+from comborun.words.endings import in_words
 from comborun.words.rows import proposed, why_not_counted
 
 JUDGING = {"policy": "mason", "environment": "stairs", "files": ["*.jsonl", "*.json"]}
@@ -315,3 +316,18 @@ def test_a_file_that_is_written_after_the_signal_proves_nothing_by_itself(tmp_pa
     write(recorded_ones, "".join(map(row, range(10))))
     write(recorded_ones, "x", "final.pt")
     assert judging.judge(recorded_ones, None).completeness is Completeness.COMPLETE
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ("[train] step=120\nTraining finished\n", "without its last step and a file 'final.pt'"),
+        ("[train] step=400\n", "without a line of the log like 'Training finished' and a file 'final.pt'"),
+    ],
+)
+def test_an_end_names_the_evidence_that_does_not_hold_and_no_other(tmp_path: Path, log: str, said: str) -> None:
+    asked = {"line": "Training finished", "steps": r"step=(\d+)", "evidence_files": ["final.pt"]}
+    at = attempt(tmp_path, count=400, files=[], unit="step", **asked)
+    Path(at.log).write_text(log)
+    judging.write_end(at, Ending("exited", code=0), judging.judge(at, 0), reserved=False)
+    assert in_words("", records.ending(files.read(at.end))) == said
