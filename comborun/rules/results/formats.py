@@ -54,6 +54,8 @@ _FOREIGN = (
     ("Parquet", (".parquet",), b"PAR1"),
     ("YAML", (".yaml", ".yml"), b"%YAML"),
     ("MATLAB", (".mat",), b"MATLAB 5.0 MAT-file"),
+    ("Excel", (".xlsx", ".xls", ".ods"), b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
+    ("Arrow", (".feather", ".arrow"), b"ARROW1"),
 )
 """kinds of files that the standard library does not read: name, suffixes, first bytes"""
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"(\xb5/\xfd": "zstd", b"PK\x03\x04": "zip"}
