@@ -443,7 +443,7 @@ def collect_by_plan(directory: Path, plan: Plan) -> Collected:
         name = PurePosixPath(path.relative_to(directory).as_posix())
         session = _session_of_path(name, plan.sessions)
         rules = (session or plan.sessions[0]).results
-        if name.parts[0] == "report" or not path.stat().st_size:
+        if name.parts[0] == "report" or (path.exists() and not path.stat().st_size):
             continue
         patterns = (PurePosixPath(pattern).name for pattern in rules.files)
         if (rules.source == "log" and is_log(name.name)) or any(fnmatchcase(name.name, one) for one in patterns):

@@ -139,7 +139,7 @@ _ALL = (
         COMPLETION_ROWS,
         f"rows with {EPISODE_ID} and {COMPLETION}",
         "row_readers.CompletionLines",
-        row=lambda row, _: {COMPLETION, EPISODE_ID} <= row.keys(),
+        row=lambda row, identity: {COMPLETION, EPISODE_ID} <= row.keys() and not _has_another(row, identity, COMPLETION),
     ),
     Format(
         JOB_ROWS,
@@ -225,6 +225,12 @@ FORMATS = tuple(one.name for one in _ALL if one.named)
 WHOLE = frozenset(one.name for one in _ALL if one.whole)
 """formats that are read only when the file is complete"""
 _ARCHIVES = {one.suffix: one.name for one in _ALL if one.suffix}
+
+
+def _has_another(row: Mapping[str, Any], identity: Identity, name: str) -> bool:
+    """Whether a row has the grid's field of verdicts beside the one that a format reads."""
+    field = identity.success
+    return not field.word and field.name != name and field.find(row) is not MISSING
 
 
 def candidate(path: str) -> bool:
