@@ -104,8 +104,8 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
     ),
     FieldFact.NO_VALUE: _no_value,
     FieldFact.TEXTS: lambda fact: (
-        f"{fact.text('field')} is text in {several(fact.count('episodes'), 'episode')}, such as {fact.text('value')!r}, and a"
-        " number in others: not averaged; write all with a decimal point"
+        f"{fact.text('field')} is text in {several(fact.count('episodes'), 'episode')}, such as {fact.text('value')!r},"
+        " and a number in others: not averaged; write all with a decimal point"
     ),
     RunFact.JOINED: _joined,
     RunFact.RANDOM: lambda _: "p and the interval take the run as a random effect",

@@ -261,10 +261,10 @@ def uncounted(error: Exception) -> Counts:
 
 
 class Judged:
-    def __init__(self, counts: Counts, completeness: Completeness) -> None:
+    def __init__(self, counts: Counts, completeness: Completeness, lacks: Fact | None = None) -> None:
         self.counts = counts
         self.completeness = completeness
-        self.lacks: Fact | None = None
+        self.lacks = lacks
         """the evidence besides records that does not hold"""
         self.members: dict[str, Judged] = {}
         """of a process: its sessions"""
@@ -290,9 +290,7 @@ def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
             name_unread(counted, watched.folder, rules.span, at.log)
         if rules.unit != "episode":
             counted.trained = curves_file.trained(at)
-        found = Judged(counted, watched.completeness(counted, code))
-        found.lacks = watched.lacks
-        return found
+        return Judged(counted, watched.completeness(counted, code), watched.lacks)
     except (OSError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001

@@ -78,7 +78,11 @@ class Failure(Word):
                 *("CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED", "RESOURCE_EXHAUSTED: Out of memory"),
                 *("ERROR_OUT_OF_DEVICE_MEMORY", "is less than desired GPU memory utilization"),
                 *("ErrorOutOfDeviceMemory", "No available memory for the cache blocks"),
-                *("Gym cuda error: out of memory", "PxgCudaDeviceMemoryAllocator fail to allocate", "C[Uu][Dd][Aa].{0,60}[Oo]ut of memory"),
+                *(
+                    "Gym cuda error: out of memory",
+                    "PxgCudaDeviceMemoryAllocator fail to allocate",
+                    "C[Uu][Dd][Aa].{0,60}[Oo]ut of memory",
+                ),
                 *(
                     "(RESOURCE_EXHAUSTED|Resource exhausted): ([Oo]ut of memory|[Ff]ailed to allocate)",
                     "OOM when allocating tensor.*GPU",

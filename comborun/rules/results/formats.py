@@ -139,7 +139,7 @@ _ALL = (
         COMPLETION_ROWS,
         f"rows with {EPISODE_ID} and {COMPLETION}",
         "row_readers.CompletionLines",
-        row=lambda row, identity: {COMPLETION, EPISODE_ID} <= row.keys() and not _has_another(row, identity, COMPLETION),
+        row=lambda row, identity: {COMPLETION, EPISODE_ID} <= row.keys() and not _other_verdict(row, identity),
     ),
     Format(
         JOB_ROWS,
@@ -227,10 +227,10 @@ WHOLE = frozenset(one.name for one in _ALL if one.whole)
 _ARCHIVES = {one.suffix: one.name for one in _ALL if one.suffix}
 
 
-def _has_another(row: Mapping[str, Any], identity: Identity, name: str) -> bool:
-    """Whether a row has the grid's field of verdicts beside the one that a format reads."""
+def _other_verdict(row: Row, identity: Identity) -> bool:
+    """Whether a row has the grid's field of verdicts beside its completion, which is a degree then."""
     field = identity.success
-    return not field.word and field.name != name and field.find(row) is not MISSING
+    return not field.word and field.name != COMPLETION and field.find(row) is not MISSING
 
 
 def candidate(path: str) -> bool:

@@ -191,7 +191,10 @@ def test_a_number_beside_steps_is_no_verdict_of_a_document(tmp_path: Path) -> No
 def test_a_verdict_beside_a_degree_of_completion_counts(tmp_path: Path) -> None:
     """The other field is none of the known format then, and what is proposed counts all."""
     lines = [{"episode_id": f"ep{at:03d}", "completion": 0.8, "success": one} for at, one in enumerate(TEN)]
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    counts = counted(tmp_path, {"r.jsonl": text}, 10, files=("**/*.jsonl",))
-    keys = next(filter(None, map(proposed, counts.facts)))
-    assert told(counted(tmp_path, {}, 10, files=("**/*.jsonl",), **keys)) == (6, 10, 10)
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    keys: dict[str, Any] = {}
+    for wanted in ((0, 0, 0), (6, 10, 10)):
+        identity = Identity("p", "e", ResultRules(files=("*.jsonl",), **keys), 10)
+        counts = tally(Folder(str(tmp_path), ["*.jsonl"], identity, "").read(), identity, (0, 10), over=True)
+        assert told(counts) == wanted
+        keys = next(filter(None, map(proposed, counts.facts)), {})

@@ -154,7 +154,7 @@ def table(folder: Path, rows: str) -> Summary:
 
 
 def test_a_field_of_which_some_numbers_are_text_is_named_and_not_averaged(tmp_path: Path) -> None:
-    """In a table with commas a comma in quotes may be anything; a mean of the other cells would be none of the field."""
+    """In a table with commas a comma in quotes may be anything, and a mean of the others is none of the field."""
     summary = table(tmp_path, 'episode,success,dist,note\n0,1,"3,75",7\n1,0,"1,5",N/A\n2,1,2,8\n')
     assert means(summary) == {"note": 7.5}
     assert told(summary, "dist is text in 2 episodes, such as '3,75'")
