@@ -256,7 +256,9 @@ def _ending(case: Case) -> Iterator[Fact]:
         if end.remark:
             yield Fact(FORMER, text=end.remark)
         return
-    details = {"ending": data_of(end.facts), **({"note": end.remark} if end.remark else {})}
+    lacks = next((one for one in end.facts if one.code == Evidence.LACKS), None)
+    facts = tuple(one for one in end.facts if one is not lacks)
+    details = {"ending": data_of(facts), **({"note": end.remark} if end.remark else {})}
     if not end.clean or end.failure not in (None, Failure.NO_RESULT):
         yield Fact("command_ended", **end.how.fields, **details)
         return
@@ -265,7 +267,8 @@ def _ending(case: Case) -> Iterator[Fact]:
         lacking = {"records": end.records, "planned": session.count, "unit": session.unit}
         rules = session.evidence
         if rules.beside_records and (not session.results.has_records or end.records >= session.count):
-            lacking |= {"line": rules.line, "files": list(rules.files)}
+            former = {"line": rules.line, "files": list(rules.files)}  # in an end of the former version
+            lacking |= lacks.fields if lacks else former
     yield Fact("results_are_missing", **lacking, **details)
 
 

@@ -54,6 +54,7 @@ from comborun.words.rows import why_not_counted
 
 LOG_BYTES, LINES_SHOWN, LINE_SHOWN = 8192, 12, 300
 """of a failed attempt's log: bytes read at its end, lines that are kept, characters of each"""
+_CALLED_RESULTS = re.compile(r"(?i)result|episode|rollout|outcome|success|(?:^|[_.-])eval")
 _PACKED_FOLDERS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst", ".7z", ".rar")
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -289,9 +290,7 @@ def collect_folder(directory: Path) -> Collected:
     settle_rows(collector.files)
     settle(collector.files)
     collector.link_videos(videos.index(directory, (path.relative_to(directory).as_posix() for path in found)))
-    alike = {stem_of(PurePosixPath(reading.path)) for reading in collector.files}
-    nothing = not any(reading.entries for reading in collector.files)
-    collector.files += (one for one in collector.passed if nothing or stem_of(PurePosixPath(one.path)) in alike)
+    collector.files += _beside(collector.files, collector.passed)
     collected = collector.collected(directory.resolve().name, settled=True)
     held = [reading for reading in collected.files if reading.records or reading.aggregates]
     trained = (
@@ -303,6 +302,23 @@ def collect_folder(directory: Path) -> Collected:
     if trained and all(one.path.endswith(evaluated) for one in held):  # as evaluations.npz, written by the training
         return Collected(collected.name, (), (), (), (), trained=MappingProxyType(trained))
     return replace(collected, defects=(*collector.formats_read, *collector.names_guessed, *collected.defects))
+
+
+def _beside(read: Sequence[Reading], passed: Sequence[Reading]) -> list[Reading]:
+    """The files that were passed over and may be results: all where nothing counts, those that are called like a file
+    that is read, and those of a folder without one which is called like the folder of such a file."""
+    if not any(reading.entries for reading in read):
+        return [*passed]
+    known = [PurePosixPath(reading.path) for reading in read]
+    stems, folders = {stem_of(path) for path in known}, {path.parent for path in known}
+    places = {(len(folder.parts), folder.name) for folder in folders}
+
+    def may_be(path: PurePosixPath) -> bool:
+        alone = path.parent not in folders
+        there = (len(path.parent.parts), path.parent.name) in places or _CALLED_RESULTS.search(path.name)
+        return stem_of(path) in stems or bool(alone and there)
+
+    return [one for one in passed if may_be(PurePosixPath(one.path))]
 
 
 def _packer(name: str) -> str:
@@ -441,7 +457,7 @@ def collect_by_plan(directory: Path, plan: Plan) -> Collected:
         name = PurePosixPath(path.relative_to(directory).as_posix())
         session = _session_of_path(name, plan.sessions)
         rules = (session or plan.sessions[0]).results
-        if name.parts[0] == "report" or not path.stat().st_size:
+        if name.parts[0] == "report" or (path.exists() and not path.stat().st_size):
             continue
         patterns = (PurePosixPath(pattern).name for pattern in rules.files)
         if (rules.source == "log" and is_log(name.name)) or any(fnmatchcase(name.name, one) for one in patterns):

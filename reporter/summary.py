@@ -197,7 +197,8 @@ class Basis:
 
     @cached_property
     def fields(self) -> Fields:
-        return fields_of(one.accepted for one in self.results.merged.values())
+        wanted = {name for one in self.collected.sessions for name in one.session.results.metrics}
+        return fields_of((one.accepted for one in self.results.merged.values()), wanted)
 
     @cached_property
     def ends(self) -> dict[Combo, EpisodeEnds]:
@@ -435,7 +436,8 @@ def _graded(basis: Basis) -> tuple[Graded | MeanDifference, ...]:
 def _only_metric(merged: Iterable[MergedCombo], fields: Fields) -> str | None:
     """Its only one, or the only one that is called like a score."""
     measured = (having(one.accepted, Verdict.MEASURED) for one in merged)
-    names = {name for some in measured for metrics, _ in held(some) for name in metrics} - fields.identifiers
+    names = {name for some in measured for metrics, _ in held(some) for name in metrics}
+    names -= fields.identifiers | fields.texts
     names = names if len(names) == 1 else {name for name in names if SCORES.search(name)}
     return names.pop() if len(names) == 1 else None
 

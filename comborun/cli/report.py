@@ -82,6 +82,9 @@ def report(
         _compare(run, where, output, same, as_json=as_json, **how)
         return
     forms, grid = _forms(how.pop("figures") or ""), how.pop("grid")
+    if run and (whole := _run_around(Path(run))):
+        warn(f"{run} is a part of the run {whole.name}: the whole run is reported, by its own grid")
+        run, grid = str(whole), None
     if run and grid and (Path(run) / RUN.manifest).is_file():
         warn(f"{run} is a run: its own grid counts, and --grid is not needed")
         grid = None
@@ -101,6 +104,13 @@ def report(
     show_report(summary, folder, as_json=as_json)
     if not all(gate.holds for gate in summary.gates):
         sys.exit(NOT_SHOWN)
+
+
+def _run_around(folder: Path) -> Path | None:
+    """The run whose `results` or `sessions` a folder is: file names there say less than the run."""
+    at = folder.absolute()
+    inside = at.name in (RUN.results, RUN.sessions) and (at.parent / RUN.manifest).is_file()
+    return at.parent if inside else None
 
 
 def _compare(

@@ -27,7 +27,7 @@ FACTS, ENDING, REASON, TRAINED = "facts", "ending", "reason", "trained"
 JUDGING = "judging"
 """of a claim: a JSON object, which `host/record/judging.py` reads"""
 
-LISTS = frozenset(("together", "dropped", "servers", "tokens", "only", "held", "files"))
+LISTS = frozenset(("together", "dropped", "servers", "tokens", "only", "held", "files", "files_then"))
 """the fields that are lists of text; `files` is in claims of the former version"""
 
 NOTE_MOST = 300

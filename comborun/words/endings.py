@@ -69,6 +69,10 @@ def beside_records(line: str, files: Sequence[str], *, steps: bool = False) -> s
     return " and ".join((*seen, *last, *(f"a file '{glob}'" for glob in files)))
 
 
+def _lacks(fact: Fact) -> str:
+    return f"without {beside_records(fact.text('line'), fact.texts('files'), steps=bool(fact.fields.get('steps')))}"
+
+
 def said(record: Mapping[str, Any]) -> str:
     """What an end record tells, in words."""
     return records.clean(in_words(record.get("note", ""), records.ending(record)), _MOST)
@@ -200,6 +204,7 @@ WORDS: Words = {
         "limits here: `ulimit -n` is [{files}|unlimited], `ulimit -u` is [{processes}|unlimited]"
     ),
     Evidence.SURVIVORS.value: lambda fact: f"processes survive: {' '.join(fact.texts('pids'))}",
+    Evidence.LACKS.value: _lacks,
     Evidence.LEFT_BEHIND.value: (
         "processes that it left behind were ended after {grace_s} s: {count}; a launcher must wait for what it starts"
     ),

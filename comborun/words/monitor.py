@@ -253,7 +253,8 @@ def _command_ended(fact: Fact) -> str:
 
 def _results_are_missing(fact: Fact) -> str:
     """Why exit code 0 is not a success."""
-    without, records = beside_records(fact.text("line"), fact.texts("files")), fact.count("records")
+    steps, records = bool(fact.fields.get("steps")), fact.count("records")
+    without = beside_records(fact.text("line"), fact.texts("files"), steps=steps)
     if without:
         lacks = f", without {without}"
     elif not records:

@@ -365,7 +365,7 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
         "success and failure both: a rerun went the other way, and the files don't say which was first: errored"
     ),
     "named_alike": "{files} files tell of the same episode, and the same",
-    "ended_in_exceptions": "{episodes:episode} ended by an exception, counted as failure by the program: errored",
+    "ended_in_exceptions": "{episodes:episode} with a caught exception, counted by the program all the same: errored",
     "verdicts_after_errors": (
         "{episodes:verdict} after {line!r}, which looks like an error: if it is one, name it in `results.errors`"
     ),

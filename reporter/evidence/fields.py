@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import attrgetter
@@ -26,6 +26,8 @@ _IDENTIFIER = re.compile(
 _TIME = re.compile(r"time|steps?|length|duration|seconds|frames|(?:^|_)(?:len|t|s|ms)$", re.IGNORECASE)
 _SIGNED = re.compile(r"reward|return|score|delta|diff|error|offset|gain|improvement", re.IGNORECASE)
 """measurements that can be negative; of them -1 is a value like others"""
+_MEASURES = re.compile(f"{_TIME.pattern}|{_SIGNED.pattern}", re.IGNORECASE)
+"""names of measurements that may grow evenly by chance"""
 CLOCK = (1e9, 4e9)
 """seconds since 1970, from 2001 to 2096; milliseconds, micro- and nanoseconds are this in thousands"""
 HUGE = 1e6
@@ -34,12 +36,15 @@ ROWS = 10
 """fewest values that grow by the same step and so count rows"""
 DISTINCT = 3
 """fewest different values beside -1, if that stands for "none": verdicts as 1 and -1 are values"""
+_NUMBER_IN_TEXT = re.compile(r"\s*[+-]?[\d.,]*\d[\d.,]*\s*[\w%/°]{0,5}\s*")
+"""`3,75`, `85 %`: a number for people"""
 _LARGEST = {float(2**bits - 1) for bits in (31, 32, 63, 64)}
 
 
 class FieldFact(StrEnum):
     IDENTIFIERS = "identifiers"
     NO_VALUE = "value_that_means_none"
+    TEXTS = "numbers_as_text"
 
 
 @dataclass(frozen=True)
@@ -48,16 +53,19 @@ class Fields:
     """they are not averaged, unless the grid names them"""
     none: Mapping[str, float] = field(default_factory=dict)
     """by metric, the value that stands for "none": it is left out"""
+    texts: frozenset[str] = frozenset()
+    """some of their numbers are text, which can't be read for sure: they are not averaged"""
     facts: tuple[Fact, ...] = ()
 
     def value(self, record: EpisodeRecord, name: str) -> float | None:
         found = record.metric(name)
-        return None if found is None or (name in self.none and found == self.none[name]) else found
+        none = found is None or name in self.texts or (name in self.none and found == self.none[name])
+        return None if none else found
 
     def columns(self, records: Sequence[EpisodeRecord], wanted: Sequence[str] = ()) -> dict[str, list[float]]:
         """As `metric_columns`, without identifiers and values that stand for "none"."""
         found = metric_columns(records, wanted)
-        for name in self.identifiers & found.keys() - {*wanted}:
+        for name in (self.identifiers - {*wanted} | self.texts) & found.keys():
             del found[name]
         for name in self.none.keys() & found.keys():
             found[name] = [value for value in found[name] if value != self.none[name]]
@@ -74,7 +82,8 @@ class _Column:
     counts_rows: bool = True
 
 
-def fields_of(combos: Iterable[Sequence[EpisodeRecord]]) -> Fields:
+def fields_of(combos: Iterable[Sequence[EpisodeRecord]], wanted: Collection[str] = ()) -> Fields:
+    """`wanted`: the metrics that the grid names."""
     combos = [*combos]
     columns: defaultdict[str, _Column] = defaultdict(_Column)
     for records in combos:
@@ -85,14 +94,29 @@ def fields_of(combos: Iterable[Sequence[EpisodeRecord]]) -> Fields:
                 column = columns[name]
                 column.low, column.high = min(column.low, low[at]), max(column.high, high[at])
                 column.whole, column.counts_rows = column.whole and whole[at], column.counts_rows and rows[at]
-    numbering = frozenset(name for name, column in columns.items() if _identifies(name, column))
+    numbering = frozenset(name for name, column in columns.items() if name not in wanted and _identifies(name, column))
     found = [*_nones(combos, columns, numbering)]
     facts = [Fact(FieldFact.IDENTIFIERS, fields=sorted(numbering))] if numbering else []
+    texts = {fact.text("field"): fact for fact in _texts(combos, columns)}
+    facts += texts.values()
     facts += [
         Fact(FieldFact.NO_VALUE, field=name, value=value, episodes=count, of=total)
         for name, value, count, total in found
     ]
-    return Fields(numbering, {name: value for name, value, _, _ in found}, (*facts,))
+    return Fields(numbering, {name: value for name, value, _, _ in found}, frozenset(texts), (*facts,))
+
+
+def _texts(combos: Iterable[Sequence[EpisodeRecord]], columns: Mapping[str, _Column]) -> Iterator[Fact]:
+    """Metrics of which some values are numbers as text."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for records in combos:
+        both = {names: [name for name in names[1] if name in columns] for names in held(records)}
+        for record in records if any(both.values()) else ():
+            for name in both[record.names]:
+                if isinstance(value := record.field(name), str) and _NUMBER_IN_TEXT.fullmatch(value):
+                    found[name].append(value)
+    for name, values in sorted(found.items()):
+        yield Fact(FieldFact.TEXTS, field=name, episodes=len(values), value=values[0])
 
 
 def _tables(records: Sequence[EpisodeRecord]) -> Iterator[tuple[Sequence[str], NDArray[np.float64]]]:
@@ -118,7 +142,7 @@ def _even_steps(values: NDArray[np.float64]) -> list[bool]:
 def _identifies(name: str, column: _Column) -> bool:
     if any(CLOCK[0] * unit <= column.low <= column.high < CLOCK[1] * unit for unit in (1, 1e3, 1e6, 1e9)):
         return True
-    return column.whole and bool(_IDENTIFIER.search(name) or (column.counts_rows and not _TIME.search(name)))
+    return column.whole and bool(_IDENTIFIER.search(name) or (column.counts_rows and not _MEASURES.search(name)))
 
 
 def _nones(

@@ -103,6 +103,10 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
         " averaged; `results: {metrics: [...]}` in the grid averages what it names"
     ),
     FieldFact.NO_VALUE: _no_value,
+    FieldFact.TEXTS: lambda fact: (
+        f"{fact.text('field')} is text in {several(fact.count('episodes'), 'episode')}, such as {fact.text('value')!r},"
+        " and a number in others: not averaged; write all with a decimal point"
+    ),
     RunFact.JOINED: _joined,
     RunFact.RANDOM: lambda _: "p and the interval take the run as a random effect",
     RunFact.ONE_SIDE: lambda fact: f"{fact.text('policy')} has one run, so how much runs differ is not known of it",

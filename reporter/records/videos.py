@@ -30,7 +30,13 @@ _NUMBERED = (
     (re.compile(r".*--episode=(?P<number>\d{1,15})--success=(?P<outcome>True|False)--task=[^/]*"), 1),
     (re.compile(r"(?:.*/)?video_episode_(?P<number>\d{1,15})_steps_\d+"), 1),
     (re.compile(r"(?:.*/)?eval_episode_(?P<number>\d{1,15})"), 0),
-    (re.compile(r"(?:.*[/_-])?ep(?P<number>\d{1,15})(?:[_-](?P<outcome>success|failure))?"), 0),
+    (
+        re.compile(
+            r"(?:.*/)?(?:(?P<before>success|failure)[_-])?(?:[^/]*[_-])?ep(?P<number>\d{1,15})"
+            r"(?:[_-](?P<outcome>success|failure))?"
+        ),
+        0,
+    ),
 )
 """paths of one episode's video without suffix, and the number of the first. `episode_7` is missing: programs count
 differently"""
@@ -137,7 +143,8 @@ class Links:
         if not match:
             return
         episode = int(match["number"]) - first
-        outcome = _OUTCOMES.get((match.groupdict().get("outcome") or "").lower())
+        named = match.groupdict()
+        outcome = _OUTCOMES.get((named.get("outcome") or named.get("before") or "").lower())
         near = by_episode.of(episode, path, _folders(path))
         owners = {(record.policy, record.environment, record.session, record.attempt) for record in near}
         if len(owners) != 1:  # the owner is ambiguous

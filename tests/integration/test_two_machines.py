@@ -114,6 +114,7 @@ def test_another_container_of_the_same_boot_is_another_machine(desk: Desk) -> No
         for words in commands(grid, run)[::3]:
             assert "another container of this machine, box" in combo(other, *words, code=2), words
         assert "another container" in desk.combo("stop", "--yes", run.name, code=2).stderr
+        assert {one["state"] for one in status(other, run)["sessions"]} == {"running"}
         combo(inside, "stop", "--yes", run.name)
 
 

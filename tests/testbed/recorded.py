@@ -16,7 +16,7 @@ def judging(line: str = "", evidence_files: tuple[str, ...] = (), **rules: Any) 
     """The key `judging` of session.json; `rules` are those of `results`, and what a session is besides."""
     names = ("policy", "environment", "unit", "ranged")
     evidence = {"line": line, "files": list(evidence_files)}
-    evidence.update({key: rules.pop(key) for key in ("records", "any_files") if key in rules})
+    evidence.update({key: rules.pop(key) for key in ("records", "any_files", "steps") if key in rules})
     return {**{key: rules.pop(key) for key in names if key in rules}, "results": rules, "evidence": evidence}
 
 

@@ -15,6 +15,7 @@ import time
 from comborun.host.record import curves_file
 from comborun.host.system import files
 from comborun.rules import counting, globs, patterns, records
+from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.endings.failures import failure_of
 from comborun.rules.facts import Fact
 from comborun.rules.patterns import PatternError, compiled, matches
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 PLANNED = "{episodes}"
 """in a pattern of evidence: the number of episodes of the attempt"""
+FILES_THEN = "files_then"
+"""patterns of evidence that found a file before the first signal"""
 READ_FILES_MOST = 2000
 """most files that are read for one question"""
 DONE = "done"
@@ -100,14 +103,22 @@ class Rules:
 
 
 def note_signal(at: AttemptLayout) -> None:
-    """Write down how long the log was before the first signal that was to end the command."""
+    """Write down how long the log was, and which files of evidence were there, before the first signal that was to end
+    the command."""
     if not os.path.exists(at.signalled):
-        files.write(at.signalled, [("signalled", files.size(at.log))])
+        there = held_files(at, Rules.of(files.read(at.claim)).evidence_files)
+        files.write(at.signalled, [("signalled", files.size(at.log)), (FILES_THEN, there)])
 
 
-def signalled(at: AttemptLayout) -> int | None:
-    """How long the log was then; None if nobody told the command to end."""
-    return records.integer(files.read(at.signalled) or files.read(at.end), "signalled")
+def held_files(at: AttemptLayout, patterns_of_files: list[str]) -> list[str]:
+    """The patterns that find a file that is not empty."""
+    found = ((glob, globs.found(at.output, [glob])) for glob in patterns_of_files)
+    return [glob for glob, paths in found if any(files.size(f"{at.output}/{path}") for path in paths)]
+
+
+def signalled(at: AttemptLayout) -> dict[str, Any]:
+    """What was there then; without `signalled`, the size of the log, nobody told the command to end."""
+    return files.read(at.signalled) or files.read(at.end)
 
 
 class LogLine:
@@ -171,8 +182,10 @@ class Watched:
 
     def _judge_by(self, rules: Rules) -> None:
         self.rules = rules
-        self.in_log: list[LogLine] = [LogLine(rules.line)] if rules.line else []
-        self.in_log += [LogSteps(rules.steps, rules.count)] if rules.steps else []
+        self.in_log: dict[str, LogLine] = {"line": LogLine(rules.line)} if rules.line else {}
+        self.in_log.update({"steps": LogSteps(rules.steps, rules.count)} if rules.steps else {})
+        self.lacks: Fact | None = None
+        """the evidence besides records that did not hold at the last look"""
         log = os.path.relpath(self.at.log, self.at.output) if rules.results.source == LOG else ""
         self.folder = Folder(self.at.output, rules.results.files, rules.identity, rules.results.format, log)
         self._unread: Fact | None = None
@@ -227,11 +240,18 @@ class Watched:
         return self.completeness(self.count(), None) is Completeness.COMPLETE
 
     def completeness(self, counts: Counts, code: int | None) -> Completeness:
-        wanted = (globs.found(self.at.output, [glob]) for glob in self.rules.evidence_files)
-        held = sum(any(files.size(f"{self.at.output}/{path}") for path in paths) for paths in wanted)
-        size = signalled(self.at)  # later lines prove nothing
-        held += sum(one.look(self.at.log, size) for one in self.in_log)
-        return completeness(self.rules.required, counts, held, self.folder.found, code)
+        required, told = self.rules.required, signalled(self.at)
+        there = held_files(self.at, self.rules.evidence_files)
+        if FILES_THEN in told and not (required.records and counts.countable and required.planned):
+            there = [glob for glob in there if glob in records.texts(told, FILES_THEN)]  # later ones prove nothing
+        size = records.integer(told, "signalled")  # nor do later lines
+        absent = [glob for glob in self.rules.evidence_files if glob not in there]
+        unseen = [name for name, one in self.in_log.items() if not one.look(self.at.log, size)]
+        lacking = {"line": self.rules.line, "steps": True, "files": absent}
+        shown = {name: value for name, value in lacking.items() if name in unseen or (name == "files" and absent)}
+        self.lacks = fact(Evidence.LACKS, **shown) if shown else None
+        held = required.others - len(absent) - len(unseen)
+        return completeness(required, counts, held, self.folder.found, code)
 
 
 def uncounted(error: Exception) -> Counts:
@@ -241,9 +261,11 @@ def uncounted(error: Exception) -> Counts:
 
 
 class Judged:
-    def __init__(self, counts: Counts, completeness: Completeness) -> None:
+    def __init__(self, counts: Counts, completeness: Completeness, lacks: Fact | None = None) -> None:
         self.counts = counts
         self.completeness = completeness
+        self.lacks = lacks
+        """the evidence besides records that does not hold"""
         self.members: dict[str, Judged] = {}
         """of a process: its sessions"""
         self.now = completeness
@@ -279,7 +301,7 @@ def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
             name_unread(counted, watched.folder, rules.span, at.log)
         if rules.unit != "episode":
             counted.trained = curves_file.trained(at)
-        return Judged(counted, watched.completeness(counted, code))
+        return Judged(counted, watched.completeness(counted, code), watched.lacks)
     except (OSError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001
@@ -406,14 +428,17 @@ def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping
         ("successes", counts.pop("successes")),
         ("peak_memory_kib", ending.peak_memory_kib or None),
     ]
-    fields += [(records.ENDING, ending.facts)] if ending.facts else []
+    by_itself = ending.cause == "exited" and ending.code == 0 and judged.completeness is not Completeness.COMPLETE
+    facts = [*ending.facts, *([judged.lacks] if judged.lacks and by_itself else [])]
+    fields += [(records.ENDING, facts)] if facts else []
     fields += [("note", records.clean(ending.note))] if ending.note else []
     fields += counts.items()
     if judged.members:
         done = sum(one.completeness is Completeness.COMPLETE for one in judged.members.values())
         fields.append((DONE, done))
     rules, told = Rules.of(claim), signalled(at)
-    fields += [] if told is None else [("signalled", told)]
+    fields += [("signalled", records.integer(told, "signalled"))] if "signalled" in told else []
+    fields += [(FILES_THEN, list(records.texts(told, FILES_THEN)))] if FILES_THEN in told else []
     if rules.results.files:
         fields.append(("results", fingerprint(at.output, rules.results.files)))
     return fields + [(key, claim[key]) for key in ("nonce", "job", "node") if claim.get(key)]

@@ -28,7 +28,7 @@ from comborun.host.record.run_directory import RunDirectory, session_names
 from comborun.host.record.run_owner import elsewhere
 from comborun.host.system import files, machine, process
 from comborun.host.verb_errors import answer, run_directory
-from comborun.rules import records
+from comborun.rules import machines, records
 from comborun.rules.endings.breaker import closed, quarantined
 from comborun.rules.facts import Fact
 from comborun.rules.holds import DRAINING, PAUSED
@@ -135,7 +135,8 @@ class Probe:
     def _closing(self, begin: dict[str, Any], at: AttemptLayout) -> bool:
         """Whether its command has ended, though the end is not on record yet."""
         pid, start, boot = (begin.get(key, "") for key in ("pid", "pid_start", "boot"))
-        here = bool(pid) and boot == self.boot and not self.attempts.backend.elsewhere
+        here = bool(pid) and boot == self.boot and not machines.elsewhere(begin, process.machine())
+        here = here and not self.attempts.backend.elsewhere
         return here and not process.alive(pid, start, boot) and not os.path.exists(at.follows)
 
     def _tails(self) -> list[bytes]:

@@ -79,6 +79,7 @@ class Evidence(Word):
     HOST_LIMITS = "host_limits"  # files, processes: limits of its user; a limit that is absent is none
     SURVIVORS = "processes_survive"  # pids
     LEFT_BEHIND = "processes_left_behind"  # count, grace_s
+    LACKS = "lacks_evidence"  # what did not hold though it ended with 0: line, steps, files
     WRONG_GPU = "wrong_gpu"  # used: lists of GPU and MiB; granted: GPUs
 
 

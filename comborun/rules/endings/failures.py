@@ -78,7 +78,11 @@ class Failure(Word):
                 *("CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED", "RESOURCE_EXHAUSTED: Out of memory"),
                 *("ERROR_OUT_OF_DEVICE_MEMORY", "is less than desired GPU memory utilization"),
                 *("ErrorOutOfDeviceMemory", "No available memory for the cache blocks"),
-                *("PxgCudaDeviceMemoryAllocator fail to allocate", "C[Uu][Dd][Aa].{0,60}[Oo]ut of memory"),
+                *(
+                    "Gym cuda error: out of memory",
+                    "PxgCudaDeviceMemoryAllocator fail to allocate",
+                    "C[Uu][Dd][Aa].{0,60}[Oo]ut of memory",
+                ),
                 *(
                     "(RESOURCE_EXHAUSTED|Resource exhausted): ([Oo]ut of memory|[Ff]ailed to allocate)",
                     "OOM when allocating tensor.*GPU",
@@ -98,7 +102,7 @@ class Failure(Word):
             breaker=GPU,
             signatures=(
                 *("ERROR_DEVICE_LOST", "A GPU crash occurred", "GPU crash is detected", "GPU is lost"),
-                *("has fallen off the bus", "CUDA error: an illegal memory access"),
+                *("has fallen off the bus", "(CUDA|cuda) error: an illegal memory access"),
                 *("CUDA error: unspecified launch failure", "CUDA error: uncorrectable ECC error", "NVRM: Xid"),
                 *("Skipping NVIDIA GPU due CUDA being in bad state", "ErrorDeviceLost", "is/are busy or unavailable"),
                 *(

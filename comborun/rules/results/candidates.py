@@ -26,7 +26,7 @@ from comborun.rules.results.flat_lists import (
 )
 from comborun.rules.results.proposals import VERDICT_NAMES, verdict_rule
 from comborun.rules.results.rates import SHOWN
-from comborun.rules.results.stated_counts import DEPTH, METRICS, are_counts, entries, opened, stated
+from comborun.rules.results.stated_counts import DEPTH, METRICS, SUM, are_counts, entries, opened, stated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -196,6 +196,7 @@ def _lists(value: Any, identity: Identity, path: Path, around: Row, depth: int) 
 
 def _keyed(value: Row, identity: Identity) -> list[Row]:
     """The episodes of an object whose keys are their indexes or names, and whose values all hold a verdict."""
+    value = {key: one for key, one in value.items() if not SUM.fullmatch(key)}
     inner = {key: one for key, one in value.items() if isinstance(one, dict) and key not in METRICS}
     indexed = {key: one for key, one in inner.items() if INDEX_KEY.fullmatch(key)}
     inner = (
@@ -226,9 +227,12 @@ def _holds(row: Row, identity: Identity) -> bool:
 
 def _single(value: Any, identity: Identity, path: str) -> list[Candidate]:
     """A document that is one episode. Its index is in its field, else in the name of the file or folder."""
+    alone = True
     while isinstance(value, dict) and not _holds(value, identity):
-        value = next((one for one in value.values() if isinstance(one, dict)), None) if len(value) == 1 else None
-    if not isinstance(value, dict):
+        inner = [one for key, one in value.items() if isinstance(one, dict) and not SUM.fullmatch(key)]
+        alone = alone and len(value) == 1
+        value = inner[0] if len(inner) == 1 else None
+    if not isinstance(value, dict) or not (alone or isinstance(identity.success.find(value), bool)):
         return []
     row, field = _within({}, value), identity.episode
     if field.find(row) is MISSING and not field.word:

@@ -27,6 +27,7 @@ JOB_MARKS = (COPY, ORDER, OUTCOMES, *INDICES)
 _BLANKS = re.compile(r"\s*")
 _CELLS = {"true": True, "false": False, "": None, "none": None, "null": None}
 _DECIMAL_COMMA = re.compile(r"[+-]?\d{1,300},\d{1,300}")
+_BOTH_SIGNS = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3}){1,90},\d{1,300}")
 _UNIT, _BETWEEN = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$"), re.compile(r"[\s-]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
@@ -118,6 +119,8 @@ def cell(text: str, comma: bool = False, table: bool = False) -> Any:
     text = text.strip()
     if comma and _DECIMAL_COMMA.fullmatch(text) and (table or not THOUSANDS.fullmatch(text)):
         return float(text.replace(",", "."))
+    if table and comma and _BOTH_SIGNS.fullmatch(text):  # 1.234,5
+        return float(text.replace(".", "").replace(",", "."))
     if text.lower() in _CELLS:
         return _CELLS[text.lower()]
     if len(text) < 400 and _NUMBER.fullmatch(text):

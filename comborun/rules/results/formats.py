@@ -54,6 +54,8 @@ _FOREIGN = (
     ("Parquet", (".parquet",), b"PAR1"),
     ("YAML", (".yaml", ".yml"), b"%YAML"),
     ("MATLAB", (".mat",), b"MATLAB 5.0 MAT-file"),
+    ("Excel", (".xlsx", ".xls", ".ods"), b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
+    ("Arrow", (".feather", ".arrow"), b"ARROW1"),
 )
 """kinds of files that the standard library does not read: name, suffixes, first bytes"""
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"(\xb5/\xfd": "zstd", b"PK\x03\x04": "zip"}
@@ -137,7 +139,7 @@ _ALL = (
         COMPLETION_ROWS,
         f"rows with {EPISODE_ID} and {COMPLETION}",
         "row_readers.CompletionLines",
-        row=lambda row, _: {COMPLETION, EPISODE_ID} <= row.keys(),
+        row=lambda row, identity: {COMPLETION, EPISODE_ID} <= row.keys() and not _other_verdict(row, identity),
     ),
     Format(
         JOB_ROWS,
@@ -223,6 +225,12 @@ FORMATS = tuple(one.name for one in _ALL if one.named)
 WHOLE = frozenset(one.name for one in _ALL if one.whole)
 """formats that are read only when the file is complete"""
 _ARCHIVES = {one.suffix: one.name for one in _ALL if one.suffix}
+
+
+def _other_verdict(row: Row, identity: Identity) -> bool:
+    """Whether a row has the grid's field of verdicts beside its completion, which is a degree then."""
+    field = identity.success
+    return not field.word and field.name != COMPLETION and field.find(row) is not MISSING
 
 
 def candidate(path: str) -> bool:

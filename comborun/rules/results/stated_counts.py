@@ -221,7 +221,7 @@ def are_counts(rows: Sequence[Any], identity: Identity) -> bool:
     return not (of_episodes or numbers == {1} or identity.episode.word)
 
 
-_SUM = re.compile(
+SUM = re.compile(
     r"(?i)\W*(?:(?:grand|sub)[ _-]?)?(?:totals?|sum|means?|averages?|avg|median|std|overall|summary|aggregated?)\W*"
 )
 """a text in a row that sums up those before it"""
@@ -233,7 +233,7 @@ def sums_up(row: Mapping[str, Any], identity: Identity, before: Collection[str])
     if number(held) is not None:
         return False
     names = (identity.policy_field.name, identity.environment_field.name)
-    if any(isinstance(one, str) and _SUM.fullmatch(one) for name, one in row.items() if name not in names):
+    if any(isinstance(one, str) and SUM.fullmatch(one) for name, one in row.items() if name not in names):
         return True
     verdict = MISSING if identity.success.word else identity.success.find(row)
     return held is verdict is MISSING and any(kind_of(key) == RATE and key not in before for key in row)

@@ -53,6 +53,8 @@ DOCUMENTS: dict[str, Any] = {
     "keys that end in indexes": keyed("episode_{}"),
     "deep, beside numbers": {"success_rate": 0.6, "eval": {"details": keyed("rollout-{}"), "seconds": 12}},
     "beside a mean": {**keyed("ep{}"), "mean": 0.6},
+    "behind an object that sums them up": {"average": {"success": 0.6, "steps": 104}, **keyed("ep_{}")},
+    "names behind the sum": {"Overall": rows([True])[0], **dict(zip("abcdefghij", rows(TEN), strict=True))},
     "names": dict(zip("abcdefghij", rows(TEN), strict=True)),
     "tasks with lists": {"tasks": {"0": {"per_episode": rows(TEN[:5])}, "1": {"per_episode": rows(TEN[5:])}}},
     "lists by task": {"open": TEN[:5], "close": TEN[5:]},
@@ -168,3 +170,31 @@ def test_episodes_whose_verdict_has_another_name_come_with_the_line(tmp_path: Pa
     counts = counted(tmp_path, {"r.json": document}, 10)
     assert [proposed(fact) for fact in counts.facts if proposed(fact)] == [{"success": "task_success"}]
     assert told(counted(tmp_path, {}, 10, success="task_success")) == (6, 10, 10)
+
+
+@pytest.mark.parametrize("planned", [1, 10])
+def test_a_document_of_one_episode_is_read_alike_by_a_try_and_a_run(tmp_path: Path, planned: int) -> None:
+    """The verdict may lie in the only object of the document, beside a list of steps."""
+    steps = [{"t": 0, "reward": 0.0}, {"t": 1, "reward": 1.0}]
+    documents = {
+        f"{at:04d}.json": {"episode": {"id": at, "outcome": {"success": one}}, "frames": steps}
+        for at, one in enumerate(TEN[:planned])
+    }
+    assert told(counted(tmp_path, documents, planned)) == (sum(TEN[:planned]), planned, planned)
+
+
+def test_a_number_beside_steps_is_no_verdict_of_a_document(tmp_path: Path) -> None:
+    document = {"config": {"limits": {"success": 0.5}}, "frames": [{"t": 0}, {"t": 1}]}
+    assert told(counted(tmp_path, {f"{at:04d}.json": document for at in range(10)}, 10)) == (0, 0, 0)
+
+
+def test_a_verdict_beside_a_degree_of_completion_counts(tmp_path: Path) -> None:
+    """The other field is none of the known format then, and what is proposed counts all."""
+    lines = [{"episode_id": f"ep{at:03d}", "completion": 0.8, "success": one} for at, one in enumerate(TEN)]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    keys: dict[str, Any] = {}
+    for wanted in ((0, 0, 0), (6, 10, 10)):
+        identity = Identity("p", "e", ResultRules(files=("*.jsonl",), **keys), 10)
+        counts = tally(Folder(str(tmp_path), ["*.jsonl"], identity, "").read(), identity, (0, 10), over=True)
+        assert told(counts) == wanted
+        keys = next(filter(None, map(proposed, counts.facts)), {})

@@ -67,7 +67,7 @@ def test_every_counted_episode_is_a_record_and_one_with_an_exception_is_errored(
         "exception": "received 1011 (internal error) keepalive ping timeout",
         "task": "open the drawer",
     }
-    assert complaints(reading) == ["1 episode ended by an exception, counted as failure by the program: errored"]
+    assert complaints(reading) == ["1 episode with a caught exception, counted by the program all the same: errored"]
 
 
 def test_a_log_of_the_other_program_names_suite_and_family() -> None:

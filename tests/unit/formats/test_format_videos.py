@@ -164,9 +164,10 @@ def test_what_a_record_says_of_its_video_goes_before_names() -> None:
     assert linked(paths, records) == (dict(enumerate(paths)), [])
 
 
-def test_missing_contradicting_and_overwritten_videos_are_named() -> None:
+@pytest.mark.parametrize("contrary", ["x_ep0001_failure", "failure_ep1", "failure-task_ep0001"])
+def test_missing_contradicting_and_overwritten_videos_are_named(contrary: str) -> None:
     found = linked(
-        ["run/a/rollout_open_success.mp4", "run/a/x_ep0001_failure.mp4", "run/a/one.mp4"],
+        ["run/a/rollout_open_success.mp4", f"run/a/{contrary}.mp4", "run/a/one.mp4"],
         [record(0, video="gone.mp4"), record(1), record(2, video="one.mp4"), record(3, video="one.mp4")],
     )
     assert found[0] == {2: "run/a/one.mp4", 3: "run/a/one.mp4"}

@@ -74,6 +74,8 @@ FOREIGN = {
     "demo.hdf5": (b"\x89HDF\r\n\x1a\n" + b"\0" * 99, "HDF5"),
     "without_suffix.data": (b"\x89HDF\r\n\x1a\n" + b"\0" * 99, "HDF5"),
     "r.parquet": (b"PAR1" + b"\0" * 20, "Parquet"),
+    "r.xlsx": (b"PK\x03\x04" + b"\0" * 20, "Excel"),
+    "r.feather": (b"ARROW1" + b"\0" * 20, "Arrow"),
     "r.pkl": (pickle.dumps([1]), "pickle"),
 }
 
@@ -99,6 +101,17 @@ def test_a_folder_names_what_it_cannot_read_if_nothing_else_is_read(tmp_path: Pa
         assert not told
     else:
         assert [(one.path, kind in one.reason) for one in told] == [(name, True)]
+
+
+def test_a_folder_names_beside_what_it_reads_what_may_be_results_of_others(tmp_path: Path) -> None:
+    """Each policy has its folder: a file that can't be read there is not passed over because another one can."""
+    places = ("act/kitchen/r.parquet", "rt1/kitchen/all.zip", "vla/final/results.xlsx", "ckpt/best/model.zip")
+    for name in ("pi0/kitchen/rows.csv", "pi0/kitchen/weights.zip", *places):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("episode,success\n0,1\n" if name.endswith(".csv") else "PK")
+    told = collect_folder(tmp_path)
+    assert len(told.records) == 1
+    assert {one.path for one in told.defects if not one.reason.startswith("read as")} == {*places[:3]}
 
 
 def test_texts_that_the_grid_names_get_the_pattern_that_reads_them(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from comborun.rules import records
 from comborun.rules.names import AttemptLayout
 from comborun.rules.results import counts, videos
 from comborun.rules.vocabulary import Completeness
+from comborun.words.endings import in_words
 from comborun.words.rows import proposed, why_not_counted
 
 JUDGING = {"policy": "mason", "environment": "stairs", "files": ["*.jsonl", "*.json"]}
@@ -291,3 +292,42 @@ def test_a_reader_of_curves_that_fails_holds_up_no_training(tmp_path: Path, monk
     monkeypatch.setattr("comborun.rules.curves.checkpoints.found", lambda _: 1 / 0)
     assert judging.judge(at, 0).completeness is Completeness.COMPLETE
     assert not Path(at.curves).exists()
+
+
+def test_a_file_that_is_written_after_the_signal_proves_nothing_by_itself(tmp_path: Path) -> None:
+    """A training that is stopped may write its last checkpoint; one that was there before counts, also if it is
+    written anew, and records of all planned episodes need no more."""
+    alone = attempt(tmp_path / "alone", files=[], evidence_files=["final.*"], unit="step")
+    judging.note_signal(alone)
+    write(alone, "x", "final.pt")
+    assert judging.judge(alone, None).completeness is Completeness.NONE
+    judging.write_end(alone, Ending("stopped"), judging.judge(alone, None), reserved=False)
+    files.remove(alone.signalled)
+    assert judging.judge(alone, None).completeness is Completeness.NONE, "the end knows it"
+
+    before = attempt(tmp_path / "before", files=[], evidence_files=["final.*"], unit="step")
+    write(before, "x", "final.pt")
+    judging.note_signal(before)
+    write(before, "xy", "final.pt")
+    assert judging.judge(before, None).completeness is Completeness.COMPLETE
+
+    recorded_ones = attempt(tmp_path / "records", evidence_files=["final.*"])
+    judging.note_signal(recorded_ones)
+    write(recorded_ones, "".join(map(row, range(10))))
+    write(recorded_ones, "x", "final.pt")
+    assert judging.judge(recorded_ones, None).completeness is Completeness.COMPLETE
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ("[train] step=120\nTraining finished\n", "without its last step and a file 'final.pt'"),
+        ("[train] step=400\n", "without a line of the log like 'Training finished' and a file 'final.pt'"),
+    ],
+)
+def test_an_end_names_the_evidence_that_does_not_hold_and_no_other(tmp_path: Path, log: str, said: str) -> None:
+    asked = {"line": "Training finished", "steps": r"step=(\d+)", "evidence_files": ["final.pt"]}
+    at = attempt(tmp_path, count=400, files=[], unit="step", **asked)
+    Path(at.log).write_text(log)
+    judging.write_end(at, Ending("exited", code=0), judging.judge(at, 0), reserved=False)
+    assert in_words("", records.ending(files.read(at.end))) == said

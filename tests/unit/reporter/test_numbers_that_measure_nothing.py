@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from comborun.model.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter.collect import collect_folder
 from comborun.reporter.comparing.graded import Graded, compare_graded, scores
+from comborun.reporter.evidence.fields import fields_of
 from comborun.reporter.merge import merge
 from comborun.reporter.pages.document import report_json
 from comborun.reporter.summary import Summary, summarize
@@ -143,3 +145,35 @@ def test_a_huge_time_of_failures_is_no_time_and_a_horizon_is_one(tmp_path: Path)
     assert means(summary)["completion_time"] < 10
     assert told(summary, "completion_time is 1e+06 in")
     assert means(summary)["num_steps"] > 300
+
+
+def table(folder: Path, rows: str) -> Summary:
+    (folder / "p" / "e").mkdir(parents=True)
+    (folder / "p/e/rows.csv").write_text(rows)
+    return summarize(collect_folder(folder)).summary
+
+
+def test_a_field_of_which_some_numbers_are_text_is_named_and_not_averaged(tmp_path: Path) -> None:
+    """In a table with commas a comma in quotes may be anything, and a mean of the others is none of the field."""
+    summary = table(tmp_path, 'episode,success,dist,note\n0,1,"3,75",7\n1,0,"1,5",N/A\n2,1,2,8\n')
+    assert means(summary) == {"note": 7.5}
+    assert told(summary, "dist is text in 2 episodes, such as '3,75'")
+
+
+def test_a_table_between_semicolons_may_have_points_between_thousands(tmp_path: Path) -> None:
+    summary = table(tmp_path, "episode;success;dist\n0;1;1.234,5\n1;0;987,25\n2;1;12,0\n")
+    assert means(summary) == {"dist": pytest.approx((1234.5 + 987.25 + 12) / 3)}
+    assert not told(summary, "dist")
+
+
+@pytest.mark.parametrize("name", ["return", "episode_reward", "score"])
+def test_returns_that_grow_evenly_are_returns(name: str, tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, lambda _, at, __: {name: 100 + 3 * at})
+    assert [*means(summary)] == [name]
+    assert not told(summary, name)
+
+
+def test_what_the_grid_names_is_not_said_to_be_left_out() -> None:
+    rows = [EpisodeRecord("p", "e", at, Verdict.MEASURED, **packed({"row": float(at)})) for at in range(12)]
+    assert fields_of([rows]).facts
+    assert not fields_of([rows], ["row"]).facts

@@ -7,7 +7,9 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
+from comborun.cli import combo
 from comborun.errors import UserError
 from comborun.grid import parse_grid
 from comborun.monitor.trial_setup import plan_anywhere
@@ -201,3 +203,20 @@ def test_the_line_for_a_folder_names_the_files_too(tmp_path: Path) -> None:
     reasons = {one.reason for one in collect_folder(tmp_path).defects}
     wanted = '`results: {files: "**/*.json", success: task_success}` counts them'
     assert reasons == {f"1 episode, but it is not read: {wanted}"}
+
+
+def test_a_link_that_leads_nowhere_costs_itself(tmp_path: Path) -> None:
+    """`results/` of a run holds links, which dangle where it is copied alone."""
+    (tmp_path / "grass" / "flat").mkdir(parents=True)
+    (tmp_path / "grass/flat/r.jsonl").symlink_to("../../sessions/r.jsonl")
+    summary = report_of(tmp_path, "stairs/flat/r.jsonl")
+    assert summary.totals.completed == 3
+    assert any("a link that leads nowhere" in one.what for one in summary.quality.findings)
+
+
+def test_the_results_of_a_run_are_reported_as_the_run(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    told = lambda: CliRunner().invoke(combo, ["report", str(tmp_path / "results")]).output  # noqa: E731
+    assert "a part of the run" not in told()
+    (tmp_path / "run.json").write_text("{}")
+    assert f"a part of the run {tmp_path.name}: the whole run is reported" in told()

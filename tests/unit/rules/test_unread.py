@@ -50,6 +50,7 @@ def test_a_log_that_tells_of_episodes_comes_with_the_pattern_that_finds_them(tmp
         ("\x1b[92mSuccess!\x1b[0m", "\x1b[91mFail!\x1b[0m"),
         ("lift | Success rate: 1/1 => 100%", "lift | Success rate: 1/2 => 50%"),
         ("Task 0: 1/1 successes", "Task 1: 0/1 successes"),
+        ("Final: 1 successes out of 2 trials",),
         ("episode 0 | steps 12 | return -3.5", "episode 1 | steps 9 | return 12"),
     ]
     assert len(LOG_PATTERNS) == len(logs)

@@ -88,6 +88,7 @@ FACTS = (
     fact(Evidence.HOST_LIMITS, files=1024),
     fact(Evidence.SURVIVORS, pids=[7, 8]),
     fact(Evidence.LEFT_BEHIND, count=2, grace_s=5.0),
+    fact(Evidence.LACKS, line="^done$", steps=True, files=["all.json"]),
     fact(Evidence.WRONG_GPU, used=[[0, 1000], [1, 700]], granted=[0]),
 )
 

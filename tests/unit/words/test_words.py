@@ -219,6 +219,7 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
         {"records": 60, "planned": 100, "unit": "episode"},
         {"records": 100, "planned": 100, "unit": "episode"},
         {"records": 100, "planned": 100, "unit": "episode", "line": "^done$", "files": ["all.json"]},
+        {"records": 0, "planned": 400, "unit": "step", "steps": True},
         {},
     ],
     "attempt_ended": [
