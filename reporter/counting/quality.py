@@ -90,7 +90,7 @@ def quality(collected: Collected, combos: Sequence[MergedCombo], warnings: Itera
             ),
             *uncounted,
             *warnings,
-            *(_superseded(one.session) for one in collected.aside if one.attempts and one.session.flag == "dropped"),
+            *_superseded(collected),
             *(finding for history in collected.sessions for finding in _misplaced(history)),
             *(finding for combo in combos for finding in _combo_findings(combo)),
             *_grouped([one for one in collected.rejects if not said(one)], "rejected: "),
@@ -113,10 +113,13 @@ def _uncounted_findings(histories: Iterable[SessionHistory]) -> Iterator[DataFin
             yield DataFinding(where, why)
 
 
-def _superseded(session: Session) -> DataFinding:
-    where = combo_name(session.policy, session.environment)
-    why = "was superseded when the grid changed: none of its records counts"
-    return DataFinding(where, f"the session {session.name} {why}")
+def _superseded(collected: Collected) -> Iterator[DataFinding]:
+    if collected.plan and collected.plan.follow:
+        return  # there the checkpoint has changed, as `followed` tells
+    for session in (one.session for one in collected.aside if one.attempts and one.session.flag == "dropped"):
+        where = combo_name(session.policy, session.environment)
+        why = "was superseded when the grid changed: none of its records counts"
+        yield DataFinding(where, f"the session {session.name} {why}")
 
 
 def _misplaced(history: SessionHistory) -> Iterator[DataFinding]:

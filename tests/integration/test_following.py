@@ -160,6 +160,7 @@ def test_what_is_changed_or_not_seen_to_be_complete_does_not_count(training: Tra
     facts = desk.combo("report", code=0).stdout + (run / "report/report.md").read_text()
     assert "step_4" in facts
     assert again in facts
+    assert "grid changed" not in facts
     assert "step_1" not in {one["policy"] for one in told["combos"]}
 
 
