@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from comborun.rules.endings.failures import mend, words_of
 from comborun.rules.facts import Fact, facts_of
+from comborun.rules.holds import Notice
 from comborun.rules.room.waits import WaitFor
 from comborun.rules.vocabulary import Cause, amount, first_of, several
 from comborun.words import part
-from comborun.words.endings import CAUSES, SIGNALS, behind, beside_records, how_ended
+from comborun.words.endings import CAUSES, SIGNALS, behind, beside_records, class_words, how_ended
 from comborun.words.rows import why_not_counted
 from comborun.words.times import brief, clock, duration, span
 from comborun.words.waits import RESOURCES
@@ -80,8 +81,8 @@ def _slurm_holds(fact: Fact) -> str:
 def _gpus_in_quarantine(fact: Fact) -> str:
     gpus, failures = fact.texts("gpus"), dict.fromkeys(fact.texts("failures"))
     get = "get" if len(gpus) > 1 else "gets"
-    why = ", ".join(words_of(one) for one in failures)
-    return f"{', '.join(f'GPU {gpu}' for gpu in gpus)} {get} no more sessions ({why} again and again)"
+    why = ", ".join(class_words(one) + " again and again" * (one != Notice.GPU_FELL) for one in failures)
+    return f"{', '.join(f'GPU {gpu}' for gpu in gpus)} {get} no more sessions ({why})"
 
 
 def _environments_closed(fact: Fact) -> str:

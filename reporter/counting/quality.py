@@ -19,7 +19,6 @@ from comborun.reporter.records.reading import Defect, Reject, RejectKind
 from comborun.reporter.text import clock, combo_name
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.environment import difference
-from comborun.rules.events import Event
 from comborun.rules.facts import Fact
 from comborun.rules.results.counts import WROTE_NOTHING, where_it_ran
 from comborun.text import several
@@ -203,7 +202,7 @@ def differences(collected: Collected, seeds: Mapping[Combo, Mapping[int, object]
     seeds_given = ((one.policy, str(one.seed)) for one in sessions if one.seed is not None)
     yield from _unlike(seeds_given, "seeds of the plan")
     yield from _other_environments(collected)
-    yield from map(_retuned, collected.retuned)
+    yield from _retuned(collected)
     yield from [f"{say(collected.moved)}."] if collected.moved else []
     yield from (f"{said[:1].upper()}{said[1:]}." for said in map(say, collected.followed))
     yield from _other_seeds(collected, seeds)
@@ -211,10 +210,14 @@ def differences(collected: Collected, seeds: Mapping[Combo, Mapping[int, object]
     yield from _uncommitted(collected.provenance, "the run")
 
 
-def _retuned(event: Event) -> str:
-    """What a person changed while the run went on, or which GPU it lost."""
-    said = say_event(event).removeprefix("ordered: ")
-    return f"While it ran, at {clock(event.at)}: {said}."
+def _retuned(collected: Collected) -> Iterator[str]:
+    """What a person changed while the run went on or later, and which GPUs it lost."""
+    ends = [attempt.end.ended for one in collected.sessions for attempt in one.attempts if attempt.end]
+    last = max(ends, default=None) if collected.done else None
+    for event in collected.retuned:
+        said = say_event(event).removeprefix("ordered: ")
+        when = "While it ran" if last is None or event.at <= last else "After its last session"
+        yield f"{when}, at {clock(event.at)}: {said}."
 
 
 def _other_environments(collected: Collected) -> Iterator[str]:

@@ -242,7 +242,8 @@ def test_stop_ends_it_and_follow_goes_on_with_the_same_run(training: Training) -
     until(lambda: decided(run).get("step_2") == Decision.VERIFIED, "it goes on", WAIT)
     changed = training.grid(every="3")
     assert desk.combo("follow", changed, "--pid", str(training.process.pid)).returncode == 2
-    assert desk.combo("follow", grid, "--pid", "4194304").returncode != 0
+    assert desk.combo("follow", grid, "--pid", "4194304", "--new").returncode == 2
+    assert desk.runs == [run], "nothing is left of it"
     assert desk.combo("launch", grid).returncode == 2
     assert "attempt 1" in desk.combo("explain", "maze_step_2", code=0).stdout
     desk.combo("logs", "maze_step_2", code=0)

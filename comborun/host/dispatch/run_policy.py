@@ -159,7 +159,7 @@ class RunPolicy:
         if str(gpu) in self.breaker.quarantine:
             return False
         reason = Fact(Notice.GPU_FELL, gpu=gpu)
-        self.breaker.quarantine[str(gpu)] = Failure.GPU_FAULT.value
+        self.breaker.quarantine[str(gpu)] = Notice.GPU_FELL.value
         files.write_text(self._run.layout.quarantine, self.breaker.quarantined(f"{time.time():.6f}"))
         self._run.events.write(Kind.QUARANTINE, gpu=gpu, reason=reason, **{"class": Failure.GPU_FAULT.value})
         self._run.notices.tell("host", "", reason)
