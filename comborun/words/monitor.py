@@ -333,7 +333,7 @@ def _stop_ends(fact: Fact) -> str:
 def _resume_repeats(fact: Fact) -> str:
     count = several(fact.count("episodes"), "recorded episode")
     which = first_of(fact.texts("sessions"), _MOST_ENDED)
-    return f"a later resume runs {count} again, because the command takes no range of episodes: {which}"
+    return f"a later resume runs {count} again, because a start takes no range of episodes: {which}"
 
 
 def _nothing_to_resume(fact: Fact) -> str:
@@ -349,7 +349,7 @@ def _another_attempt(fact: Fact) -> str:
     repeated = fact.count("repeated")
     if not repeated:
         return f"{fact.text('session')}: another attempt{lacking}"
-    why = "what is missing is not only at the end" if fact.fields.get("ranged") else "this command takes no range"
+    why = "what is missing is not only at the end" if fact.fields.get("ranged") else "a start of it takes no range"
     again = f"{several(repeated, 'recorded episode')} run{'s' * (repeated == 1)} again, because {why}"
     return f"{fact.text('session')}: another attempt{lacking}; {again}"
 
