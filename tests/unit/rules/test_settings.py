@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from comborun.api.steering import checked_settings
-from comborun.errors import UserError
 from comborun.rules import settings
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact
@@ -31,21 +27,6 @@ def test_a_foreign_record_changes_nothing() -> None:
     assert settings.is_value("parallel", "6")
     assert settings.is_value("use_gpus", "0,10")
     assert not settings.is_value("use_gpus", "0,1,0")
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "why"),
-    [
-        ("parallel", "0", "`parallel` can't be `0`"),
-        ("limits.parallel", "99999999", "`parallel` can't be `99999999`"),
-        ("use_gpus", "0,0", "`use_gpus` can't be `0,0`"),
-        ("stagger", "3", "while a run goes on"),
-    ],
-)
-def test_a_value_that_a_key_never_takes_is_not_refused_because_the_run_goes_on(key: str, value: str, why: str) -> None:
-    with pytest.raises(UserError) as refused:
-        checked_settings({key: value})
-    assert why in str(refused.value)
 
 
 def test_a_gpu_that_is_gone_is_not_called_one_that_fails_again_and_again() -> None:
