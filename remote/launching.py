@@ -124,6 +124,7 @@ def prepare(
     secrets, shipments = program.laptop_secrets(grid.secrets), survey(grid.sync, grid.path.parent)
     _check_follow(request, grid)
     transport = connect(grid.host)
+    _check_training(request, transport)
     grid = with_policies(grid, transport)
     named = preflight_question(grid, local=transport.host == LOCAL, windows=not request.slurm, new=request.new)
     facts = host_facts(transport, grid.secrets, grid.host_python, named)
@@ -239,11 +240,16 @@ def _check_follow(request: LaunchRequest, grid: Grid) -> None:
         raise UserError(
             "`policies` of this grid are no training", "policies: {follow: ~/runs/x/ckpt_*.pt, done: STABLE}"
         )
-    if request.follow and grid.hosts:
-        raise UserError("a training is followed on its own host", "`host: NAME` instead of `hosts`")
     long = [one.session for one in grid.combos if request.follow and POLICY not in one.session]
     if long:
         raise UserError(f"the session name {long[0]} does not hold the step", "shorter names, with {policy} in them")
+
+
+def _check_training(request: LaunchRequest, transport: Transport) -> None:
+    """Before anything is made there: is it a process of that host?"""
+    if request.follow.isdecimal() and transport.run('test -d "/proc/$1"', request.follow).code:
+        hint = "name that of the training, or leave it out: then the run ends with combo stop"
+        raise UserError(f"no process {request.follow} runs on {transport.host}", hint)
 
 
 def _followed(publication: Publication, found: Plan) -> Launched:

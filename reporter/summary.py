@@ -391,7 +391,8 @@ def _compared(
         return compare(by_environment, basis.stopping), (), ()
     collected, results = basis.collected, basis.results
     graded = () if how_many(by_environment) > MOST else _graded(basis)
-    series = steps_of(basis.policies, dict(collected.plan.steps) if collected.plan else {})
+    plan = collected.plan
+    series = steps_of(basis.policies, dict(plan.steps) if plan else {}, one_training=bool(plan and plan.follow))
     found = tuple(one for steps in series if (one := trend_of(steps, results.sides)))
     return compare(by_environment, None, graded, _margin(collected)), compare_kinds(basis.ends, basis.sides), found
 

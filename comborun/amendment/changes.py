@@ -208,7 +208,7 @@ def _ranges(same: Sequence[Session], wanted: Sequence[Session]) -> Change | None
     lacking = minus(wants, has)
     if bool(has) != bool(wants) or (lacking and not (session.ranged and session.unit == "episode")):
         number = f"{size(wants)} {session.unit}s" if wants else f"{session.unit}s"
-        detail = f"its command takes no range of {session.unit}s, so all {number} would run again"
+        detail = f"a start of it takes no range of {session.unit}s, so all {number} would run again"
         return _change(ChangeKind.CHANGED, session, detail, gone=tuple(one.name for one in same), coming=tuple(wanted))
     if lacking:
         base = replace(session, name=name_of_combo(same[0]))

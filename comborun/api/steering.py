@@ -17,7 +17,7 @@ from comborun.remote.program import Reply, refuse_elsewhere, restart_dispatcher,
 from comborun.remote.program import stop as stop_sessions
 from comborun.remote.runs import list_runs
 from comborun.remote.slurm import settle
-from comborun.rules.settings import BECAUSE, FIELDS, PARALLEL, is_value
+from comborun.rules.settings import BECAUSE, FIELDS, PARALLEL, TAKES, is_value
 from comborun.rules.vocabulary import Life
 from comborun.text import did_you_mean, harmless
 from comborun.words import say
@@ -157,9 +157,9 @@ def checked_settings(values: Mapping[str, str]) -> dict[str, str]:
         if key.startswith("reserve.") and key in FIELDS:
             found[key] = str(mebibytes(parse_size(values[key])))
         elif not is_value(key, value):
-            known = (PARALLEL, *FIELDS)
-            hint = "such as parallel=6, use_gpus=0,1,3" if key in known else did_you_mean(key, known)
-            raise UserError(f"`{key}={value}` can't be set while a run goes on", hint)
+            if takes := TAKES.get(key):
+                raise UserError(f"`{key}` can't be `{value}`", takes)
+            raise UserError(f"`{key}` can't be set while a run goes on", did_you_mean(key, (PARALLEL, *FIELDS)))
     return found
 
 

@@ -186,6 +186,16 @@ def follow_of(source: YamlSource) -> tuple[FollowRule | None, tuple[Problem, ...
     return FollowRule(read["follow"], read["done"], read.get("every", 1), read.get("keep_free", 0)), tuple(problems)
 
 
+def refused_with_follow(source: YamlSource) -> tuple[Problem, ...]:
+    """What a run that follows a training can't do."""
+    said = {
+        "hosts": ("a training is followed on its own host", "`host: NAME` instead of `hosts`"),
+        "stop_early": ("`stop_early` needs policies that are known before the run", "leave it out"),
+    }
+    found = source.root.written
+    return tuple(source.problem(found[key].place, *words) for key, words in said.items() if key in found)
+
+
 def _one_star(tree: Tree) -> str:
     (pattern,) = _patterns(tree, absolute=True)
     if pattern.count("*") != 1 or _WILD.search(pattern.replace("*", "")):

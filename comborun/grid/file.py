@@ -10,7 +10,7 @@ from pydantic import ConfigDict
 
 from comborun.errors import GridError, Problem, UserError
 from comborun.grid.checks import PROBLEMS, WARNINGS
-from comborun.grid.combos import Combo, Found, PolicyGlob, follow_of, glob_of, with_policies
+from comborun.grid.combos import Combo, Found, PolicyGlob, follow_of, glob_of, refused_with_follow, with_policies
 from comborun.grid.draft import OPTION, Draft, with_single_values
 from comborun.grid.keys.grid_file import GridFile
 from comborun.grid.keys.launch import HostKeys
@@ -85,7 +85,8 @@ def parse_grid(text: str, path: Path, found: Found | None = None, given: tuple[s
     draft, preset = draft_with_presets(source, path.parent)
     if glob and found is None:
         draft = replace(draft, broken=draft.broken | {"policies"})
-    problems = {*draft.problems, *_problems(draft)}
+    alone = refused_with_follow(source) if follow else ()
+    problems = {*draft.problems, *(alone or _problems(draft))}
     if problems:
         raise GridError(tuple(sorted(problems, key=_order)), str(path))
     # no warnings about a preset: its author wrote it on purpose

@@ -11,12 +11,12 @@ import hashlib
 import json
 import re
 
-from comborun.rules.facts import Fact
+from comborun.rules.facts import Fact, data_of
 from comborun.rules.vocabulary import Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Collection, Iterable, Mapping
+    from typing import Any, Collection, Iterable, Mapping, Sequence
 
 POLICY, PATH = "step_FOLLOWED", "/*FOLLOWED*"
 SAFE = re.compile("[^'\"\\\\\x00-\x1f\x7f\ud800-\udfff]+")
@@ -75,6 +75,15 @@ class Why(Word):
     NO_ROOM = "checkpoint_no_room"
     NAME = "checkpoint_name"
     UNREADABLE = "checkpoint_unreadable"
+    NO_MARKER = "checkpoint_without_marker"
+
+
+class Seeing(Word):
+    """What the follower sees or does now, besides its decisions."""
+
+    NO_FOLDER = "training_without_folder"
+    NOT_COMPLETE = "checkpoints_not_complete"
+    READING = "checkpoint_read"
 
 
 def step_of(matched: str) -> int | None:
@@ -140,24 +149,29 @@ class Record:
         )
         return next(alike, "")
 
-    def summary(self, *, over: bool, alive: bool | None) -> Fact:
-        """What is known of a training. `alive`: whether it runs; None if nobody said which process it is."""
-        counts = {one.value: len(self.having(one)) for one in Decision}
-        for row in self.passed:
-            counts[row["decision"]] = counts.get(row["decision"], 0) + 1
-        last = next(reversed(list(self.checkpoints)), "")
+    def _passed(self, decision: Decision) -> list[Mapping[str, Any]]:
+        """The rows of those without a policy, except of such as have one since: the last is always evaluated."""
+        taken = {(one.get("path"), one.get("mark")) for one in self.checkpoints.values()}
+        rows = (row for row in self.passed if row.get("decision") == decision)
+        return [row for row in rows if (row.get("path"), row.get("mark")) not in taken]
+
+    def summary(self, *, over: bool, alive: bool | None, sees: Sequence[Fact] = ()) -> Fact:
+        """What is known of a training. `alive`: whether it runs; None if nobody said which process it is. `sees`: what
+        its follower sees and does now.
+        """
+        counts = {one.value: len(self.having(one)) + len(self._passed(one)) for one in Decision}
+        evaluated = [one["policy"] for one in self.having(Decision.VERIFIED)]
         kept = {key: count for key, count in counts.items() if count and key != Decision.ENDED}
-        evaluated = sum(counts[one] for one in (Decision.TAKEN, Decision.VERIFIED))
         state = {"ended": True} if over else {} if alive is None else {"alive": alive}
-        last_refused = [row["reason"].as_data() for row in self.passed if row.get("decision") == Decision.REFUSED][-1:]
-        return Fact("following", evaluated=evaluated, **kept, last=last, refusals=last_refused, **state)
+        refused = [row["reason"].as_data() for row in self._passed(Decision.REFUSED)][-1:]
+        more = {"sees": data_of(sees)} if sees else {}
+        last = evaluated[-1] if evaluated else ""
+        return Fact("following", evaluated=len(evaluated), **kept, last=last, refusals=refused, **state, **more)
 
     def remarks(self) -> list[Fact]:
         """What a reader of the results must know."""
-        refused = [row["reason"] for row in self.passed if row.get("decision") == Decision.REFUSED]
-        skipped = len(self.having(Decision.SKIPPED)) + sum(
-            row.get("decision") == Decision.SKIPPED for row in self.passed
-        )
+        refused = [row["reason"] for row in self._passed(Decision.REFUSED)]
+        skipped = len(self.having(Decision.SKIPPED)) + len(self._passed(Decision.SKIPPED))
         found = {
             "checkpoints_pending": self.having(Decision.TAKEN, Decision.HELD),
             "checkpoints_changed": self.having(Decision.CHANGED),

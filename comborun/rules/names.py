@@ -182,6 +182,7 @@ class RunLayout:
     training = _File("dispatch/training")  # this and the following: only in a run that follows a training
     checkpoints = _File("dispatch/checkpoints.jsonl")
     follow_lock = _File("dispatch/.follow.lock")
+    follower = _File("dispatch/follower")  # what it sees and does now
     kept = _File("checkpoints")
     done = _File("dispatch/done")
     seen = _File("dispatch/seen")  # of a trial: whoever made it needs it no more

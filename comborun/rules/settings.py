@@ -16,6 +16,8 @@ PARALLEL = "parallel"
 FIELDS = {"use_gpus": "gpus", "reserve.gpu_memory": "reserve_gpu_mib", "reserve.memory": "reserve_memory_mib"}
 """key of the grid -> field of dispatch/policy.json; memory is in MiB"""
 BECAUSE = "because"
+TAKES = {PARALLEL: "a whole number from 1 to 999999", "use_gpus": "indexes of GPUs, each once, such as 0,1,3"}
+"""the values of a key; the others take sizes"""
 _OF_GRID = "_of_grid"
 _NUMBER, _GPUS = re.compile("[0-9]{1,9}"), re.compile("[0-9]{1,4}(,[0-9]{1,4})*")
 
@@ -24,7 +26,14 @@ def is_value(key: str, value: str) -> bool:
     """Whether a key of the grid may have this value."""
     if key == PARALLEL:
         return re.fullmatch("[1-9][0-9]{0,5}", value) is not None
-    return key in FIELDS and (_GPUS if key == "use_gpus" else _NUMBER).fullmatch(value) is not None
+    if key == "use_gpus":
+        return _GPUS.fullmatch(value) is not None and len({*map(int, value.split(","))}) == value.count(",") + 1
+    return key in FIELDS and _NUMBER.fullmatch(value) is not None
+
+
+def unit(key: str) -> str:
+    """What follows the number in words."""
+    return "MiB" if key.startswith("reserve.") else ""
 
 
 def changed(record: Mapping[str, Any], policy: Mapping[str, str], values: Mapping[str, str]) -> dict[str, str]:

@@ -6,6 +6,7 @@ from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.endings.failures import Failure, named, words_of
 from comborun.rules.facts import facts_of
+from comborun.rules.holds import Notice
 from comborun.rules.vocabulary import Cause, Outcome
 from comborun.words import part, say
 
@@ -37,7 +38,14 @@ CAUSES: Mapping[Cause, str] = {
     **{failure.cause: failure.row.words for failure in Failure if failure.cause},
 }
 """causes that exit codes and signals don't show"""
-FORMS = {"class": words_of}
+
+
+def class_words(word: str) -> str:
+    """The words of a class of failures, or why else a GPU is closed."""
+    return "the driver lists it no more" if word == Notice.GPU_FELL else words_of(word)
+
+
+FORMS = {"class": class_words}
 _MOST = 600
 """characters of a line about an end"""
 _WHERE = {"group": "in its control group", "machine": "on this machine"}

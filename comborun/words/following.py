@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from comborun.rules.facts import Fact, facts_of
-from comborun.rules.following import Decision, Why
+from comborun.rules.following import Decision, Seeing, Why
 from comborun.rules.vocabulary import several
 from comborun.words import say
 
@@ -19,11 +19,17 @@ def _following(fact: Fact) -> str:
     words = [f"{several(counts['evaluated'], 'checkpoint')} evaluated"]
     if last := fact.text("last"):
         words[0] += f", the last is {last}"
-    waits = {Decision.HELD: "waits", Decision.SKIPPED: "skipped", Decision.CHANGED: "changed, and no longer counted"}
+    waits = {
+        Decision.TAKEN: "not counted yet",
+        Decision.HELD: "waits",
+        Decision.SKIPPED: "skipped",
+        Decision.CHANGED: "changed, and no longer counted",
+    }
     words += [f"{counts[key]} {said}" for key, said in waits.items() if counts[key]]
     if counts[Decision.REFUSED]:
         last_one = "".join(f", the last: {say(one)}" for one in facts_of(fact.fields.get("refusals")))
         words.append(f"{counts[Decision.REFUSED]} refused{last_one}")
+    words += map(say, facts_of(fact.fields.get("sees")))
     return f"{training}: {'; '.join(words)}"
 
 
@@ -46,6 +52,9 @@ WORDS: Words = {
         "nobody watched when these checkpoints appeared: {policies}. They count as complete, since the others of"
         " this training were renamed"
     ),
+    Seeing.NO_FOLDER: "the folder {path} is not there, or can't be read",
+    Seeing.NOT_COMPLETE: "{count} may not be complete yet, such as {name}",
+    Seeing.READING: "{name} is read whole, {read:amount} of {size:amount}",
     Why.NEWER: "a newer one was there",
     Why.NOT_DUE: "only one in {every} is evaluated",
     Why.KNOWN: "its content is that of {policy}",
@@ -60,5 +69,6 @@ WORDS: Words = {
     Why.ELSEWHERE: "it is on another file system than the run, where no link leads: give `root`, a folder on its disk",
     Why.NO_ROOM: "{free:amount} of the disk are free, and {needed:amount} are needed: see `keep_free`",
     Why.NAME: "its path {path} holds a quote, a backslash or what is no text",
+    Why.NO_MARKER: "{marker} is not there or older than {name}, so nothing says that this is complete",
     Why.UNREADABLE: "it can't be read: {error}",
 }

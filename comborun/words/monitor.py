@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from comborun.rules.endings.failures import mend, words_of
 from comborun.rules.facts import Fact, facts_of
+from comborun.rules.holds import Notice
 from comborun.rules.room.waits import WaitFor
 from comborun.rules.vocabulary import Cause, amount, first_of, several
 from comborun.words import part
-from comborun.words.endings import CAUSES, SIGNALS, behind, beside_records, how_ended
+from comborun.words.endings import CAUSES, SIGNALS, behind, beside_records, class_words, how_ended
 from comborun.words.rows import why_not_counted
 from comborun.words.times import brief, clock, duration, span
 from comborun.words.waits import RESOURCES
@@ -86,8 +87,8 @@ def _slurm_holds(fact: Fact) -> str:
 def _gpus_in_quarantine(fact: Fact) -> str:
     gpus, failures = fact.texts("gpus"), dict.fromkeys(fact.texts("failures"))
     get = "get" if len(gpus) > 1 else "gets"
-    why = ", ".join(words_of(one) for one in failures)
-    return f"{', '.join(f'GPU {gpu}' for gpu in gpus)} {get} no more sessions ({why} again and again)"
+    why = ", ".join(class_words(one) + " again and again" * (one != Notice.GPU_FELL) for one in failures)
+    return f"{', '.join(f'GPU {gpu}' for gpu in gpus)} {get} no more sessions ({why})"
 
 
 def _environments_closed(fact: Fact) -> str:
@@ -339,7 +340,7 @@ def _stop_ends(fact: Fact) -> str:
 def _resume_repeats(fact: Fact) -> str:
     count = several(fact.count("episodes"), "recorded episode")
     which = first_of(fact.texts("sessions"), _MOST_ENDED)
-    return f"a later resume runs {count} again, because the command takes no range of episodes: {which}"
+    return f"a later resume runs {count} again, because a start takes no range of episodes: {which}"
 
 
 def _nothing_to_resume(fact: Fact) -> str:
@@ -362,7 +363,7 @@ def _another_attempt(fact: Fact) -> str:
     repeated = fact.count("repeated")
     if not repeated:
         return f"{fact.text('session')}: another attempt{lacking}"
-    why = "what is missing is not only at the end" if fact.fields.get("ranged") else "this command takes no range"
+    why = "what is missing is not only at the end" if fact.fields.get("ranged") else "a start of it takes no range"
     again = f"{several(repeated, 'recorded episode')} run{'s' * (repeated == 1)} again, because {why}"
     return f"{fact.text('session')}: another attempt{lacking}; {again}"
 

@@ -29,7 +29,7 @@ from comborun.rules.results.counts import joined, unmarked
 from comborun.rules.vocabulary import Life, amount
 from comborun.text import MIB, harmless, several
 from comborun.words import say
-from comborun.words.endings import outcome_words
+from comborun.words.endings import class_words, outcome_words
 from comborun.words.times import brief, clock, duration
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def alerts(status: RunStatus) -> list[tuple[str, str, str]]:
         found.append(("failed", f"{status.hold.kind}{since}: {status.hold.words}; {how}", "resume"))
     if status.outage:
         found.append(("lost", say(status.outage.fact(status.host)), ""))
-    closed = (f"GPU {one.gpu} gets no new sessions: {one.failure}" for one in status.quarantine)
+    closed = (f"GPU {one.gpu} gets no new sessions: {class_words(one.failure)}" for one in status.quarantine)
     found += [("stalled", words, "resume") for words in closed]
     if status.disk_full:
         found.append(("failed", "the disk of the run is full", ""))

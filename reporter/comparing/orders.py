@@ -131,9 +131,11 @@ class Trend:
         return max(self.checkpoints, key=lambda one: one.rate)
 
 
-def steps_of(policies: Sequence[str], attributes: Mapping[str, float]) -> list[dict[str, float]]:
+def steps_of(
+    policies: Sequence[str], attributes: Mapping[str, float], *, one_training: bool = False
+) -> list[dict[str, float]]:
     """Policies that are checkpoints of one training, with their steps: by the attribute `step`, or the number in their
-    names."""
+    names. `one_training`: whether all are of the same one, whatever their names."""
     series: defaultdict[str, dict[str, float]] = defaultdict(dict)
     least: dict[str, int] = {}
     for policy in policies:
@@ -141,7 +143,7 @@ def steps_of(policies: Sequence[str], attributes: Mapping[str, float]) -> list[d
         step = float(match[1]) * _THOUSANDS[match[2].lower()] if match else None
         step = attributes.get(policy, step)
         if step is not None:
-            name = policy[: match.start(1)] + policy[match.end() :] if match else ""
+            name = policy[: match.start(1)] + policy[match.end() :] if match and not one_training else ""
             series[name][policy] = step
             if match and policy not in attributes:
                 least[name] = _SMALL.get(match[0][:4].lower(), 0)

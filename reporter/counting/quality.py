@@ -19,7 +19,6 @@ from comborun.reporter.records.reading import Defect, Reject, RejectKind
 from comborun.reporter.text import clock, combo_name
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.environment import difference
-from comborun.rules.events import Event
 from comborun.rules.facts import Fact
 from comborun.rules.results.counts import WROTE_NOTHING, where_it_ran
 from comborun.text import several
@@ -90,7 +89,7 @@ def quality(collected: Collected, combos: Sequence[MergedCombo], warnings: Itera
             ),
             *uncounted,
             *warnings,
-            *(_superseded(one.session) for one in collected.aside if one.attempts and one.session.flag == "dropped"),
+            *_superseded(collected),
             *(finding for history in collected.sessions for finding in _misplaced(history)),
             *(finding for combo in combos for finding in _combo_findings(combo)),
             *_grouped([one for one in collected.rejects if not said(one)], "rejected: "),
@@ -113,10 +112,13 @@ def _uncounted_findings(histories: Iterable[SessionHistory]) -> Iterator[DataFin
             yield DataFinding(where, why)
 
 
-def _superseded(session: Session) -> DataFinding:
-    where = combo_name(session.policy, session.environment)
-    why = "was superseded when the grid changed: none of its records counts"
-    return DataFinding(where, f"the session {session.name} {why}")
+def _superseded(collected: Collected) -> Iterator[DataFinding]:
+    if collected.plan and collected.plan.follow:
+        return  # there the checkpoint has changed, as `followed` tells
+    for session in (one.session for one in collected.aside if one.attempts and one.session.flag == "dropped"):
+        where = combo_name(session.policy, session.environment)
+        why = "was superseded when the grid changed: none of its records counts"
+        yield DataFinding(where, f"the session {session.name} {why}")
 
 
 def _misplaced(history: SessionHistory) -> Iterator[DataFinding]:
@@ -200,7 +202,7 @@ def differences(collected: Collected, seeds: Mapping[Combo, Mapping[int, object]
     seeds_given = ((one.policy, str(one.seed)) for one in sessions if one.seed is not None)
     yield from _unlike(seeds_given, "seeds of the plan")
     yield from _other_environments(collected)
-    yield from map(_retuned, collected.retuned)
+    yield from _retuned(collected)
     yield from [f"{say(collected.moved)}."] if collected.moved else []
     yield from (f"{said[:1].upper()}{said[1:]}." for said in map(say, collected.followed))
     yield from _other_seeds(collected, seeds)
@@ -208,10 +210,14 @@ def differences(collected: Collected, seeds: Mapping[Combo, Mapping[int, object]
     yield from _uncommitted(collected.provenance, "the run")
 
 
-def _retuned(event: Event) -> str:
-    """What a person changed while the run went on, or which GPU it lost."""
-    said = say_event(event).removeprefix("ordered: ")
-    return f"While it ran, at {clock(event.at)}: {said}."
+def _retuned(collected: Collected) -> Iterator[str]:
+    """What a person changed while the run went on or later, and which GPUs it lost."""
+    ends = [attempt.end.ended for one in collected.sessions for attempt in one.attempts if attempt.end]
+    last = max(ends, default=None) if collected.done else None
+    for event in collected.retuned:
+        said = say_event(event).removeprefix("ordered: ")
+        when = "While it ran" if last is None or event.at <= last else "After its last session"
+        yield f"{when}, at {clock(event.at)}: {said}."
 
 
 def _other_environments(collected: Collected) -> Iterator[str]:

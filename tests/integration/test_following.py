@@ -160,6 +160,7 @@ def test_what_is_changed_or_not_seen_to_be_complete_does_not_count(training: Tra
     facts = desk.combo("report", code=0).stdout + (run / "report/report.md").read_text()
     assert "step_4" in facts
     assert again in facts
+    assert "grid changed" not in facts
     assert "step_1" not in {one["policy"] for one in told["combos"]}
 
 
@@ -241,7 +242,8 @@ def test_stop_ends_it_and_follow_goes_on_with_the_same_run(training: Training) -
     until(lambda: decided(run).get("step_2") == Decision.VERIFIED, "it goes on", WAIT)
     changed = training.grid(every="3")
     assert desk.combo("follow", changed, "--pid", str(training.process.pid)).returncode == 2
-    assert desk.combo("follow", grid, "--pid", "4194304").returncode != 0
+    assert desk.combo("follow", grid, "--pid", "4194304", "--new").returncode == 2
+    assert desk.runs == [run], "nothing is left of it"
     assert desk.combo("launch", grid).returncode == 2
     assert "attempt 1" in desk.combo("explain", "maze_step_2", code=0).stdout
     desk.combo("logs", "maze_step_2", code=0)

@@ -10,6 +10,7 @@ from happened import events
 from nvidia import Gpus
 from test_admission import running, taking
 
+from comborun.rules.endings.breaker import quarantined
 from comborun.rules.facts import Fact
 from comborun.rules.holds import Notice
 from comborun.rules.names import RUN
@@ -106,6 +107,8 @@ def test_a_gpu_that_falls_off_the_bus_gets_nothing_more(box: Box, tmp_path: Path
     until(lambda: box.told("^quarantine"), "it is told", 30)
     (told,) = events(box.directory, "quarantine")
     assert (told.fields["gpu"], told.fields["reason"]) == (1, Fact(Notice.GPU_FELL, gpu=1))
+    (closed,) = quarantined((box.directory / "dispatch/quarantine").read_text())
+    assert (closed.gpu, closed.failure) == ("1", Notice.GPU_FELL), "status does not call it a fault again and again"
     for number in (0, 1):
         box.write(f"go{number}", "")
     until(lambda: box.end("env_p0") and box.end("env_p1") and running(box), "one goes on", 30)
@@ -119,11 +122,16 @@ def test_a_gpu_that_falls_off_the_bus_gets_nothing_more(box: Box, tmp_path: Path
 def test_the_command_sets_and_the_report_names_it(desk: Desk) -> None:
     keys = {"policies": "[good]", "environments": "[maze, hall]", "limits": "{parallel: 1}"}
     run = desk.launched(1, command=evaluate(pace="0.5"), **keys)
+    desk.combo("slots", "3", code=0)
     done = desk.combo("set", "parallel=2", "reserve.memory=1GiB", "--because", "nobody else is here", code=0)
     assert "parallel=2" in done.stdout
     assert "use_gpus" in desk.combo("set", "stagger=3 s").stderr
     until((run / "dispatch/done").exists, "its end", 60)
+    assert "the run has ended" in desk.combo("set", "parallel=4", code=0).stdout
     desk.combo("report", code=0)
     text = (run / "report/report.md").read_text()
     assert "While it ran" in text
-    assert "parallel=2 reserve.memory=1024 because nobody else is here" in text
+    assert "parallel=2 reserve.memory=1024MiB because nobody else is here" in text
+    said = [line for line in text.splitlines() if "set parallel=" in line]
+    ends = [("While it ran" in line, line.rpartition("set parallel=")[2]) for line in (said[0], said[-1])]
+    assert ends == [(True, "3."), (False, "4.")]

@@ -116,6 +116,13 @@ def test_an_environment_that_crashes_the_process_each_time_keeps_no_other_from_i
     assert (len(resumed["again"]), lab.starts[2:]) == (1, [["maze"]])
 
 
+def test_an_environment_that_crashes_the_processes_of_all_policies_first_halts_nothing(lab: Lab) -> None:
+    limits = "{parallel: 1, breaker: 2}"
+    states = lab.run(lab.grid(bad="maze", policies="[good, bad, best]", limits=limits))
+    others = [f"{environment}_{policy}" for policy in ("good", "bad", "best") for environment in ("hall", "yard")]
+    assert {name: states[name] for name in others} == dict.fromkeys(others, "succeeded")
+
+
 def test_the_second_crash_of_an_environment_leaves_it_for_a_start_of_its_own(lab: Lab) -> None:
     lab.run(lab.grid(bad="hall", retry="{crashed: {times: 3, wait: 0}}", environments="[maze, hall, yard, roof]"))
     assert lab.starts == [["maze", "hall", "yard", "roof"], ["yard", "roof", "hall"], ["hall"]]  # limits.attempts is 3

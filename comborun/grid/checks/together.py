@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from comborun.grid.keys.grid_file import SettingKeys
 from comborun.grid.keys.program import ContainerKeys
 from comborun.model.command import BY_INDEX, BY_SEED, ENVIRONMENTS, of_environment, placeholders, without_entries
 from comborun.model.work import grouped
-from comborun.rules.results.fields import IGNORE
+from comborun.rules.results.fields import IGNORE, LOG, ResultRules
 
 if TYPE_CHECKING:
     from comborun.errors import Problem
@@ -24,6 +25,12 @@ _OWN = frozenset({"episodes", "first_episode", "results"})
 """settings that may differ between the environments of a process"""
 _OF_ONE_SESSION = frozenset({"session", "last_episode", "end_episode", "episodes_per_rank", BY_SEED, *BY_INDEX})
 """placeholders with another value for each environment; `{episodes}` may have the same one for all"""
+
+
+def _names_environment(rules: ResultRules) -> bool:
+    """Whether rows can name it: those that a pattern finds in the log have its groups only."""
+    return rules.source != LOG or rules.environment.name in re.compile(rules.pattern).groupindex
+
 
 _NEEDS: tuple[tuple[str, Callable[[SettingKeys], object], str, str], ...] = (
     ("block", lambda it: it.block is None, "`block` cuts {}, but a process runs all episodes of its environments", ""),
@@ -41,6 +48,12 @@ _NEEDS: tuple[tuple[str, Callable[[SettingKeys], object], str, str], ...] = (
         lambda it: it.result_rules.environment.word != IGNORE,
         "`results: {environment: ignore}` for {}: rows must name their environment",
         "name the field: `results: {environment: task}`",
+    ),
+    (
+        "results",
+        lambda it: _names_environment(it.result_rules),
+        "no group of `results.pattern` of {} is the environment: rows must name it",
+        "such as (?P<environment>\\S+), or the field that `results.environment` names",
     ),
     (
         "evidence",

@@ -135,7 +135,12 @@ class RunPolicy:
             return False
         closed = False
         failure, environment, before = failure_of(end), self.environment(name), set(self.breaker.closed)
-        tripped = self.breaker.record(failure, gpus, environment, lambda: others(environment))
+        if name in self._attempts.processes:
+            blamed = self._blamed(name, end)
+            spared = lambda: self._untried(blamed) or others(blamed)  # noqa: E731
+            tripped = self.breaker.record(failure, gpus, blamed, untried=spared)
+        else:
+            tripped = self.breaker.record(failure, gpus, environment, lambda: others(environment))
         if set(self.breaker.closed) != before:
             self._close(environment, failure)
         for place, times in tripped.items():
@@ -154,12 +159,24 @@ class RunPolicy:
             self._run.halt(Fact(HoldReason.NO_GPU_LEFT))
         return closed
 
+    def _blamed(self, process: str, end: Mapping[str, Any]) -> str:
+        """The environment that ended a start of a process of several; empty if it was not a single one."""
+        number, failure = records.integer(end, "attempt") or 0, failure_of(end)
+        members = self._attempts.members(process)
+        failed = [one for one in members if failure_of(self._attempts.end(one, number)) == failure]
+        return self.environment(failed[0]) if len(failed) == 1 else ""
+
+    def _untried(self, environment: str) -> bool:
+        """Whether a process has a session of another environment that never began: it runs before this one again."""
+        members = (one for process in self._attempts.processes for one in self._attempts.members(process))
+        return any(self.environment(one) != environment and not self._attempts.numbers(one) for one in members)
+
     def gpu_fell(self, gpu: int) -> bool:
         """Start nothing more on a GPU that the driver has lost. Returns whether that is news."""
         if str(gpu) in self.breaker.quarantine:
             return False
         reason = Fact(Notice.GPU_FELL, gpu=gpu)
-        self.breaker.quarantine[str(gpu)] = Failure.GPU_FAULT.value
+        self.breaker.quarantine[str(gpu)] = Notice.GPU_FELL.value
         files.write_text(self._run.layout.quarantine, self.breaker.quarantined(f"{time.time():.6f}"))
         self._run.events.write(Kind.QUARANTINE, gpu=gpu, reason=reason, **{"class": Failure.GPU_FAULT.value})
         self._run.notices.tell("host", "", reason)

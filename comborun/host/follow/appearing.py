@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Iterator
 
 _MOVED, _MODIFIED, _WRITTEN, _CREATED, _FOLDER = 0x80, 0x2, 0x8, 0x100, 0x40000000
+_OVERFLOW = 0x4000
 _HEAD = struct.Struct("iIII")
 
 
@@ -51,6 +52,9 @@ class Appearing:
     def __init__(self, pattern: Pattern) -> None:
         self._pattern = pattern
         self._fd = -1
+        self._folder = (0, 0)
+        """device and inode of the folder that is watched"""
+        self._missed = False
         self.renamed: dict[str, str] = {}
         """name: the mark of what was renamed to it"""
         self.in_place: set[str] = set()
@@ -59,8 +63,23 @@ class Appearing:
     @property
     def fd(self) -> int:
         if self._fd < 0 and os.path.isdir(self._pattern.folder):
+            self._folder = _inode(self._pattern.folder)
             self._fd = notified((self._pattern.folder,))
         return self._fd
+
+    def is_deaf(self) -> bool:
+        """Whether something may have appeared unheard: the folder is another one, or the kernel told too much at once.
+        From now on it is watched anew.
+        """
+        other = self._fd >= 0 and _inode(self._pattern.folder) != self._folder
+        if not (self._missed or other):
+            return False
+        os.close(self._fd)
+        self._fd, self._missed = -1, False
+        if other:
+            self.renamed.clear()
+            self.in_place.clear()
+        return True
 
     def hear(self) -> None:
         if self.fd < 0:
@@ -76,6 +95,7 @@ class Appearing:
         while at < len(data):
             _, mask, _, length = _HEAD.unpack_from(data, at)
             at += _HEAD.size + length
+            self._missed = self._missed or bool(mask & _OVERFLOW)
             name = os.fsdecode(data[at - length : at].rstrip(b"\0"))
             matched = self._pattern.matched(name) if name else None
             if matched is None or step_of(matched) is None:
@@ -91,3 +111,11 @@ class Appearing:
     def _moved(self, name: str) -> None:
         self.renamed[name] = mark_of(self._pattern.path(name))
         self.in_place.discard(name)
+
+
+def _inode(path: str) -> tuple[int, int]:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino

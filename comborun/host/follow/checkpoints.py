@@ -8,6 +8,8 @@ import hashlib
 import os
 import shutil
 import stat
+import threading
+import time
 
 from comborun.host.system import files, process
 from comborun.rules.facts import Fact
@@ -15,7 +17,7 @@ from comborun.rules.following import SAFE, Why
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterator, Tuple
+    from typing import Any, Callable, Dict, Iterator, Tuple
 
     Marks = Dict[str, Tuple[int, int, int]]
 
@@ -75,21 +77,26 @@ def _mark(path: str, name: str) -> tuple[int, int, int]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def keep(seen: Seen, target: str) -> tuple[str, str]:
-    """Link all of it to `target`, and read it. Returns how it is kept, and its digest. Raises FlawedError."""
+def keep(seen: Seen, target: str) -> str:
+    """Link all of it to `target`. Returns how it is kept. Raises FlawedError."""
     if not seen.size:
         raise FlawedError(Why.EMPTY)
     try:
         hows = {_keep_file(seen, name, f"{target}/{name}" if name else target) for name in sorted(seen.marks)}
-        digest = digest_of(Seen(target))
         files.sync(os.path.dirname(target))
     except FileNotFoundError:
         raise FlawedError(Why.GONE) from None
     except OSError as error:
         raise FlawedError(Why.UNREADABLE, error=error.strerror) from None
-    if "hard link" in hows and Seen(target).marks != seen.marks:
+    how = "hard link" if "hard link" in hows else "reflink"
+    unchanged(seen, target, how)
+    return how
+
+
+def unchanged(seen: Seen, target: str, how: str) -> None:
+    """Raise FlawedError if it was written since it was seen, and what is kept has changed with it."""
+    if how != "reflink" and Seen(target).marks != seen.marks:
         raise FlawedError(Why.REWRITTEN)
-    return "hard link" if "hard link" in hows else "reflink", digest
 
 
 def _keep_file(seen: Seen, name: str, target: str) -> str:
@@ -130,20 +137,61 @@ def _cloned(source: str, target: str, mark: tuple[int, int, int]) -> bool:
     return True
 
 
-def digest_of(seen: Seen) -> str:
-    """SHA-256: of a file that of `sha256sum`, of a folder that of its files' names and digests. Raises OSError."""
+def digest_of(seen: Seen, told: Callable[[int], object] = int) -> str:
+    """SHA-256: of a file that of `sha256sum`, of a folder that of its files' names and digests. Raises OSError.
+
+    `told` gets the number of bytes of each part that was read.
+    """
     if "" in seen.marks:
-        return _digest(seen.path)
-    lines = (f"{_digest(seen.place(name))}  {name}\n" for name in sorted(seen.marks))
+        return _digest(seen.path, told)
+    lines = (f"{_digest(seen.place(name), told)}  {name}\n" for name in sorted(seen.marks))
     return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _digest(path: str) -> str:
+def _digest(path: str, told: Callable[[int], object]) -> str:
     found = hashlib.sha256()
     with open(path, "rb") as file:
         while chunk := file.read(_CHUNK):
             found.update(chunk)
+            told(len(chunk))
     return found.hexdigest()
+
+
+class Reading(threading.Thread):
+    """Reads what is kept whole, for its digest, while the follower goes on. `of`: what for. Raises OSError."""
+
+    def __init__(self, path: str, size: int, of: Any) -> None:
+        super().__init__(daemon=True)
+        self.path, self.size, self.of = path, size, of
+        self.began = time.monotonic()
+        self.read = 0
+        """bytes until now"""
+        self.digest = ""
+        self.flawed: FlawedError | None = None
+        """why there is no digest"""
+        self.fd, self._end = os.pipe()
+        """readable at the end"""
+        try:
+            self.start()
+        except RuntimeError as error:  # the user has no process left
+            raise OSError(str(error)) from None
+
+    def run(self) -> None:
+        try:
+            self.digest = digest_of(Seen(self.path), self._read)
+        except FlawedError as flawed:
+            self.flawed = flawed
+        except OSError as error:
+            self.flawed = FlawedError(Why.UNREADABLE, error=error.strerror)
+        finally:
+            os.close(self._end)
+
+    def _read(self, size: int) -> None:
+        self.read += size
+
+    def finish(self) -> None:
+        self.join()
+        os.close(self.fd)
 
 
 def room_for(seen: Seen, folder: str, floor: int, owed: int) -> None:

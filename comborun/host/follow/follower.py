@@ -13,7 +13,17 @@ import sys
 import time
 
 from comborun.host.follow.appearing import Appearing, Pattern
-from comborun.host.follow.checkpoints import FlawedError, Seen, digest_of, keep, mark_of, remove, room_for, safe
+from comborun.host.follow.checkpoints import (
+    FlawedError,
+    Reading,
+    Seen,
+    keep,
+    mark_of,
+    remove,
+    room_for,
+    safe,
+    unchanged,
+)
 from comborun.host.record import training
 from comborun.host.record.events import Events
 from comborun.host.record.run_directory import RunDirectory
@@ -22,12 +32,13 @@ from comborun.host.verb_errors import Refusal
 from comborun.host.verbs.amend import amend
 from comborun.rules import records
 from comborun.rules.events import Kind
-from comborun.rules.facts import Fact
+from comborun.rules.facts import Fact, data_of
 from comborun.rules.following import (
     POLICY,
     STABLE,
     Decision,
     Evidence,
+    Seeing,
     Why,
     filled,
     plan_text,
@@ -44,6 +55,8 @@ if TYPE_CHECKING:
 
 _LOOK_S = 2.0
 """seconds between two looks; a rename is heard at once"""
+_LONG_S = 1.0
+"""a reading that takes longer is told"""
 _MOST = 999_999_999
 _ANY = "any"
 """the mark of a path that is no checkpoint, whatever is there"""
@@ -71,6 +84,13 @@ class Candidate:
         self.seen, self.step, self.evidence = seen, step, evidence
 
 
+class Linked:
+    """A checkpoint that is linked, and is read now."""
+
+    def __init__(self, candidate: Candidate, how: str) -> None:
+        self.candidate, self.how = candidate, how
+
+
 class Follower:
     def __init__(self, layout: RunLayout) -> None:
         self._layout = layout
@@ -82,23 +102,59 @@ class Follower:
         self._training = training.of_run(layout)
         self._before: dict[str, str] | None = None
         """the marks of what was there before anybody watched"""
+        self._reading: Reading | None = None
+        """the one checkpoint that is read now"""
+        self._unclear: list[str] = []
+        """names of checkpoints that may not be complete"""
+        self._told = ""
 
     def follow(self) -> None:
         self._tidy()
         self._put()
         while True:
             ended = not training.lives(self._training)
-            self._look(last=ended)
-            self._release()
+            self._hear()
+            self._finish()
             self._verify()
-            if ended and not self._record.having(Decision.HELD) and self._all_verified():
+            if self._reading is None:
+                self._look(last=ended)
+            self._release()
+            self._tell()
+            done = self._reading is None and not self._record.having(Decision.HELD) and self._all_verified()
+            if ended and done:
                 self._write(Decision.ENDED, training=training.named(self._training))
                 return
             self._wait()
 
     def _wait(self) -> None:
-        fds = [fd for fd in (self._appearing.fd,) if fd >= 0]
+        fds = [fd for fd in (self._appearing.fd, self._reading.fd if self._reading else -1) if fd >= 0]
         select.select(fds, [], [], process.setting("COMBORUN_FOLLOW_S", _LOOK_S))
+
+    def _finish(self) -> None:
+        """Go on with what was read, if it was read to its end."""
+        reading = self._reading
+        if reading is None or not select.select([reading.fd], [], [], 0)[0]:
+            return
+        reading.finish()
+        self._reading = None
+        if isinstance(reading.of, Linked):
+            self._hold(reading.of, reading)
+        else:
+            self._verified(reading)
+
+    def _tell(self) -> None:
+        """Write down what the record does not hold: what the follower sees and does now."""
+        folder, seen = self._pattern.folder, []
+        if not os.access(folder, os.R_OK | os.X_OK):
+            seen.append(Fact(Seeing.NO_FOLDER, path=folder))
+        if self._unclear:
+            seen.append(Fact(Seeing.NOT_COMPLETE, count=len(self._unclear), name=self._unclear[-1]))
+        if self._reading and time.monotonic() - self._reading.began > _LONG_S:
+            name = os.path.basename(self._reading.path)
+            seen.append(Fact(Seeing.READING, name=name, read=self._reading.read, size=self._reading.size))
+        text = records.render({**process.identity(), records.FACTS: data_of(seen)}.items())
+        if text != self._told and files.write_text(self._layout.follower, text):
+            self._told = text
 
     def _tidy(self) -> None:
         """Remove links that no row names: a kill came in between. And those of checkpoints that were overtaken."""
@@ -125,10 +181,15 @@ class Follower:
 
     # What appears
 
-    def _look(self, *, last: bool) -> None:
+    def _hear(self) -> None:
+        if self._appearing.is_deaf():
+            self._before = None
         if self._before is None and self._appearing.fd >= 0:
             self._before = {path: mark_of(path) for _, _, path in self._pattern.found()}
         self._appearing.hear()
+
+    def _look(self, *, last: bool) -> None:
+        self._unclear = []
         ready = sorted(self._candidates(last), key=lambda one: (one.seen.changed, one.step))
         newest = max((_changed(one["mark"]) for one in self._record.checkpoints.values()), default=0)
         for old in [one for one in ready if one.seen.changed < newest]:
@@ -144,7 +205,7 @@ class Follower:
         for one in due[:-1]:
             self._pass(Decision.SKIPPED, one.seen, Fact(Why.NEWER))
         for one in due[-1:]:
-            self._hold(one)
+            self._link(one)
 
     def _candidates(self, last: bool) -> Iterator[Candidate]:
         final = self._last_skipped() if last else ""
@@ -157,6 +218,8 @@ class Follower:
                     self._refuse(path, Fact(Why.NO_STEP, name=name))
                 elif evidence := self._evidence(matched, name, seen, last):
                     yield Candidate(seen, step, evidence)
+                else:
+                    self._unclear.append(name)
             except FlawedError as flawed:
                 self._refuse(path, flawed.fact)
 
@@ -176,8 +239,14 @@ class Follower:
     def _evidence(self, matched: str, name: str, seen: Seen, last: bool) -> Evidence | None:
         """Why it is complete; None: it may be, later. Raises FlawedError if that can never be known."""
         if self._rule["done"] != STABLE:
-            marker = files.changed(files.home(self._rule["done"]).replace("*", matched))
-            return Evidence.MARKER if marker and marker >= seen.changed else None
+            marker = files.home(self._rule["done"]).replace("*", matched)
+            written = files.changed(marker)
+            if written and written >= seen.changed:
+                return Evidence.MARKER
+            if last:
+                raise FlawedError(Why.NO_MARKER, name=name, marker=marker)
+            return None
+        self._appearing.hear()  # what `seen` holds has been told by now
         if name in self._appearing.in_place:
             raise FlawedError(Why.IN_PLACE, name=name)
         if self._appearing.renamed.get(name) == seen.mark:
@@ -198,20 +267,37 @@ class Follower:
 
     # What is kept
 
-    def _hold(self, one: Candidate) -> None:
-        """Link it and read it; it waits in place of an older one that waited."""
-        draft = f"{self._layout.kept}/.draft"
-        name = os.path.basename(one.seen.path)
+    def _draft(self, one: Candidate) -> str:
+        return f"{self._layout.kept}/.draft/{os.path.basename(one.seen.path)}"
+
+    def _link(self, one: Candidate) -> None:
+        """Link it, and begin to read it."""
+        target = self._draft(one)
+        draft = os.path.dirname(target)
         remove(draft)
         try:
-            safe(f"{self._layout.kept}/{name}")
+            safe(f"{self._layout.kept}/{os.path.basename(target)}")
             os.makedirs(draft, exist_ok=True)
             room_for(one.seen, draft, int(self._rule.get("floor") or 0), self._owed())
-            how, digest = keep(one.seen, f"{draft}/{name}")
+            self._reading = Reading(target, one.seen.size, Linked(one, keep(one.seen, target)))
         except FlawedError as flawed:
-            remove(draft)
-            if flawed.fact.code != Why.REWRITTEN or mark_of(one.seen.path) == one.seen.mark:
-                self._write(Decision.REFUSED, path=one.seen.path, mark=one.seen.mark, reason=flawed.fact)
+            self._refuse_linked(one, flawed)
+
+    def _refuse_linked(self, one: Candidate, flawed: FlawedError) -> None:
+        remove(os.path.dirname(self._draft(one)))
+        if flawed.fact.code != Why.REWRITTEN or mark_of(one.seen.path) == one.seen.mark:
+            self._write(Decision.REFUSED, path=one.seen.path, mark=one.seen.mark, reason=flawed.fact)
+
+    def _hold(self, linked: Linked, reading: Reading) -> None:
+        """It was read: it waits in place of an older one that waited."""
+        one, how, digest = linked.candidate, linked.how, reading.digest
+        draft, name = os.path.split(reading.path)
+        try:
+            if reading.flawed:
+                raise reading.flawed
+            unchanged(one.seen, reading.path, how)
+        except FlawedError as flawed:
+            self._refuse_linked(one, flawed)
             return
         if known := self._record.same(one.step, digest):
             remove(draft)
@@ -269,11 +355,24 @@ class Follower:
             policy, attempts = one["policy"], self._attempts_ended(one["policy"])
             if one["decision"] == Decision.VERIFIED and one.get("attempts") == str(attempts):
                 continue
-            if mark_of(one["link"]) != one["kept"] or (attempts and _digest(one["link"]) != one["digest"]):
-                self._write(Decision.CHANGED, policy=policy)
-                self._put()
-            elif attempts:
-                self._write(Decision.VERIFIED, policy=policy, attempts=attempts)
+            if mark_of(one["link"]) != one["kept"]:
+                self._drop(policy)
+            elif attempts and self._reading is None:
+                self._reading = Reading(one["link"], int(one["mark"].split("-")[1]), (policy, attempts))
+
+    def _verified(self, reading: Reading) -> None:
+        """It was read after its sessions had ended."""
+        policy, attempts = reading.of
+        if self._record.checkpoints[policy]["decision"] == Decision.CHANGED:
+            return
+        if reading.digest == self._record.checkpoints[policy]["digest"]:
+            self._write(Decision.VERIFIED, policy=policy, attempts=attempts)
+        else:
+            self._drop(policy)
+
+    def _drop(self, policy: str) -> None:
+        self._write(Decision.CHANGED, policy=policy)
+        self._put()
 
     def _attempts_ended(self, policy: str) -> int:
         """The number of attempts of a checkpoint's sessions; 0 unless the last of each has ended."""
@@ -324,13 +423,6 @@ class Follower:
                 for path in (self._layout.script, self._layout.session_json):
                     text = filled(files.read_text(path(name), _MOST), one["policy"], one["link"])
                     yield os.path.relpath(path(session), self._layout.directory), text, False
-
-
-def _digest(path: str) -> str:
-    try:
-        return digest_of(Seen(path))
-    except (OSError, FlawedError):
-        return ""
 
 
 def _changed(mark: str) -> int:

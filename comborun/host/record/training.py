@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from comborun.host.system import files, process
+from comborun.rules import records
 from comborun.rules.following import Record
 
 TYPE_CHECKING = False
@@ -45,4 +46,7 @@ def summary(layout: RunLayout) -> Fact | None:
     training = of_run(layout)
     if not training:
         return None
-    return record(layout).summary(over=is_over(layout), alive=lives(training) if training.get("pid") else None)
+    follower = files.read(layout.follower)
+    sees = records.facts(follower) if process.named(follower) else ()
+    alive = lives(training) if training.get("pid") else None
+    return record(layout).summary(over=is_over(layout), alive=alive, sees=sees)

@@ -141,7 +141,11 @@ class Steering:
         if not re.fullmatch("[1-9][0-9]{0,5}", number):
             raise Refusal(USAGE, Denial.NOT_A_NUMBER)
         done = files.write_text(self.layout.slots, f"{number}\n")
-        return self._ordered(done, f"at most {several(int(number), 'session')} at a time", "slots", slots=int(number))
+        what = f"at most {several(int(number), 'session')} at a time{self._later()}"
+        return self._ordered(done, what, "set", values=f"{settings.PARALLEL}={number}")
+
+    def _later(self) -> str:
+        return "; the run has ended, so this holds for sessions that are added later" if over(self.layout) else ""
 
     def _set(self, words: list[str]) -> int:
         """Change settings of the run: KEY=VALUE of `rules/settings.py`, and `because=WHY`."""
@@ -162,10 +166,11 @@ class Steering:
             self._must(files.write(self.layout.settings, record.items()), self.layout.dispatch)
         if number := values.get(settings.PARALLEL):
             self._must(files.write_text(self.layout.slots, f"{number}\n"), self.layout.dispatch)
-        told = " ".join(f"{key}={value}" for key, value in values.items())
+        told = " ".join(f"{key}={value}{settings.unit(key)}" for key, value in values.items())
         gone = [gpu for gpu in before if gpu not in records.integers(policy, "gpus")]
         drains = f"; running sessions on GPU {', '.join(map(str, gone))} go on" if gone else ""
-        return self._ordered(True, f"set {told}{drains}", "set", values=told, **({"why": why} if why else {}))
+        said = f"set {told}{drains}{self._later()}"
+        return self._ordered(True, said, "set", values=told, **({"why": why} if why else {}))
 
     def _check_room(self, policy: dict[str, str], before: tuple[int, ...]) -> None:
         """Raise Refusal for an unknown GPU, or if a session that is left could never start."""

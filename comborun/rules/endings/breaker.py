@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from comborun.rules import records
-from comborun.rules.endings.failures import HOST, named
+from comborun.rules.endings.failures import HOST, Failure, named
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HoldReason
 
@@ -68,14 +68,14 @@ class Breaker:
     def __init__(self, limit: int, rows: str = "", quarantine: str = "") -> None:
         self.limit = limit
         self.counts: dict[str, tuple[str, int]] = {}
-        self._from: dict[str, str] = {}
-        """place -> the environment of all failures of its streak; absent if they are of several"""
+        self._from: dict[str, list[str]] = {}
+        """place -> the environments of the failures of its streak; absent if one is not known"""
         for row in _rows(rows, ("place", "class", "times")):
             place, times = row.get("place", ""), records.integer(row, "times")
             if _PLACE.fullmatch(place) and times is not None and _CLASS.fullmatch(row.get("class", "")):
                 self.counts[place] = row["class"], times
                 if row.get("environment"):
-                    self._from[place] = row["environment"]
+                    self._from[place] = [row["environment"]]
         gpus, environments = quarantined(quarantine), closed(quarantine)
         self.quarantine = {one.gpu: one.failure for one in gpus}
         self.closed = {one.environment: one.failure for one in environments}
@@ -83,20 +83,30 @@ class Breaker:
         self._closed_since = {one.environment: one.since for one in environments}
 
     def record(
-        self, failure: str, gpus: Sequence[int], environment: str = "", others_progress: Callable[[], bool] = bool
+        self,
+        failure: str,
+        gpus: Sequence[int],
+        environment: str = "",
+        others_progress: Callable[[], bool] = bool,
+        untried: Callable[[], bool] = bool,
     ) -> dict[str, int]:
         """Count a failed session on its GPUs or its host. Returns the places where this completes a streak, with its
         length.
 
         A place is the index of a GPU as text, or HOST. A streak of one environment closes that environment instead,
-        while sessions of others make progress: then it is not the place that fails.
+        while sessions of others make progress: then it is not the place that fails. A streak of few environments says
+        nothing of the place as long as there are others that nobody has tried (`untried`): they come next.
         """
         known = named(failure)
         if not self.limit or known is None or not known.row.breaker or environment in self.closed:
             return {}
         places = [HOST] if known.row.breaker == HOST or not gpus else [str(gpu) for gpu in gpus]
         tripped = {where: times for where in places if (times := self._count(where, failure, environment))}
-        if tripped and environment and all(where in self._from for where in tripped) and others_progress():
+        kinds = max((len(self._from[where]) if where in self._from else self.limit for where in tripped), default=0)
+        of_machine = known.row.breaker == HOST or known is Failure.GPU_FAULT
+        if tripped and kinds < self.limit and not of_machine and untried():
+            return {}
+        if tripped and kinds == 1 and others_progress():
             self.closed[environment] = failure
             for where in tripped:
                 del self.counts[where], self._from[where]
@@ -115,7 +125,8 @@ class Breaker:
     def rows(self) -> str:
         rows = []
         for place, (one, times) in self.counts.items():
-            environment = {"environment": self._from[place]} if place in self._from else {}
+            of = self._from.get(place, ())
+            environment = {"environment": of[0]} if len(of) == 1 else {}
             rows.append({"place": place, "class": one, "times": times, **environment})
         return "".join(records.render(row.items()) for row in rows)
 
@@ -136,10 +147,9 @@ class Breaker:
         before, times = self.counts.get(where, ("", 0))
         times = times + 1 if before == failure else 1
         self.counts[where] = (failure, times)
-        if times == 1 and environment:
-            self._from[where] = environment
-        elif self._from.get(where) != environment:
-            self._from.pop(where, None)
+        known = [] if times == 1 else self._from.pop(where, None)
+        if environment and known is not None:
+            self._from[where] = [*known, *([environment] if environment not in known else ())]
         return 0 if times < self.limit or where in self.quarantine else times
 
 

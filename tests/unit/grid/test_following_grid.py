@@ -51,3 +51,12 @@ def test_every_mistake_is_named(policies: str, more: str, count: int) -> None:
     with pytest.raises(GridError) as wrong:
         grid(policies, more)
     assert len(wrong.value.problems) == count or "stop_early" in more
+
+
+@pytest.mark.parametrize(("more", "why"), [("hosts: [a, b]", "own host"), ("stop_early: all", "known before")])
+def test_what_a_training_can_t_do_is_told_once_and_without_the_stand_in_s_name(more: str, why: str) -> None:
+    with pytest.raises(GridError) as refused:
+        grid("{follow: /x/*, done: STABLE}", f"{more}\n")
+    (problem,) = refused.value.problems
+    assert why in problem.message
+    assert problem.line == 5

@@ -44,6 +44,7 @@ JOBS = (
         (LIST + "results: {format: kn-aggregate}\n", "are totals"),
         (LIST + "results: none\n", "are totals, or none"),
         (LIST + "results: {environment: ignore}\n", "must name their environment"),
+        (LIST + "results: {from: log, pattern: 'ep (?P<episode>[0-9]+) (?P<verdict>[a-z]+)'}\n", "rows must name it"),
         (LIST + "evidence: {records: false}\n", "only records show"),
         ("command: run {policy}\n", "nothing tells the program"),
         (LIST + "overrides: [{when: {environment: maze}, resources: {gpus: 1}}]\n", "another `resources`"),

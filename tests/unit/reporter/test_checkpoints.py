@@ -43,6 +43,11 @@ def test_an_attribute_of_the_grid_says_that_small_numbers_are_steps() -> None:
     assert steps_of([*names], names) == [names]
 
 
+def test_a_step_that_its_training_wrote_again_stands_in_the_same_curve() -> None:
+    names = {"step_100": 100.0, "step_200": 200.0, "step_200_8abf": 200.0, "step_300": 300.0}
+    assert steps_of([*names], names, one_training=True) == [names]
+
+
 def told(folder: Path, rates: dict[str, tuple[int, int]]) -> Summary:
     rows = [
         {"policy": policy, "environment": "s", "episode": n, "success": n * 7 % count < successes, "seed": n}

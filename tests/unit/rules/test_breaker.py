@@ -122,3 +122,17 @@ def test_a_number_or_a_share_is_enough(
     found = too_many(count, total, limit, percent)
     assert (found and (found.count("limit"), found.count("percent"))) == expected
     assert found is None or (found.count("failed"), found.count("sessions")) == (count, total)
+
+
+def test_few_environments_trip_nothing_while_others_are_untried() -> None:
+    breaker = Breaker(3)
+
+    def crash(environment: str, failure: str = "crashed") -> dict[str, int]:
+        return breaker.record(failure, (), environment, untried=lambda: True)
+
+    assert [crash(one) for one in ("maze", "maze", "maze", "maze", "hall", "hall")] == [{}] * 6
+    assert crash("yard") == {HOST: 7}, "as many environments as the limit: it is the host"
+    assert breaker.record("crashed", (), "maze") == {HOST: 8}, "nothing is untried"
+    breaker.succeeded(())
+    assert [crash("maze", "disk_full") for _ in range(3)][-1] == {HOST: 3}, "this speaks of the host at once"
+    assert breaker.closed == {}
