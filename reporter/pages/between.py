@@ -11,8 +11,16 @@ from typing import Any
 from comborun.errors import UserError
 from comborun.model.work import Combo
 from comborun.reporter.comparing.absent import with_absent
-from comborun.reporter.comparing.claims import unknown_words
-from comborun.reporter.comparing.comparison import Comparison, Overall, Tested, comparison_of, corrected, overall_of
+from comborun.reporter.comparing.claims import left_out, unknown_words
+from comborun.reporter.comparing.comparison import (
+    Comparison,
+    Overall,
+    Tested,
+    comparison_of,
+    corrected,
+    not_paired,
+    overall_of,
+)
 from comborun.reporter.comparing.pairing import Results, Side, meet, results_of
 from comborun.reporter.comparing.stopping import spared
 from comborun.reporter.counting.quality import DataFinding, between_runs, quality
@@ -72,12 +80,13 @@ class Between:
             found.append(
                 f"{several(len(undecided), 'comparison')} not decided, which does not mean that nothing has changed."
             )
-        told = [(policy, one) for policy, one in undecided if one.facts or any(one.unknown) or one.only_completed]
+        told = [one for one in undecided if one[1].facts or any(one[1].unknown) or not one[1].paired]
         for policy, one in told[:OPEN]:
             where = f"{policy} in {one.environment}"
             change = f"{points(one.difference)} points {points_interval(one.interval)}"
             words = f"Only among completed episodes: {self._got(policy, one)}" if one.only_completed else ""
-            found.append(f"{words or f'Not decided: {where}, {change}'}.{self._limits(one)}")
+            why = "" if words or one.paired else f" {not_paired([one])}"
+            found.append(f"{words or f'Not decided: {where}, {change}'}.{why}{self._limits(one)}")
         return tuple(found)
 
     def _got(self, policy: str, one: Comparison) -> str:
@@ -161,7 +170,7 @@ def _over_all(policy: str, one: Overall) -> str:
     return (
         f"{policy} over {several(one.environments, 'environment')} got {'better' if one.difference > 0 else 'worse'}:"
         f" {points(one.difference)} points {points_interval(one.interval)}, mean rate {fraction(one.mean_b)} % before"
-        f" and {fraction(one.mean_a)} % after, Holm p {p_value(one.p_holm)}.{limits(one.facts)}"
+        f" and {fraction(one.mean_a)} % after, Holm p {p_value(one.p_holm)}.{left_out(one)}{limits(one.facts)}"
     )
 
 
