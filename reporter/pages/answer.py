@@ -155,8 +155,9 @@ def _highest(found: Standing) -> str:
         next_one = f"as high as the next one, {second.policy}{told}"
     else:
         next_one = f"{next_one} above the next one, {second.policy}{told}"
+    highest = f"the highest {_where(found)}, {fraction(best.value)} % {per_cent(best.interval)}"
     return (
-        f"{best.policy} has the highest {_where(found)}, {fraction(best.value)} % {per_cent(best.interval)}, {next_one};"
+        f"{best.policy} has {highest}, {next_one};"
         f" it beats {beaten} of {others} others, the last one, {worst.policy}, by {lowest}"
     )
 
