@@ -30,7 +30,7 @@ from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.counting.quality import DataFinding
 from comborun.reporter.evidence.words import limits, say
 from comborun.reporter.statistics.proportion import Proportion
-from comborun.reporter.text import fraction, of, p_number, p_value, points, points_interval, rate
+from comborun.reporter.text import fraction, of, p_number, p_value, points, rate
 from comborun.rules.facts import Fact
 from comborun.text import several
 
@@ -191,8 +191,7 @@ def _pair(comparison: Comparison | Overall, *, numbers: bool) -> str:
     p = "" if comparison.bounded else f", Holm p {p_value(comparison.p_holm)}"
     if any(comparison.unknown) and not comparison.bounded:
         p += f" ({p_number(comparison.worst_holm)} if episodes without a verdict count against it)"
-    size = f"{points(comparison.difference)} points {points_interval(comparison.interval)}"
-    return f"{comparison.a} minus {comparison.b} is {size}{p}"
+    return f"{comparison.ahead} minus {comparison.behind} is {size(comparison)}{p}"
 
 
 def _limit(group: EnvironmentComparisons) -> str:

@@ -27,7 +27,7 @@ from comborun.reporter.figures.figure import (
     spread,
     zoomed,
 )
-from comborun.reporter.standing import Place, Standing
+from comborun.reporter.standing import Place, Standing, corrected
 from comborun.reporter.text import fraction, number, points
 
 WIDTH, POLICY, ROW, HEAD, FOOT = 5.0, 1.6, 0.19, 0.06, 0.42
@@ -51,7 +51,7 @@ def ranking(standing: Standing | None) -> Figure | None:
         return None
     drawn = [_ranked(standing, places, limits, width) for width in (WIDTH, PHONE)]
     marks = any(standing.letters.get(place.policy) for place in places)
-    lettered = " Policies that share a letter are not told apart." if marks else ""
+    lettered = f" Policies that share a letter are not told apart{corrected(standing)}." if marks else ""
     some = f" The first {MOST} of {len(standing.places)}." if len(standing.places) > MOST else ""
     early = " † Some environments stopped early." if any(place.early for place in places) else ""
     weight = "" if standing.environment else ", each with the same weight"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -34,6 +34,7 @@ from comborun.reporter.pages.page import rendered
 from comborun.reporter.pages.policy_tables import MATRIX
 from comborun.reporter.pages.text_table import Strong, TextTable, columns, filled
 from comborun.reporter.records.collected import Collected
+from comborun.reporter.shown_names import in_quotes
 from comborun.reporter.summary import evidence
 from comborun.reporter.text import NOTHING, claim, combo_name, fraction, p_value, points, points_interval
 from comborun.text import alike, several
@@ -215,7 +216,11 @@ def compare_runs(before: Collected, after: Collected, same: Mapping[str, str] = 
         rows=tuple((name, one) for (name, _), one in zip(meetings, found, strict=True)),
         overall=tuple(zip(over, (one for one in family if isinstance(one, Overall)), strict=True)),
         notes=(
-            *_notes((before, after), (first.keys() - {*partner.values()}, second.keys() - partner.keys())),
+            *_notes(
+                (before, after),
+                (first.keys() - {*partner.values()}, second.keys() - partner.keys()),
+                {*first, *second},
+            ),
             *map(_sentence, alike_names),
         ),
         findings=tuple(findings),
@@ -293,10 +298,12 @@ def _without_plan(
     return old, new, {combo: say(fact) for combo, fact in facts.items() if combo in lacking}
 
 
-def _notes(runs: Sequence[Collected], alone: Sequence[set[Combo]]) -> Iterator[str]:
+def _notes(runs: Sequence[Collected], alone: Sequence[set[Combo]], known: Iterable[Combo]) -> Iterator[str]:
+    quoted = in_quotes(*({combo[axis] for combo in known} for axis in (0, 1)))
     for run, combos in zip(runs, alone, strict=True):
         if combos:
-            yield f"Only in {run.name}: {', '.join(combo_name(*combo) for combo in sorted(combos))}."
+            named = ((quoted.get(policy, policy), quoted.get(place, place)) for policy, place in sorted(combos))
+            yield f"Only in {run.name}: {', '.join(combo_name(*combo) for combo in named)}."
         if run.stop_early and spared(run.sessions, ()):
             yield f"† {run.name} stopped early: how many episodes it has depends on how they went, and so do its rates."
     yield from between_runs(*runs)

@@ -136,10 +136,12 @@ def _trend(found: Trend, summary: Summary) -> str:
     again = "" if found.measured_again is None else fraction(found.measured_again)
     alike = _not_told_apart(found, summary)
     undecided = f", not decided from {_named(alike)}" if alike else ""
+    equal = [one.policy for one in found.checkpoints if one.rate == best.rate and one is not best]
+    also = f" (and so {'is' if len(equal) == 1 else 'are'} {_named(equal)})" if equal else ""
     return (
         f"The {'highest observed' if alike else 'best'} of {several(len(found.checkpoints), 'checkpoint')} is"
-        f" {best.policy}: {fraction(best.rate)} % [{low}, {high}]{over}{undecided}. It was chosen for its rate, which"
-        f" therefore leans upwards{again and f'; measured on episodes that did not choose it: {again} %'}."
+        f" {best.policy}{also}: {fraction(best.rate)} % [{low}, {high}]{over}{undecided}. It was chosen for its rate,"
+        f" which therefore leans upwards{again and f'; measured on episodes that did not choose it: {again} %'}."
     )
 
 

@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 
 from comborun.reporter.collect import collect_folder
+from comborun.reporter.figures.figure import Text
+from comborun.reporter.figures.ranking import ranking
+from comborun.reporter.figures.rates import heat_map
 from comborun.reporter.pages.between import compare_runs
+from comborun.reporter.pages.words import sentences
+from comborun.reporter.standing import standing_of
 from comborun.reporter.summary import Summary, summarize
 
 Row = dict[str, Any]
@@ -188,3 +193,52 @@ def test_steps_are_not_proposed_as_episodes(tmp_path: Path) -> None:
     told = "; ".join(one.what for one in report(tmp_path, found).quality.findings)
     assert "no field 'episode'" in told
     assert "750 episodes" not in told
+
+
+def test_checkpoints_that_are_as_high_as_the_best_one_are_named(tmp_path: Path) -> None:
+    found = [
+        {"policy": f"ckpt_{step}", "environment": "s", "episode": at, "seed": at, "success": at < wins}
+        for step, wins in ((1000, 2), (2000, 5), (3000, 5), (4000, 4))
+        for at in range(5)
+    ]
+    told = " ".join(sentences(report(tmp_path, found)))
+    assert "is ckpt_2000 (and so is ckpt_3000): 100.0 %" in told
+
+
+def test_names_that_differ_by_blanks_are_quoted_between_runs(tmp_path: Path) -> None:
+    both = rows()
+    renamed = [{**row, "policy": "A " if row["policy"] == "A" else "B"} for row in both]
+    old, new = (collect_folder(write(tmp_path / name, found)) for name, found in (("old", renamed), ("new", both)))
+    told = compare_runs(old, new).notes
+    assert any("Only in old: 'A ' × s" in note for note in told)
+    assert any("Only in new: 'A' × s" in note for note in told)
+
+
+def test_undecided_differences_have_the_sign_of_the_one_ahead(tmp_path: Path) -> None:
+    summary = report(tmp_path, rows(lambda who, at: {"success": at % 2 > 0 or (who == "B" and at < 4)}))
+    assert "B minus A is +3.3 points [" in said(summary)
+
+
+def test_the_map_has_the_order_of_the_ranking(tmp_path: Path) -> None:
+    wins = {"a": 3, "b": 50, "c": 20}
+    summary = report(
+        tmp_path,
+        (
+            {"policy": who, "environment": place, "episode": at, "seed": at, "success": at < count}
+            for who, count in wins.items()
+            for place in "xy"
+            for at in range(60)
+        ),
+    )
+    drawn = heat_map(summary)
+    assert drawn
+    words = [mark.words for mark in drawn.panels[0].marks if isinstance(mark, Text)]
+    assert [name for name in words if name in wins] == ["b", "c", "a"]
+
+
+def test_a_phone_has_a_ranking_of_its_own_width(tmp_path: Path) -> None:
+    found = ranking(standing_of(report(tmp_path, rows())))
+    assert found
+    assert found.phone
+    assert found.phone.width * 110 <= 390 - 2 * 16
+    assert found.panels[0].width > found.phone.width
