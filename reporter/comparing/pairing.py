@@ -13,6 +13,7 @@ from itertools import chain
 from math import fsum
 from operator import attrgetter
 from types import MappingProxyType
+from typing import Any
 
 from comborun.model.attempt import EpisodeRecord, Verdict, having
 from comborun.model.work import Combo, Spans, episodes_of, minus, size
@@ -26,6 +27,8 @@ from comborun.reporter.statistics.difference import PairCounts
 from comborun.reporter.statistics.pooled import Stratum
 from comborun.rules.facts import Fact
 
+SEEN = 0.005
+"""difference of rates that is told"""
 UNPLANNED = 10_000
 """most episodes that count as missing because others have a lower and a higher index; of more, none does"""
 
@@ -228,12 +231,21 @@ def _whole_meeting(environment: str, a: Arm, b: Arm) -> Meeting:
             Fact(StartFact.RUN_SEEDS, **fact.fields) if fact.code == StartFact.RUN_OR_START else fact for fact in told
         ]
     starts = [
-        Fact(StartFact.REPEATED, episodes=len(one.completed), starts=one.by_start[1], policy=one.policy)
+        Fact(
+            StartFact.REPEATED, episodes=len(one.completed), starts=one.by_start[1], policy=one.policy, **_at_means(one)
+        )
         for one in (a, b)
         if one.by_start[1] < len(one.completed)
     ]
     facts = [*found.facts, *_each_once([*told, *starts]), *_conditions(a, b)]
     return replace(found, facts=(*facts,)) if facts else found
+
+
+def _at_means(one: Arm) -> dict[str, Any]:
+    """The mean over starts where that is another rate, because starts have not as many episodes each."""
+    (summed, starts), (successes, n) = one.by_start, one.counts
+    mean, rate = summed / starts, successes / n
+    return {"of": one.policy, "mean": round(mean, 6), "rate": round(rate, 6)} if abs(mean - rate) >= SEEN else {}
 
 
 def _moved(a: Arm, b: Arm, used: frozenset[int]) -> Iterable[Fact]:

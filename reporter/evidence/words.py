@@ -38,7 +38,11 @@ def _run_or_start(fact: Fact) -> str:
 
 def _repeated(fact: Fact) -> str:
     starts = several(fact.count("starts"), "different start")
-    return f"{fact.count('episodes')} episodes have {starts}, and each counts once"
+    told = f"{fact.count('episodes')} episodes have {starts}, and each counts once"
+    mean, rate = (fact.number(key) for key in ("mean", "rate"))
+    if mean is None or rate is None:
+        return told
+    return f"{told}, at its mean: {fact.text('of')} then has {100 * mean:.1f} %, not {100 * rate:.1f} %"
 
 
 def _one_sided(fact: Fact) -> str:

@@ -239,6 +239,8 @@ def _comparisons(summary: Summary) -> Iterator[str]:
         yield f"Limits of the comparisons: {'; '.join(map(say, facts))}."
     if any(combo.rate and combo.rate.starts for combo in summary.combos):
         yield "Where episodes started from the same seed or state, each start counts once, at its mean."
+    if any(combo.rate and combo.rate.runs for combo in summary.combos):
+        yield "Intervals of rates of several runs hold for these runs: the spread between runs is in comparisons alone."
     yield (
         f"p-values are two-sided and adjusted by Holm over the family of {summary.comparisons.size}; a comparison is"
         f" decided at {ALPHA:g}, and claimed only if that also holds where every errored, missing or contradictory"

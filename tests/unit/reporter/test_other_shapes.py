@@ -14,9 +14,12 @@ from comborun.reporter.figures.figure import Text
 from comborun.reporter.figures.ranking import ranking
 from comborun.reporter.figures.rates import heat_map
 from comborun.reporter.pages.between import compare_runs
+from comborun.reporter.pages.latex import latex
 from comborun.reporter.pages.words import sentences
 from comborun.reporter.standing import standing_of
+from comborun.reporter.statistics.proportion import clopper_pearson
 from comborun.reporter.summary import Summary, summarize
+from comborun.reporter.text import interval
 
 Row = dict[str, Any]
 Fields = Callable[[str, int], Mapping[str, Any]]
@@ -242,3 +245,27 @@ def test_a_phone_has_a_ranking_of_its_own_width(tmp_path: Path) -> None:
     assert found.phone
     assert found.phone.width * 110 <= 390 - 2 * 16
     assert found.panels[0].width > found.phone.width
+
+
+def test_starts_with_more_episodes_count_no_more_and_the_mean_over_starts_is_told(tmp_path: Path) -> None:
+    """Eighty of hundred episodes have one start, at which only A succeeds; at four others both do half of the time."""
+
+    def unequal(who: str, at: int) -> Mapping[str, Any]:
+        return {"seed": f"start {0 if at % 5 else 1 + at % 20 // 5}", "success": who == "A" if at % 5 else at % 10 > 0}
+
+    summary = report(tmp_path, rows(unequal, 100))
+    (found,) = summary.comparisons.all
+    mean = (1 + 4 * 0.5) / 5
+    assert found.rate_a.starts == 5
+    assert "A then has 60.0 %, not 90.0 %" in said(summary)
+    assert found.rate_a.interval
+    low, high = found.rate_a.interval
+    assert low == pytest.approx(clopper_pearson(5 * mean, 5)[0])
+    assert high == pytest.approx(clopper_pearson(5 * 0.9, 5)[1])
+
+
+def test_the_rate_of_joined_runs_says_that_it_is_within_these(tmp_path: Path) -> None:
+    summary = report(tmp_path, rows(lambda _, at: {"train_seed": at // 20, "seed": None}))
+    assert {combo.rate.runs for combo in summary.combos if combo.rate} == {3}
+    assert interval(summary.combos[0].rate).endswith("within 3 runs")
+    assert "within 3 runs" in latex(summary)
