@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -269,3 +270,19 @@ def test_the_rate_of_joined_runs_says_that_it_is_within_these(tmp_path: Path) ->
     assert {combo.rate.runs for combo in summary.combos if combo.rate} == {3}
     assert interval(summary.combos[0].rate).endswith("within 3 runs")
     assert "within 3 runs" in latex(summary)
+
+
+def test_files_of_tasks_are_environments_and_no_policies(tmp_path: Path) -> None:
+    """Each task numbers its episodes from 0, and B lacks one."""
+    for who in EVERY:
+        for task in range(3):
+            if (who, task) != ("B", 1):
+                drawn = random.Random(f"{who}{task}")
+                shifted = rows(lambda _, __, drawn=drawn: {"success": drawn.random() < 0.5}, count=20)
+                found = [row for row in shifted if row["policy"] == who]
+                write(tmp_path / who / f"task_{task}", found)
+    summary = summarize(collect_folder(tmp_path)).summary
+    assert summary.policies == ("A", "B")
+    assert summary.environments == ("s/task_0", "s/task_1", "s/task_2")
+    (found,) = summary.comparisons.overall
+    assert found.environments == 2
