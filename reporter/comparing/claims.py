@@ -227,7 +227,8 @@ def _findable(undecided: Sequence[Comparison]) -> Iterator[str]:
     ]
     alike = "with as many pairs that differ" if paired == {True} else "with rates like these"
     if any(one_way):
-        alike = f"if {'all pairs' if all(one_way) else 'more pairs'} that differ go one way"
+        too_few = "with as many pairs that differ, or more where these are too few"
+        alike = "if all pairs that differ go one way" if all(one_way) else too_few
     if len(paired) > 1:
         alike = "with pairs and rates like these"
     yield f"{size} would be found 4 times in 5{ends}, {alike}."

@@ -210,8 +210,9 @@ def _names_of_runs(combo: Combo, shares: Sequence[_Share]) -> Iterator[tuple[_Sh
     if joined and not any(None in key for key in _keys(shares)):
         _join(combo, [*zip(labels, groups.values(), strict=True)], runs=not shards)
         return
-    if UNNAMED not in combo and all(map(_TASK.fullmatch, labels)):
-        for group, label in zip(groups.values(), labels, strict=True):
+    tasks = [re.sub(rf"^(?:{re.escape(combo[0])}|{re.escape(combo[1])})[-_.]", "", label) for label in labels]
+    if UNNAMED not in combo and all(map(_TASK.fullmatch, tasks)):
+        for group, label in zip(groups.values(), tasks, strict=True):
             task = combo[0], f"{combo[1]}/{label}"
             yield from ((share, task) for share in group)
             group[0].file.defect(0, f"a task of {combo_name(*combo)}: its environment is called {task[1]!r}")

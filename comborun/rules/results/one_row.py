@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from comborun.rules.results.fields import Field, Identity
 
-_NAMED = re.compile(r"(?:^|[^a-z])(?:episode|ep|trial|rollout)[ _-]*([0-9]{1,18})(?=[ _-]*[a-z])", re.IGNORECASE)
+_NAMED = re.compile(r"(?:^|[^a-z])(?:episode|ep|trial|rollout)[ _-]*([0-9]{1,18})(?=[ _-]+[a-z])", re.IGNORECASE)
 """an index that a text names before it goes on, as in `ep007_seed42`"""
 _LAST_DIGITS = re.compile(r"([0-9]{1,18})(?:[ _-]*of[ _-]*[0-9]{1,18})?$")
 """the index in a text: `trial_7`, `trial_7_of_10`"""

@@ -272,7 +272,8 @@ def test_the_rate_of_joined_runs_says_that_it_is_within_these(tmp_path: Path) ->
     assert "within 3 runs" in latex(summary)
 
 
-def test_files_of_tasks_are_environments_and_no_policies(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["{who}/task_{task}", "{who}_task_{task}"])
+def test_files_of_tasks_are_environments_and_no_policies(name: str, tmp_path: Path) -> None:
     """Each task numbers its episodes from 0, and B lacks one."""
     for who in EVERY:
         for task in range(3):
@@ -280,7 +281,7 @@ def test_files_of_tasks_are_environments_and_no_policies(tmp_path: Path) -> None
                 drawn = random.Random(f"{who}{task}")
                 shifted = rows(lambda _, __, drawn=drawn: {"success": drawn.random() < 0.5}, count=20)
                 found = [row for row in shifted if row["policy"] == who]
-                write(tmp_path / who / f"task_{task}", found)
+                write(tmp_path / name.format(who=who, task=task), found)
     summary = summarize(collect_folder(tmp_path)).summary
     assert summary.policies == ("A", "B")
     assert summary.environments == ("s/task_0", "s/task_1", "s/task_2")
