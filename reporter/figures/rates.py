@@ -190,8 +190,9 @@ def _like_the_ranking(grid: GridAxes, summary: Summary) -> GridAxes:
     """With the policies in their order."""
     found = standing_of(summary)
     place = {name: at for at, name in enumerate(found.names)} if found else {}
-    ordered = sorted(grid.columns if grid.policies_across else grid.rows, key=lambda name: place.get(name, len(place)))
-    return replace(grid, **{"columns" if grid.policies_across else "rows": (*ordered,)})
+    policies = grid.columns if grid.policies_across else grid.rows
+    ordered = (*sorted(policies, key=lambda name: place.get(name, len(place))),)
+    return replace(grid, columns=ordered) if grid.policies_across else replace(grid, rows=ordered)
 
 
 def _column_heads(panel: Panel, heads: Sequence[Sequence[str]], cells: _Cells, corner: Point) -> None:
