@@ -232,7 +232,7 @@ def mispaired(rng: np.random.Generator) -> bool:
 def rate_covered(starts: int) -> Draw:
     def hit(rng: np.random.Generator) -> bool:
         went = drawn(rng, 0.7, starts)
-        low, high = proportion(sum(went) * (100 // starts), 100, starts).interval or (0, 1)
+        low, high = proportion(sum(went) * (100 // starts), 100, (float(sum(went)), starts)).interval or (0, 1)
         return low <= 0.7 <= high
 
     return hit

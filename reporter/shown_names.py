@@ -17,9 +17,11 @@ T = TypeVar("T")
 
 
 def in_quotes(*axes: Iterable[str]) -> Mapping[str, str]:
-    """The names that another one of the same axis would look like, each in quotes."""
+    """The names that another one of the same axis would look like, or with blanks that nobody sees, each in quotes."""
     groups = (found for names in axes for found in grouped(names, lambda name: " ".join(name.split())).values())
-    return {name: f"'{name}'" for found in groups if len({*found}) > 1 for name in found}
+    return {
+        name: f"'{name}'" for found in groups for name in found if len({*found}) > 1 or name != " ".join(name.split())
+    }
 
 
 def with_names(value: T, names: Mapping[str, str]) -> T:

@@ -106,6 +106,11 @@ class Standing:
         return tuple(name for name in self.names if name in names)
 
 
+def corrected(standing: Standing) -> str:
+    """What stands behind "not told apart": that of many comparisons each counts less."""
+    return ", after correction for several comparisons" if len(standing.comparisons) > 1 else ""
+
+
 def standing_of(summary: Summary) -> Standing | None:
     """None if no policy has an episode that counts, or several environments have no comparison over all of them."""
     judged = [combo for combo in summary.combos if combo.rate and combo.rate.n]

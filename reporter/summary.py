@@ -371,11 +371,12 @@ def _combos(basis: Basis) -> Iterator[ComboSummary]:
                 histories=as_run(sessions.get(combo, ())),
                 merged=results.merged.get(combo),
                 tally=results.counts.get(combo),
-                starts=side.by_start[1] if side and side.by_start[1] < side.counts[1] else None,
+                starts=side.by_start if side and side.by_start[1] < side.counts[1] else None,
                 groups=side.starts.groups(side.completed) if isinstance(side, Arm) else None,
                 ends=basis.ends.get(combo),
                 not_needed=size(basis.spare.get(combo, ())),
                 fields=basis.fields,
+                runs=len(side.run_rates) if isinstance(side, Arm) and len(side.run_rates) > 1 else None,
             )
             yield summarize_combo(combo, data, timed=timed, run_over=bool(collected.done))
 

@@ -6,6 +6,7 @@ import re
 
 from comborun.reporter.json_types import instant
 from comborun.reporter.statistics.proportion import Proportion
+from comborun.text import several
 
 NOTHING = "–"
 _JOINT = re.compile(r"(?<=\d) (?=(?:points|h|min|s)\b|[/%])|(?<=\d /) (?=s\b)|(?<=\bp) (?=[=<≤])|(?<=\bp [=<≤]) (?=\d)")
@@ -30,8 +31,11 @@ def per_cent(limits: tuple[float, float] | None) -> str:
 
 
 def interval(proportion: Proportion | None) -> str:
-    starts = f" of {proportion.starts} starts" if proportion and proportion.starts and proportion.interval else ""
-    return per_cent(proportion.interval if proportion else None) + starts
+    starts = (
+        f" of {several(proportion.starts, 'start')}" if proportion and proportion.starts and proportion.interval else ""
+    )
+    runs = f" within {proportion.runs} runs" if proportion and proportion.runs and proportion.interval else ""
+    return per_cent(proportion.interval if proportion else None) + starts + runs
 
 
 def of(proportion: Proportion | None) -> str:

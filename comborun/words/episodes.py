@@ -68,6 +68,8 @@ WORDS: Words = {
     "summary_of_file": "{successes} of {episodes:episode}, like those in {file}: the same evaluation, counted once",
     "fewer_records": "{policy} has {records:record} in {environment} and {other} has {of}; no plan says how many there"
     " should be",
+    "lacks_episodes_of_others": "{policy} has {records:record} in {environment} and lacks {episodes:episode} that"
+    " others have; no plan says how many there should be",
     "unlike_kinds": _unlike_kinds,
     "no_verdicts_at_all": "no row has a verdict ({field!r}): its episodes have numbers alone",
     "several_rows_per_episode": _several_rows,

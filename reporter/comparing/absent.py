@@ -14,6 +14,7 @@ from comborun.reporter.comparing.pairing import UNPLANNED, Arm, Results, Side
 from comborun.rules.facts import Fact
 
 FEWER = "fewer_records"
+LACKS = "lacks_episodes_of_others"
 
 
 def with_absent(results: Results) -> tuple[Results, Mapping[Combo, Fact]]:
@@ -27,11 +28,26 @@ def with_absent(results: Results) -> tuple[Results, Mapping[Combo, Fact]]:
             own = results.sides[combo]
             lacking = _recorded(most) - (len(_known(own)) if isinstance(own, Arm) else own.counts[1])
             lacking = min(lacking, sum(longest - len(run) for run in _runs(own)))
-            if lacking > 0:
-                fields = {"policy": combo[0], "environment": environment, "records": _recorded(own)}
+            elsewhere = _elsewhere(own, [results.sides[other] for other in combos if other != combo])
+            fields = {"policy": combo[0], "environment": environment, "records": _recorded(own)}
+            if isinstance(own, Arm) and max(lacking, 0) < len(elsewhere) <= UNPLANNED:
+                facts[combo] = Fact(LACKS, **fields, episodes=len(elsewhere))
+                sides[combo] = replace(own, missing=own.missing | elsewhere)
+            elif lacking > 0:
                 facts[combo] = Fact(FEWER, **fields, other=most_of[0], of=_recorded(most))
                 sides[combo] = _lacking(own, most, lacking)
     return replace(results, sides=sides), facts
+
+
+def _elsewhere(own: Side, others: Sequence[Side]) -> frozenset[int]:
+    """The episodes that others have and this one lacks, where all indexes that both have are shown to mean the same."""
+    found = frozenset[int]()
+    for other in others:
+        if isinstance(own, Arm) and isinstance(other, Arm) and max(len(own.runs), len(other.runs)) < 2:
+            lacking, common = _known(other) - _known(own), own.completed & other.completed
+            if lacking and common and {*own.starts.mismatches(other.starts, common)} == {""}:
+                found |= lacking
+    return found
 
 
 def _recorded(side: Side) -> int:

@@ -30,7 +30,7 @@ from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.counting.quality import DataFinding
 from comborun.reporter.evidence.words import limits, say
 from comborun.reporter.statistics.proportion import Proportion
-from comborun.reporter.text import fraction, of, p_number, p_value, points, points_interval, rate
+from comborun.reporter.text import fraction, of, p_number, p_value, points, rate
 from comborun.rules.facts import Fact
 from comborun.text import several
 
@@ -79,7 +79,7 @@ def claims(
         decided=(
             *_decided(comparisons, causes, alpha),
             *not_worse(comparisons),
-            *(graded(one) for one in comparisons.graded if one.decided),
+            *(graded(one, comparisons.mean_differences) for one in comparisons.graded if one.decided),
             *(mean(one) for one in comparisons.mean_differences if one.decided),
             *(kind(one) for one in kinds if one.found.decided),
             *(loss(one) for one in besides if isinstance(one, Loss) and one.decided),
@@ -87,7 +87,11 @@ def claims(
         ),
         undecided=(
             *_undecided(comparisons, causes, alpha),
-            *(f"{AMONG}{graded(one)}" for one in comparisons.graded if one.only_completed),
+            *(
+                f"{AMONG}{graded(one, comparisons.mean_differences)}"
+                for one in comparisons.graded
+                if one.only_completed
+            ),
             *not_shown(comparisons),
             *(f"{AMONG}{mean(one)}" for one in comparisons.mean_differences if one.only_completed),
             *undecided_graded(comparisons),
@@ -187,8 +191,7 @@ def _pair(comparison: Comparison | Overall, *, numbers: bool) -> str:
     p = "" if comparison.bounded else f", Holm p {p_value(comparison.p_holm)}"
     if any(comparison.unknown) and not comparison.bounded:
         p += f" ({p_number(comparison.worst_holm)} if episodes without a verdict count against it)"
-    size = f"{points(comparison.difference)} points {points_interval(comparison.interval)}"
-    return f"{comparison.a} minus {comparison.b} is {size}{p}"
+    return f"{comparison.ahead} minus {comparison.behind} is {size(comparison)}{p}"
 
 
 def _limit(group: EnvironmentComparisons) -> str:
@@ -219,10 +222,16 @@ def _findable(undecided: Sequence[Comparison]) -> Iterator[str]:
     size = f"A true gap of {sizes[0]} points" if alone else f"True gaps of {sizes[0]} to {sizes[-1]} points"
     ends = "" if alone else f" (least {_names(some[:1])}, most {_names(some[-1:])})"
     paired = {one.paired for one in some}
-    alike = "as many pairs that differ" if paired == {True} else "rates like these"
+    one_way = [
+        bool(one.pairs and (one.findable or 0) * one.pairs.n > one.pairs.only_a + one.pairs.only_b) for one in some
+    ]
+    alike = "with as many pairs that differ" if paired == {True} else "with rates like these"
+    if any(one_way):
+        too_few = "with as many pairs that differ, or more where these are too few"
+        alike = "if all pairs that differ go one way" if all(one_way) else too_few
     if len(paired) > 1:
-        alike = "pairs and rates like these"
-    yield f"{size} would be found 4 times in 5{ends}, with {alike}."
+        alike = "with pairs and rates like these"
+    yield f"{size} would be found 4 times in 5{ends}, {alike}."
 
 
 def _independent(rate: Proportion) -> int:
@@ -244,13 +253,17 @@ def _overall(overall: Overall, alpha: float) -> str:
         paired = "paired"
     if overall.unpaired:
         paired += f" ({first_reasons(overall.unpaired)}{' in the others' * bool(overall.paired)})"
-    unknown = several(sum(overall.unknown), "errored, missing or contradictory episode")
-    without = f" Without {unknown}; {_against(overall)}." if any(overall.unknown) else ""
     return (
         f"Overall {_beats(overall)}: mean rate {fraction(first)} % against {fraction(second)} % over"
         f" {several(overall.environments, 'environment')}, {size(overall)}, {paired},"
-        f" Holm p {p_value(overall.p_holm)}; {_spread(overall, alpha)}.{without}{limits(overall.facts)}"
+        f" Holm p {p_value(overall.p_holm)}; {_spread(overall, alpha)}.{left_out(overall)}{limits(overall.facts)}"
     )
+
+
+def left_out(overall: Overall) -> str:
+    """The number of episodes that a claim over all environments leaves out, and what they change if they count."""
+    unknown = several(sum(overall.unknown), "errored, missing or contradictory episode")
+    return f" Without {unknown}; {_against(overall)}." if any(overall.unknown) else ""
 
 
 def _spread(overall: Overall, alpha: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from comborun.reporter.comparing.comparison import Comparison, Overall, Tested, first_reasons
 from comborun.reporter.comparing.family import Comparisons
@@ -70,7 +70,7 @@ def not_shown(comparisons: Comparisons) -> Iterator[str]:
 # -- by metrics and by failure kinds ----------------------------------------------------------------------------------
 
 
-def graded(found: Graded) -> str:
+def graded(found: Graded, means: Sequence[MeanDifference] = ()) -> str:
     first, second = found.middle if found.difference > 0 else found.middle[::-1]
     low, high = found.chance_interval
     if found.difference <= 0:
@@ -85,8 +85,18 @@ def graded(found: Graded) -> str:
         f"{where} {found.ahead} has more {found.metric} than {found.behind}: in {fraction(chance)} % of"
         f" {'the same episodes' if found.paired else 'episodes drawn from each'} [{fraction(low)}, {fraction(high)}]"
         f" (equal values count half), interquartile mean {number(first)} against {number(second)}, {_by(found)},"
-        f" {n}, Holm p {p_value(found.p_holm)}.{limits(found.facts)}"
+        f" {n}, Holm p {p_value(found.p_holm)}.{_other_way(found, means)}{limits(found.facts)}"
     )
+
+
+def _other_way(found: Graded, means: Iterable[MeanDifference]) -> str:
+    """That more episodes are higher and the mean is not: then neither word alone tells who has more."""
+    key = (found.metric, found.a, found.b, found.environments)
+    for one in means:
+        if key == (one.metric, one.a, one.b, one.environments) and one.ahead != found.ahead and one.difference:
+            lower, higher = sorted(one.means)
+            return f" But its mean is lower: {number(lower)} against {number(higher)}."
+    return ""
 
 
 def _by(one: Graded | MeanDifference) -> str:

@@ -280,9 +280,10 @@ def _against(meetings: Sequence[Meeting], difference: float) -> list[Stratum]:
 
 def rates(a: Side, b: Side, pairs: PairCounts | None) -> tuple[Proportion, Proportion]:
     if pairs is None or isinstance(a, CountsAlone) or isinstance(b, CountsAlone):
-        return proportion(*a.counts, a.by_start[1]), proportion(*b.counts, b.by_start[1])
+        return proportion(*a.counts, a.by_start), proportion(*b.counts, b.by_start)
     common = a.completed & b.completed
-    first, second = (proportion(len(one.successes & common), len(common), pairs.n) for one in (a, b))
+    counts = zip((a, b), (pairs.counts_a, pairs.counts_b), strict=True)
+    first, second = (proportion(len(one.successes & common), len(common), starts) for one, starts in counts)
     return first, second
 
 

@@ -20,7 +20,7 @@ from comborun.reporter.comparing.comparison import ALPHA
 from comborun.reporter.comparing.pairing import Arm, Results
 from comborun.reporter.counting.measures import FAILURE_FIELDS, JUDGED
 from comborun.reporter.evidence.fields import Fields
-from comborun.reporter.evidence.starts import HASH_FIELDS, plain
+from comborun.reporter.evidence.starts import HASHES, plain
 from comborun.reporter.json_types import Rounded
 from comborun.reporter.statistics.difference import holm
 from comborun.reporter.statistics.proportion import Interval, mean_of_rates
@@ -84,7 +84,7 @@ def factors(results: Results, named: Collection[str], fields: Fields) -> tuple[F
     """The smallest p first. `named`: by the grid."""
     arms = {combo: side for combo, side in results.sides.items() if isinstance(side, Arm) and combo in results.merged}
     judged = {combo: [one for one in results.merged[combo].accepted if one.verdict in JUDGED] for combo in arms}
-    left_out = {*HASH_FIELDS, *FAILURE_FIELDS, *fields.identifiers} - {*named}
+    left_out = {*HASHES, *FAILURE_FIELDS, *fields.identifiers} - {*named}
     names = sorted(({*named} | _same_for_all(judged)) - left_out)
     found = [one for name in names if (one := _factor(name, _starts(name, judged, arms, named=name in named)))]
     adjusted = zip(found, holm([one.p for one in found]), strict=True)

@@ -328,11 +328,18 @@ def compare_kinds(ends: Mapping[Combo, EpisodeEnds], sides: Mapping[Combo, Side]
     met = [meetings for a, b in pairs if (meetings := _meetings(arms, a, b))]
     compared = []
     for kind in kinds:
-        of_kind = {combo: replace(arm, successes=ends[combo].by(kind)) for combo, arm in arms.items()}
+        of_kind = {combo: _of_kind(arm, ends[combo], kind) for combo, arm in arms.items()}
         alike = ([one for one in meetings if not _unlike(kind, *_both(one, ends))] for meetings in met)
         compared += [KindComparison(kind, _compared(meetings, of_kind)) for meetings in alike if meetings]
     adjusted = zip(compared, corrected([one.found for one in compared]), strict=True)
     return tuple(sorted((replace(one, found=found) for one, found in adjusted), key=lambda one: one.found.p_holm))
+
+
+def _of_kind(arm: Arm, ends: EpisodeEnds, kind: str) -> Arm:
+    """A failure whose record names no kind can be of each."""
+    found = replace(arm, successes=ends.by(kind))
+    unsaid = ends.by("") if kind != ERRORED and ends.field else frozenset[int]()
+    return replace(found, contested=found.contested | unsaid) if unsaid else found
 
 
 UNLIKE_KINDS = "unlike_kinds"

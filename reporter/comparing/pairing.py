@@ -13,6 +13,7 @@ from itertools import chain
 from math import fsum
 from operator import attrgetter
 from types import MappingProxyType
+from typing import Any
 
 from comborun.model.attempt import EpisodeRecord, Verdict, having
 from comborun.model.work import Combo, Spans, episodes_of, minus, size
@@ -26,6 +27,8 @@ from comborun.reporter.statistics.difference import PairCounts
 from comborun.reporter.statistics.pooled import Stratum
 from comborun.rules.facts import Fact
 
+SEEN = 0.005
+"""difference of rates that is told"""
 UNPLANNED = 10_000
 """most episodes that count as missing because others have a lower and a higher index; of more, none does"""
 
@@ -219,13 +222,18 @@ def _whole_meeting(environment: str, a: Arm, b: Arm) -> Meeting:
     if not found.paired and (moved := _under_the_indexes_of(a, b)):
         again = _meet(environment, a, moved)
         if again.paired:
-            fact = Fact(StartFact.BY_SEED, common=len(_common(a, moved)))
-            found = replace(again, facts=(*again.facts, fact))
+            found = replace(again, facts=(*again.facts, *_moved(a, b, _common(a, moved))))
     told = [*a.starts.facts, *(one for one in b.starts.facts if one not in a.starts.facts)]
     if found.paired:  # then by hashes, and the seeds don't matter
         told = [fact for fact in told if fact.code not in {StartFact.RUN_SEEDS, StartFact.RUN_OR_START}]
+    elif min(len(a.run_rates), len(b.run_rates)) < 2:  # then the seed is not the unit
+        told = [
+            Fact(StartFact.RUN_SEEDS, **fact.fields) if fact.code == StartFact.RUN_OR_START else fact for fact in told
+        ]
     starts = [
-        Fact(StartFact.REPEATED, episodes=len(one.completed), starts=one.by_start[1], policy=one.policy)
+        Fact(
+            StartFact.REPEATED, episodes=len(one.completed), starts=one.by_start[1], policy=one.policy, **_at_means(one)
+        )
         for one in (a, b)
         if one.by_start[1] < len(one.completed)
     ]
@@ -233,19 +241,39 @@ def _whole_meeting(environment: str, a: Arm, b: Arm) -> Meeting:
     return replace(found, facts=(*facts,)) if facts else found
 
 
+def _at_means(one: Arm) -> dict[str, Any]:
+    """The mean over starts where that is another rate, because starts have not as many episodes each."""
+    (summed, starts), (successes, n) = one.by_start, one.counts
+    mean, rate = summed / starts, successes / n
+    return {"of": one.policy, "mean": round(mean, 6), "rate": round(rate, 6)} if abs(mean - rate) >= SEEN else {}
+
+
+def _moved(a: Arm, b: Arm, used: frozenset[int]) -> Iterable[Fact]:
+    """Which pairs have another index, and what of the common indexes has no partner with the same start."""
+    common = _common(a, b)
+    kept = sum(not a.starts.mismatch(b.starts, one) for one in used & common)
+    if kept < len(used):
+        yield Fact(StartFact.BY_SEED, common=len(used) - kept)
+    if left := len(common - used):
+        yield Fact(StartFact.LEFT_OUT, episodes=left, common=len(common))
+
+
 def _conditions(a: Arm, b: Arm) -> Iterable[Fact]:
     """What differs between two policies besides themselves, or inside one of them."""
     if a.policy != b.policy:
         yield from alike((a.policy, b.policy), "policies")
-    rates = {one.policy: found for one in (a, b) if len(found := one.run_rates) > 1}
-    yield from (joined(policy, found) for policy, found in rates.items())
-    if len(rates) > 1:
+    same = a.policy == b.policy
+    named = ((b, f"{b.policy} before"), (a, f"{a.policy} after")) if same else ((a, a.policy), (b, b.policy))
+    rates = {name: one.run_rates for one, name in named}
+    several = [name for name, found in rates.items() if len(found) > 1]
+    yield from (joined(name, rates[name]) for name in several)
+    if len(several) > 1:
         yield Fact(RunFact.RANDOM)
-    if len(rates) == 1 and a.policy != b.policy:
-        yield Fact(RunFact.ONE_SIDE, policy=b.policy if a.policy in rates else a.policy)
-    if not rates and (single := one_each(a, b)):
+    if len(several) == 1:
+        yield Fact(RunFact.ONE_SIDE, policy=next(name for name in rates if name not in several))
+    if not several and (single := one_each(a, b)):
         yield single
-    yield from differing(a.context, b.context, one_policy=a.policy == b.policy)
+    yield from differing(a.context, b.context, one_policy=same)
     for one, other in ((a, b), (b, a)):
         yield from (Fact(fact.code, **fact.fields, policy=one.policy) for fact in varying(one.context, [other.context]))
 
@@ -269,6 +297,9 @@ def _meet(environment: str, a: Arm, b: Arm) -> Meeting:
     common = _common(a, b)
     if not common:
         return Meeting(environment, a, b, paired=False, why="no episode index in common")
+    if len(a.runs) != len(b.runs) and max(len(a.runs), len(b.runs)) > 1:
+        # The same indexes are then of the first run alone.
+        return Meeting(environment, a, b, paired=False, why="not as many runs of both")
     reasons = a.starts.mismatches(b.starts, common)
     alike, facts = reasons.pop("", 0), []
     name, count = a.starts.one_sided(b.starts, common)

@@ -221,7 +221,9 @@ class ComboSummary:
         """Of all planned episodes, as if those without a verdict had failed; None without completed episodes."""
         if self.counts is None or self.rate is None or not self.counts.completed:
             return None
-        return proportion(self.counts.successes, self.counts.planned, self.rate.starts)
+        starts = self.rate.starts
+        of_starts = (self.counts.successes / self.counts.planned * starts, starts) if starts else None
+        return proportion(self.counts.successes, self.counts.planned, of_starts)
 
     @property
     def bounds(self) -> Interval | None:
@@ -242,14 +244,16 @@ class ComboData:
     merged: MergedCombo | None
     tally: AggregateCounts | None
     """its counts, if it has no records"""
-    starts: int | None
-    """number of different starts, if some repeat"""
+    starts: tuple[float, int] | None
+    """the sum of the means of different starts and their number, if some repeat"""
     groups: Sequence[frozenset[int]] | None
     """the episodes of each start, if some repeat"""
     ends: EpisodeEnds | None
     not_needed: int
     """number of episodes"""
     fields: Fields = NO_FIELDS
+    runs: int | None = None
+    """number of runs that are joined, if several"""
 
     @property
     def records(self) -> Sequence[EpisodeRecord]:
@@ -309,7 +313,7 @@ def summarize_combo(combo: Combo, data: ComboData, *, timed: str | None, run_ove
         unit=data.histories[0].session.unit if data.histories else "episode",
         planned=counts.planned if counts else data.planned,
         counts=counts,
-        rate=proportion(counts.successes, counts.completed, data.starts) if counts else None,
+        rate=proportion(counts.successes, counts.completed, data.starts, data.runs) if counts else None,
         ending=ending(data.histories, data.completeness, data.contributing, run_over=run_over),
         metrics=means,
         metrics_absent=tuple(name for name in wanted if name in absent),

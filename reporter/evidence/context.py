@@ -12,7 +12,7 @@ from unicodedata import normalize
 from comborun.model.attempt import EpisodeRecord, field_column, held
 from comborun.model.work import grouped
 from comborun.reporter.counting.measures import FAILURE_FIELDS
-from comborun.reporter.evidence.starts import HASH_FIELDS, RUN, plain
+from comborun.reporter.evidence.starts import HASHES, RUN, plain
 from comborun.rules.facts import Fact
 
 Context = Mapping[str, frozenset[object]]
@@ -37,7 +37,8 @@ _RESULT = re.compile(
     r"outcome|result|status|verdict|message|note|comment|video|path|file|host|time|date|id$|uuid", re.IGNORECASE
 )
 _SEAMS = re.compile(r"[\s_\-\u2010-\u2015\u2212]+")
-_LEFT_OUT = {*FAILURE_FIELDS, *HASH_FIELDS}
+_BETWEEN_NUMBERS = re.compile(r"(?<=\d) (?=\d)")
+_LEFT_OUT = {*FAILURE_FIELDS, *HASHES}
 
 
 class ContextFact(StrEnum):
@@ -96,7 +97,8 @@ def differing(a: Context, b: Context, *, one_policy: bool) -> Iterator[Fact]:
     for name in a:
         may_differ = _OF_THE_POLICY.search(name) and not one_policy
         if len(a[name]) == 1 == len(b.get(name, ())) and a[name] != b[name] and not may_differ:
-            yield Fact(ContextFact.DIFFERS, field=name, a=shown(a[name])[0], b=shown(b[name])[0])
+            when = {"when": ["after", "before"]} if one_policy else {}
+            yield Fact(ContextFact.DIFFERS, field=name, a=shown(a[name])[0], b=shown(b[name])[0], **when)
 
 
 def shown(values: Iterable[object]) -> list[str]:
@@ -129,4 +131,6 @@ def namesakes(these: Iterable[str], those: Iterable[str]) -> dict[str, str]:
 
 @lru_cache(maxsize=4096)
 def normal(name: str) -> str:
-    return " ".join(_SEAMS.sub(" ", normalize("NFKC", name)).split()).casefold()
+    """Without case, blanks and hyphens, except between two numbers: `v1-1` is not `v11`."""
+    words = " ".join(_SEAMS.sub(" ", normalize("NFKC", name)).split()).casefold()
+    return _BETWEEN_NUMBERS.sub("-", words).replace(" ", "")

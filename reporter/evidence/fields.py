@@ -10,7 +10,7 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from comborun.model.attempt import EpisodeRecord, held, metric_columns
+from comborun.model.attempt import EpisodeRecord, Verdict, having, held, metric_columns
 from comborun.model.work import grouped
 from comborun.rules.facts import Fact
 
@@ -24,6 +24,8 @@ _IDENTIFIER = re.compile(
     re.IGNORECASE,
 )
 _TIME = re.compile(r"time|steps?|length|duration|seconds|frames|(?:^|_)(?:len|t|s|ms)$", re.IGNORECASE)
+_UNTIL = re.compile(r"(?:time|steps?|seconds|frames)_(?:to|until)_", re.IGNORECASE)
+"""times until something: an episode without it has none, however long it is"""
 _SIGNED = re.compile(r"reward|return|score|delta|diff|error|offset|gain|improvement", re.IGNORECASE)
 """measurements that can be negative; of them -1 is a value like others"""
 _MEASURES = re.compile(f"{_TIME.pattern}|{_SIGNED.pattern}", re.IGNORECASE)
@@ -158,14 +160,21 @@ def _nones(
     if not suspects:
         return
     found: defaultdict[str, list[float]] = defaultdict(list)
+    of_failures: defaultdict[str, list[float]] = defaultdict(list)
     for records in combos:
         for name, values in metric_columns(records, suspects).items():
             found[name] += values
+        for name, values in metric_columns(having(records, Verdict.FAILURE), suspects).items():
+            of_failures[name] += values
     for name, value in suspects.items():
         others = [one for one in found[name] if one != value]
         count = len(found[name]) - len(others)
         enough = len({*others}) >= (DISTINCT if value in (-1, 0) else 1)
-        if enough and (count > 1 or abs(value) >= HUGE) and _apart(value, others):
+        if not enough or not (count > 1 or abs(value) >= HUGE):
+            continue
+        # What all failures have, and no success, is no time.
+        failed = len(of_failures[name]) == count and {*of_failures[name]} == {value} and bool(_TIME.search(name))
+        if (failed and value in (-1, 0) and min(others) > 0) or _apart(value, others):
             yield name, value, count, len(found[name])
 
 
@@ -175,7 +184,8 @@ def _may_mean_none(name: str, value: float) -> bool:
     if value == -1:
         return not _SIGNED.search(name)
     size = abs(value)
-    if size < (HUGE if _TIME.search(name) else 99) or size != int(size):  # 999 steps may be all that there are
+    may_last = _TIME.search(name) and not _UNTIL.search(name)  # 999 steps may be all that there are
+    if size < (HUGE if may_last else 99) or size != int(size):
         return False
     digits = f"{size:.0f}"
     return {*digits} == {"9"} or (size >= HUGE and digits.rstrip("0") == "1") or size in _LARGEST

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -22,8 +22,12 @@ from comborun.model.attempt import EpisodeRecord, JsonValue, Verdict, field_colu
 from comborun.model.work import Combo, grouped
 from comborun.rules.facts import Fact
 
-HASH_FIELDS = ("init_hash", "initial_state_hash", "init_state_hash", "first_frame_hash")
+STATES = ("initial_state", "init_state")
+"""fields that can hold the state itself: lists and objects with fractions; a word or an index is no state"""
+HASHES = ("init_hash", "initial_state_hash", "init_state_hash", "first_frame_hash")
+HASH_FIELDS = (*HASHES, *STATES)
 """fields that can hold a hash of the initial state, the best evidence first"""
+_FRACTION = re.compile(r"\d\.\d")
 RUN_LENGTH = 10
 """fewest episodes in a row with one seed, of several, that can be those of a run"""
 RUN_LEAST = 5
@@ -42,6 +46,7 @@ class StartFact(StrEnum):
     ONE_SIDED_HASH = "hash_of_one_side"
     UNKNOWN_STARTS = "starts_not_told"
     BY_SEED = "paired_under_other_indexes"
+    LEFT_OUT = "other_starts_left_out"
     REPEATED = "starts_repeat"
 
 
@@ -167,12 +172,33 @@ def starts_of(judged: Sequence[EpisodeRecord], settled: Settled | None = None) -
 
 
 def _names(records: Sequence[EpisodeRecord]) -> set[str]:
-    return {name for both in held(records) for names in both for name in names}
+    names = {name for both in held(records) for names in both for name in names}
+    inside = (value for name in _holders(records) for value in field_column(records, name) if isinstance(value, dict))
+    return names | {name for value in inside for name in HASH_FIELDS if name in value}
+
+
+def _holders(records: Sequence[EpisodeRecord]) -> list[str]:
+    """Fields with objects: a hash can lie in one, such as `info`."""
+    names = dict.fromkeys(name for _, others in sorted(held(records)) for name in others)
+    return [name for name in names if name not in HASH_FIELDS and dict in map(type, field_column(records, name))]
 
 
 def _hashes(records: Sequence[EpisodeRecord], name: str) -> dict[int, object]:
-    values = zip(map(attrgetter("episode"), records), map(plain, field_column(records, name)), strict=True)
+    column = field_column(records, name)
+    for holder in _holders(records):
+        inside = (value.get(name) if isinstance(value, dict) else None for value in field_column(records, holder))
+        column = [other if own is None else own for own, other in zip(column, inside, strict=True)]
+    values = zip(map(attrgetter("episode"), records), map(_reader(name), column), strict=True)
     return {episode: value for episode, value in values if value is not None}
+
+
+def _reader(name: str) -> Callable[[JsonValue], object]:
+    return _state if name in STATES else plain
+
+
+def _state(value: JsonValue) -> object:
+    told = plain(value) if isinstance(value, list | dict) else None
+    return told if isinstance(told, str) and _FRACTION.search(told) else None
 
 
 def settle(
@@ -278,5 +304,5 @@ def seeded_once(records: Sequence[EpisodeRecord]) -> bool:
 
 def same_start(a: EpisodeRecord, b: EpisodeRecord) -> bool | None:
     """Whether the best hash that both records have is the same; None if they have none in common."""
-    hashes = ((plain(a.field(name)), plain(b.field(name))) for name in HASH_FIELDS)
+    hashes = ((_reader(name)(a.field(name)), _reader(name)(b.field(name))) for name in HASH_FIELDS)
     return next((first == second for first, second in hashes if first is not None and second is not None), None)

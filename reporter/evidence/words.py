@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from unicodedata import normalize
 
 from comborun.reporter.evidence.context import ContextFact
 from comborun.reporter.evidence.fields import FieldFact
@@ -37,7 +38,11 @@ def _run_or_start(fact: Fact) -> str:
 
 def _repeated(fact: Fact) -> str:
     starts = several(fact.count("starts"), "different start")
-    return f"{fact.count('episodes')} episodes have {starts}, and each counts once"
+    told = f"{fact.count('episodes')} episodes have {starts}, and each counts once"
+    mean, rate = (fact.number(key) for key in ("mean", "rate"))
+    if mean is None or rate is None:
+        return told
+    return f"{told}, at its mean: {fact.text('of')} then has {100 * mean:.1f} %, not {100 * rate:.1f} %"
 
 
 def _one_sided(fact: Fact) -> str:
@@ -71,7 +76,17 @@ def _one_each(fact: Fact) -> str:
 
 def _names_alike(fact: Fact) -> str:
     names = ", ".join(repr(name) for name in fact.texts("names"))
-    return f"{fact.text('kind')} that differ only by case, blanks or hyphens, and are taken as different: {names}"
+    by = "case, blanks or hyphens"
+    if len({normalize("NFC", name) for name in fact.texts("names")}) == 1:
+        by = "how their signs are written"
+    return f"{fact.text('kind')} that differ only by {by} are taken as different: {names}"
+
+
+def _differs(fact: Fact) -> str:
+    a, b = (_short(fact.text(key)) for key in "ab")
+    if when := fact.texts("when"):
+        return f"{fact.text('field')} is not the same: {b} {when[1]} and {a} {when[0]}"
+    return f"{fact.text('field')} is not the same: {a} and {b}"
 
 
 def _varies(fact: Fact) -> str:
@@ -98,6 +113,10 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
     StartFact.ONE_SIDED_HASH: _one_sided,
     StartFact.UNKNOWN_STARTS: _not_told,
     StartFact.BY_SEED: lambda fact: f"{fact.count('common')} episodes were paired by equal starts under other indexes",
+    StartFact.LEFT_OUT: lambda fact: (
+        f"{fact.count('episodes')} of {fact.count('common')} common episodes started differently, and"
+        f" {'was' if fact.count('episodes') == 1 else 'were'} left out"
+    ),
     FieldFact.IDENTIFIERS: lambda fact: (
         f"{', '.join(fact.texts('fields'))}: by name or values these number things and measure nothing, so they are not"
         " averaged; `results: {metrics: [...]}` in the grid averages what it names"
@@ -112,9 +131,7 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
     RunFact.ONE_SIDE: lambda fact: f"{fact.text('policy')} has one run, so how much runs differ is not known of it",
     RunFact.ONE_EACH: _one_each,
     ContextFact.VARIES: _varies,
-    ContextFact.DIFFERS: lambda fact: (
-        f"{fact.text('field')} is not the same: {_short(fact.text('a'))} and {_short(fact.text('b'))}"
-    ),
+    ContextFact.DIFFERS: _differs,
     ContextFact.ONE_SIDED: lambda fact: (
         f"only one of both tells {fact.text('field')} ({', '.join(map(_short, fact.texts('values')))})"
     ),

@@ -248,7 +248,7 @@ def room(labels: Sequence[str], limit: float, size: float = NORMAL, *, bold: boo
     return min(limit, max((measure(label, size, bold=bold) for label in labels), default=0.0))
 
 
-COLUMN, PAGE = 3.4, 7.0
+COLUMN, PAGE, PHONE = 3.4, 7.0, 3.2
 """inches of a panel beside others, and of one that fills a row: one column of a paper and both"""
 PANELS = 60
 
@@ -273,6 +273,8 @@ class Figure:
     note: str
     panels: tuple[Panel, ...]
     legend: Panel | None = None
+    phone: Panel | None = None
+    """the same as the panels, as wide as the screen of a phone"""
 
 
 def left_out(panels: int) -> str:

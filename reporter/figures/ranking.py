@@ -12,6 +12,7 @@ from comborun.reporter.figures.figure import (
     INK,
     NORMAL,
     PAGE,
+    PHONE,
     SMALL,
     Axes,
     Figure,
@@ -26,7 +27,7 @@ from comborun.reporter.figures.figure import (
     spread,
     zoomed,
 )
-from comborun.reporter.standing import Place, Standing
+from comborun.reporter.standing import Place, Standing, corrected
 from comborun.reporter.text import fraction, number, points
 
 WIDTH, POLICY, ROW, HEAD, FOOT = 5.0, 1.6, 0.19, 0.06, 0.42
@@ -35,6 +36,8 @@ PAIRS = 40
 BESIDE, LEGIBLE = 5.9, 0.37
 """inches beside the ranking on a page, and of a cell with a number"""
 LABEL = 2.2
+NARROW = 1.1
+"""inches of a policy's name on a phone"""
 BETTER, WORSE = "#1f5fa8", "#b5532a"
 
 
@@ -46,16 +49,32 @@ def ranking(standing: Standing | None) -> Figure | None:
     limits = [end for place in places for end in place.interval or (() if by_rate else _alone(place))]
     if not limits:
         return None
-    names = fit_apart([place.policy for place in places], POLICY, NORMAL, bold=True)
+    drawn = [_ranked(standing, places, limits, width) for width in (WIDTH, PHONE)]
+    marks = any(standing.letters.get(place.policy) for place in places)
+    lettered = f" Policies that share a letter are not told apart{corrected(standing)}." if marks else ""
+    some = f" The first {MOST} of {len(standing.places)}." if len(standing.places) > MOST else ""
+    early = " † Some environments stopped early." if any(place.early for place in places) else ""
+    weight = "" if standing.environment else ", each with the same weight"
+    rates = f"{_measure(standing).capitalize()} in per cent {standing.where}{weight}, with its 95 % interval."
+    note = f"{rates if by_rate else of_means(standing)}{lettered}{early}{some}"
+    return Figure("ranking", "Ranking", note, (drawn[0],), phone=drawn[1])
+
+
+def _measure(standing: Standing) -> str:
+    return standing.measure if standing.by_rate and standing.environment else f"mean {standing.measure}"
+
+
+def _ranked(standing: Standing, places: Sequence[Place], limits: Sequence[float], width: float) -> Panel:
+    by_rate, most = standing.by_rate, POLICY if width == WIDTH else NARROW
+    names = fit_apart([place.policy for place in places], most, NORMAL, bold=True)
     values = [_value(place, by_rate=by_rate) for place in places]
     marks = [fit(standing.letters.get(place.policy, ""), 0.7, NORMAL, bold=True) for place in places]
-    left, right = room(names, POLICY, bold=True) + 0.14, room(values, 1.4, SMALL) + 0.12
+    left, right = room(names, most, bold=True) + 0.14, room(values, 1.4, SMALL) + 0.12
     far = room(marks, 0.7, bold=True) + (0.12 if any(marks) else 0.0)
-    panel = Panel("Policies in their order", WIDTH, HEAD + ROW * len(places) + FOOT)
-    mean = standing.measure if by_rate and standing.environment else f"mean {standing.measure}"
-    size = (WIDTH - left - right - far - 0.1, ROW * len(places))
+    panel = Panel("Policies in their order", width, HEAD + ROW * len(places) + FOOT)
+    size = (width - left - right - far - 0.1, ROW * len(places))
     ticks, unit = (zoomed(limits), " (%)") if by_rate else (spread(limits), "")
-    axes = along(ticks, (left, HEAD), size, panel, fit(mean, size[0], SMALL), unit)
+    axes = along(ticks, (left, HEAD), size, panel, fit(_measure(standing), size[0], SMALL), unit)
     for row, (place, name, words, mark) in enumerate(zip(places, names, values, marks, strict=True)):
         middle = axes.top + (row + 0.5) * ROW
         panel.text((left - 0.1, middle), name, TextStyle(align="right", bold=place.policy in standing.leaders))
@@ -63,15 +82,9 @@ def ranking(standing: Standing | None) -> Figure | None:
             panel.lines([[(axes.x(limit), middle) for limit in place.interval]], LineStyle(width=1.6))
         if place.value is not None and (place.interval or not by_rate):
             panel.dot((axes.x(place.value), middle))
-        panel.text((WIDTH - far, middle), words, TextStyle(SMALL, "right"))
-        panel.text((WIDTH - far + 0.1, middle), mark, TextStyle(align="left", bold=True))
-    lettered = " Policies that share a letter are not told apart." if any(marks) else ""
-    some = f" The first {MOST} of {len(standing.places)}." if len(standing.places) > MOST else ""
-    early = " † Some environments stopped early." if any(place.early for place in places) else ""
-    weight = "" if standing.environment else ", each with the same weight"
-    rates = f"{mean.capitalize()} in per cent {standing.where}{weight}, with its 95 % interval."
-    note = f"{rates if by_rate else of_means(standing)}{lettered}{early}{some}"
-    return Figure("ranking", "Ranking", note, (panel,))
+        panel.text((width - far, middle), words, TextStyle(SMALL, "right"))
+        panel.text((width - far + 0.1, middle), mark, TextStyle(align="left", bold=True))
+    return panel
 
 
 def _alone(place: Place) -> tuple[float, ...]:
@@ -158,34 +171,40 @@ def differences(standing: Standing | None, by_means: Sequence[MeanDifference] = 
     if not found:
         return None
     shown = sorted(found, key=lambda one: (not one.decided, -abs(one.difference)))[:PAIRS]
-    names = _differences_named(shown)
-    limits = [tuple(sorted(end * _sign(one) for end in _finite(one))) for one in shown]
-    left = room(names, LABEL, bold=True) + 0.14
-    words = [(points if standing.by_rate else number)(abs(one.difference)) for one in shown]
-    right = room(words, 0.6, SMALL, bold=True) + 0.12
-    panel = Panel("Differences between policies", WIDTH, HEAD + ROW * len(shown) + FOOT)
-    ends = [0.0, *(end for pair in limits for end in pair)]
-    size = (WIDTH - left - right, ROW * len(shown))
-    title = "difference in points" if standing.by_rate else f"difference of mean {standing.measure}"
-    ticks = zoomed(ends, -1.0) if standing.by_rate else spread(ends)
-    axes = along(ticks, (left, HEAD), size, panel, fit(title, size[0], SMALL), unit="")
-    panel.lines([[(axes.x(0), axes.top), (axes.x(0), axes.bottom)]], LineStyle(width=0.9))
-    _differences(panel, axes, shown, list(zip(names, limits, words, strict=True)))
+    drawn = [_compared(standing, shown, width) for width in (WIDTH, PHONE)]
     some = f" {PAIRS} of {len(found)} are shown." if len(found) > PAIRS else ""
     what = "success rates in percentage points" if standing.by_rate else f"mean {standing.measure}"
     note = (
         f"Differences of {what} with the 95 % interval of each alone. A thick line is"
         f" decided by the corrected p, a thin grey one is not.{some}"
     )
-    return Figure("differences", "Differences", note, (panel,))
+    return Figure("differences", "Differences", note, (drawn[0],), phone=drawn[1])
 
 
-def _differences_named(shown: Sequence[Tested]) -> list[str]:
+def _compared(standing: Standing, shown: Sequence[Tested], width: float) -> Panel:
+    most = LABEL if width == WIDTH else LABEL * PHONE / WIDTH
+    names = _differences_named(shown, most)
+    limits = [tuple(sorted(end * _sign(one) for end in _finite(one))) for one in shown]
+    left = room(names, most, bold=True) + 0.14
+    words = [(points if standing.by_rate else number)(abs(one.difference)) for one in shown]
+    right = room(words, 0.6, SMALL, bold=True) + 0.12
+    panel = Panel("Differences between policies", width, HEAD + ROW * len(shown) + FOOT)
+    ends = [0.0, *(end for pair in limits for end in pair)]
+    size = (width - left - right, ROW * len(shown))
+    title = "difference in points" if standing.by_rate else f"difference of mean {standing.measure}"
+    ticks = zoomed(ends, -1.0) if standing.by_rate else spread(ends)
+    axes = along(ticks, (left, HEAD), size, panel, fit(title, size[0], SMALL), unit="")
+    panel.lines([[(axes.x(0), axes.top), (axes.x(0), axes.bottom)]], LineStyle(width=0.9))
+    _differences(panel, axes, shown, list(zip(names, limits, words, strict=True)))
+    return panel
+
+
+def _differences_named(shown: Sequence[Tested], most: float) -> list[str]:
     whole = [f"{one.ahead} − {one.behind}" for one in shown]
-    if all(measure(name, NORMAL, bold=True) <= LABEL for name in whole):
+    if all(measure(name, NORMAL, bold=True) <= most for name in whole):
         return whole
     policies = [*dict.fromkeys(name for one in shown for name in (one.ahead, one.behind))]
-    each = (LABEL - measure(" − ", NORMAL, bold=True)) / 2
+    each = (most - measure(" − ", NORMAL, bold=True)) / 2
     short = dict(zip(policies, fit_apart(policies, each, NORMAL, bold=True), strict=True))
     return [f"{short[one.ahead]} − {short[one.behind]}" for one in shown]
 

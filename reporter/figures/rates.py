@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import ceil
 
@@ -33,7 +33,8 @@ from comborun.reporter.figures.figure import (
     wrap,
     zoomed,
 )
-from comborun.reporter.summary import Summary
+from comborun.reporter.standing import standing_of
+from comborun.reporter.summary import GridAxes, Summary
 from comborun.reporter.text import NOTHING, interval, number, of, rate
 
 MOST = 100
@@ -155,6 +156,7 @@ def heat_map(summary: Summary) -> Figure | None:
     if grid is None or (summary.by_numbers and not summary.metric):
         return None
     values = _Values.of(summary)
+    grid = _like_the_ranking(grid, summary)
     columns, rows = grid.columns[:MOST], grid.rows[:MOST]
     labels = fit_apart(rows, ROW_LABEL, NORMAL, bold=True)
     left = room(labels, ROW_LABEL, bold=True) + 0.14
@@ -182,6 +184,15 @@ def heat_map(summary: Summary) -> Figure | None:
         shown = f"{len(rows)} of {len(grid.rows)} rows and {len(columns)} of {len(grid.columns)} columns."
         note += f" The first {shown}"
     return Figure("means" if values.metric else "success_rates", values.title, note, (panel,))
+
+
+def _like_the_ranking(grid: GridAxes, summary: Summary) -> GridAxes:
+    """With the policies in their order."""
+    found = standing_of(summary)
+    place = {name: at for at, name in enumerate(found.names)} if found else {}
+    policies = grid.columns if grid.policies_across else grid.rows
+    ordered = (*sorted(policies, key=lambda name: place.get(name, len(place))),)
+    return replace(grid, columns=ordered) if grid.policies_across else replace(grid, rows=ordered)
 
 
 def _column_heads(panel: Panel, heads: Sequence[Sequence[str]], cells: _Cells, corner: Point) -> None:

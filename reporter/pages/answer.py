@@ -10,11 +10,13 @@ from comborun.reporter.comparing.graded import ByMetric
 from comborun.reporter.figures.figure import in_common
 from comborun.reporter.standing import Standing, standing_of
 from comborun.reporter.summary import Summary
-from comborun.reporter.text import claim, fraction, per_cent, with_interval
+from comborun.reporter.text import claim, fraction, per_cent, points_interval, with_interval
 from comborun.text import several
 from comborun.words.rows import flow
 
 NAMED = 5
+MANY = 8
+"""most policies that lead or are last and are told so; of more only the highest one is told"""
 LONG = 15
 """characters that all names share, from which on they are told once"""
 
@@ -103,23 +105,61 @@ def _alone(summary: Summary, found: Standing) -> str:
 def _order(found: Standing) -> str:
     """`pi05, gr00t and pi0 lead and are not told apart; act is last`."""
     leaders, last, others, rivals = found.leaders, found.last, len(found.places) - 1, list[str]()
-    where = _where(found)
+    where, near = _where(found), ""
     if len(found.places) == 2:
+        if lead := _lead(found, *found.won[0]):
+            return f"{leaders[0]} beats {last[0]} by {lead} ({where})"
         return f"{leaders[0]} beats {last[0]} by {'lower ' * (found.better == 'lower')}{where}"
+    if len(leaders) + len(last) > MANY and (highest := _highest(found)):
+        return highest
     if len(leaders) > 1:
         head = f"{listed(leaders)} lead and {_not_apart(found, leaders)}"
     elif sum(winner == leaders[0] for winner, _ in found.won) == others:
         head = f"{leaders[0]} beats {'both' if others == 2 else f'all {others}'} others"
+        if lead := _lead(found, leaders[0], found.names[1]):
+            near = f" the next ({found.names[1]}) by {lead}"
     else:
         rivals = [name for name in found.names if name != leaders[0] and (leaders[0], name) not in found.won]
         head = f"{leaders[0]} leads, but is not told apart from {listed(rivals)}"
     if len(leaders) == 1 and len(last) == others:
-        tail = f", which {_not_apart(found, last)}"
+        tail = f", which {_not_apart(found, last)}{near and ';'}{near}"
     else:
+        head += near and f",{near}"
         tail = f"; {listed(last)} {'is last' if len(last) == 1 else f'are last and {_not_apart(found, last)}'}"
     unclear = [name for name in found.apart_from_none if name not in rivals]
     rest = f"; {listed(unclear)} {_is(unclear)} told apart from no other" if unclear else ""
     return f"{head}{tail}{rest} (by {'lower ' * (found.better == 'lower')}{where})"
+
+
+def _lead(found: Standing, winner: str, loser: str) -> str:
+    """`27.0 points [18.2, 35.5]`, by how much the rates differ; empty if metrics are compared."""
+    one = found.by_pair.get((winner, loser)) or found.by_pair.get((loser, winner))
+    if one is None or not found.by_rate:
+        return ""
+    low, high = one.interval if one.a == winner else (-one.interval[1], -one.interval[0])
+    limits = per_cent((low, high)) if low >= 0 else points_interval((low, high))
+    return f"{fraction(abs(one.difference))}{'†' * one.leans} points {limits}"
+
+
+def _highest(found: Standing) -> str:
+    """Of many policies: the highest one, how far the next one and the lowest one are, and how many it beats; empty if
+    that does not lead.
+    """
+    (best, second), worst, others = found.places[:2], found.places[-1], len(found.places) - 1
+    next_one, lowest = (_lead(found, best.policy, one.policy) for one in (second, worst))
+    beaten = sum(winner == best.policy for winner, _ in found.won)
+    if not (next_one and lowest and beaten) or best.policy not in found.leaders or best.value is None:
+        return ""
+    told = "" if (best.policy, second.policy) in found.won else ", not told apart"
+    if second.value == best.value:
+        next_one = f"as high as the next one, {second.policy}{told}"
+    else:
+        next_one = f"{next_one} above the next one, {second.policy}{told}"
+    highest = f"the highest {_where(found)}, {fraction(best.value)} % {per_cent(best.interval)}"
+    return (
+        f"{best.policy} has {highest}, {next_one};"
+        f" it beats {beaten} of {others} others, the last one, {worst.policy}, by {lowest}"
+    )
 
 
 def _unjudged(found: Standing) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -11,8 +11,16 @@ from typing import Any
 from comborun.errors import UserError
 from comborun.model.work import Combo
 from comborun.reporter.comparing.absent import with_absent
-from comborun.reporter.comparing.claims import unknown_words
-from comborun.reporter.comparing.comparison import Comparison, Overall, Tested, comparison_of, corrected, overall_of
+from comborun.reporter.comparing.claims import left_out, unknown_words
+from comborun.reporter.comparing.comparison import (
+    Comparison,
+    Overall,
+    Tested,
+    comparison_of,
+    corrected,
+    not_paired,
+    overall_of,
+)
 from comborun.reporter.comparing.pairing import Results, Side, meet, results_of
 from comborun.reporter.comparing.stopping import spared
 from comborun.reporter.counting.quality import DataFinding, between_runs, quality
@@ -26,6 +34,7 @@ from comborun.reporter.pages.page import rendered
 from comborun.reporter.pages.policy_tables import MATRIX
 from comborun.reporter.pages.text_table import Strong, TextTable, columns, filled
 from comborun.reporter.records.collected import Collected
+from comborun.reporter.shown_names import in_quotes
 from comborun.reporter.summary import evidence
 from comborun.reporter.text import NOTHING, claim, combo_name, fraction, p_value, points, points_interval
 from comborun.text import alike, several
@@ -72,12 +81,13 @@ class Between:
             found.append(
                 f"{several(len(undecided), 'comparison')} not decided, which does not mean that nothing has changed."
             )
-        told = [(policy, one) for policy, one in undecided if one.facts or any(one.unknown) or one.only_completed]
+        told = [one for one in undecided if one[1].facts or any(one[1].unknown) or not one[1].paired]
         for policy, one in told[:OPEN]:
             where = f"{policy} in {one.environment}"
             change = f"{points(one.difference)} points {points_interval(one.interval)}"
             words = f"Only among completed episodes: {self._got(policy, one)}" if one.only_completed else ""
-            found.append(f"{words or f'Not decided: {where}, {change}'}.{self._limits(one)}")
+            why = "" if words or one.paired else f" {not_paired([one])}"
+            found.append(f"{words or f'Not decided: {where}, {change}'}.{why}{self._limits(one)}")
         return tuple(found)
 
     def _got(self, policy: str, one: Comparison) -> str:
@@ -161,7 +171,7 @@ def _over_all(policy: str, one: Overall) -> str:
     return (
         f"{policy} over {several(one.environments, 'environment')} got {'better' if one.difference > 0 else 'worse'}:"
         f" {points(one.difference)} points {points_interval(one.interval)}, mean rate {fraction(one.mean_b)} % before"
-        f" and {fraction(one.mean_a)} % after, Holm p {p_value(one.p_holm)}.{limits(one.facts)}"
+        f" and {fraction(one.mean_a)} % after, Holm p {p_value(one.p_holm)}.{left_out(one)}{limits(one.facts)}"
     )
 
 
@@ -206,7 +216,11 @@ def compare_runs(before: Collected, after: Collected, same: Mapping[str, str] = 
         rows=tuple((name, one) for (name, _), one in zip(meetings, found, strict=True)),
         overall=tuple(zip(over, (one for one in family if isinstance(one, Overall)), strict=True)),
         notes=(
-            *_notes((before, after), (first.keys() - {*partner.values()}, second.keys() - partner.keys())),
+            *_notes(
+                (before, after),
+                (first.keys() - {*partner.values()}, second.keys() - partner.keys()),
+                {*first, *second},
+            ),
             *map(_sentence, alike_names),
         ),
         findings=tuple(findings),
@@ -284,10 +298,12 @@ def _without_plan(
     return old, new, {combo: say(fact) for combo, fact in facts.items() if combo in lacking}
 
 
-def _notes(runs: Sequence[Collected], alone: Sequence[set[Combo]]) -> Iterator[str]:
+def _notes(runs: Sequence[Collected], alone: Sequence[set[Combo]], known: Iterable[Combo]) -> Iterator[str]:
+    quoted = in_quotes(*({combo[axis] for combo in known} for axis in (0, 1)))
     for run, combos in zip(runs, alone, strict=True):
         if combos:
-            yield f"Only in {run.name}: {', '.join(combo_name(*combo) for combo in sorted(combos))}."
+            named = ((quoted.get(policy, policy), quoted.get(place, place)) for policy, place in sorted(combos))
+            yield f"Only in {run.name}: {', '.join(combo_name(*combo) for combo in named)}."
         if run.stop_early and spared(run.sessions, ()):
             yield f"† {run.name} stopped early: how many episodes it has depends on how they went, and so do its rates."
     yield from between_runs(*runs)

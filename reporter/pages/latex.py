@@ -14,7 +14,7 @@ from comborun.reporter.pages.words import methods
 from comborun.reporter.standing import standing_of
 from comborun.reporter.summary import GridAxes, Summary
 from comborun.reporter.text import NOTHING, of, with_interval
-from comborun.text import printable
+from comborun.text import printable, several
 
 COUNTED = 3
 """most columns with room for k/n"""
@@ -197,7 +197,8 @@ def _cell(combo: ComboSummary | None, summary: Summary, columns: int) -> str:
     text = _rate(combo.rate.rate, combo.rate.interval, crowded=columns > CROWDED)
     if uniquely_best(combo, summary):
         text = rf"\boldmath{text}\unboldmath{{}}"
-    starts = f" of {combo.rate.starts} starts" if combo.rate.starts else ""
+    starts = f" of {several(combo.rate.starts, 'start')}" if combo.rate.starts else ""
+    starts += f" within {combo.rate.runs} runs" if combo.rate.runs else ""
     counted = "" if columns > COUNTED else f" ({escape(of(combo.rate))}{starts})"
     dagger = r"\textsuperscript{\textdagger{}}" if combo.leans else ""
     return text + dagger + counted + (f"\\textsuperscript{{{escape(combo.letters)}}}" if combo.letters else "")

@@ -8,7 +8,7 @@ from comborun.reporter.counting.combo import MacroMean
 from comborun.reporter.figures.figure import spread, zoomed
 from comborun.reporter.figures.ranking import of_means
 from comborun.reporter.pages.text_table import Plot, Strong, TextTable, columns, filled
-from comborun.reporter.standing import Place, Standing
+from comborun.reporter.standing import Place, Standing, corrected
 from comborun.reporter.statistics.proportion import Interval
 from comborun.reporter.summary import Summary
 from comborun.reporter.text import NOTHING, fraction, number, per_cent, points, rank
@@ -57,7 +57,7 @@ def ranking(standing: Standing | None) -> TextTable | None:
         if standing.environment
         else f"Mean success rates in per cent {standing.where}, each with the same weight."
     )
-    lettered = " Policies that share a letter are not told apart." if standing.letters else ""
+    lettered = f" Policies that share a letter are not told apart{corrected(standing)}." if standing.letters else ""
     early = f" {EARLY}" if any(place.early for place in standing.places) else ""
     counts = "episodes" if not standing.by_rate else "k/n" if standing.environment else "environments"
     unit = " %" if standing.by_rate else ""

@@ -136,10 +136,12 @@ def _trend(found: Trend, summary: Summary) -> str:
     again = "" if found.measured_again is None else fraction(found.measured_again)
     alike = _not_told_apart(found, summary)
     undecided = f", not decided from {_named(alike)}" if alike else ""
+    equal = [one.policy for one in found.checkpoints if one.rate == best.rate and one is not best]
+    also = f" (and so {'is' if len(equal) == 1 else 'are'} {_named(equal)})" if equal else ""
     return (
         f"The {'highest observed' if alike else 'best'} of {several(len(found.checkpoints), 'checkpoint')} is"
-        f" {best.policy}: {fraction(best.rate)} % [{low}, {high}]{over}{undecided}. It was chosen for its rate, which"
-        f" therefore leans upwards{again and f'; measured on episodes that did not choose it: {again} %'}."
+        f" {best.policy}{also}: {fraction(best.rate)} % [{low}, {high}]{over}{undecided}. It was chosen for its rate,"
+        f" which therefore leans upwards{again and f'; measured on episodes that did not choose it: {again} %'}."
     )
 
 
@@ -237,6 +239,8 @@ def _comparisons(summary: Summary) -> Iterator[str]:
         yield f"Limits of the comparisons: {'; '.join(map(say, facts))}."
     if any(combo.rate and combo.rate.starts for combo in summary.combos):
         yield "Where episodes started from the same seed or state, each start counts once, at its mean."
+    if any(combo.rate and combo.rate.runs for combo in summary.combos):
+        yield "Intervals of rates of several runs hold for these runs: the spread between runs is in comparisons alone."
     yield (
         f"p-values are two-sided and adjusted by Holm over the family of {summary.comparisons.size}; a comparison is"
         f" decided at {ALPHA:g}, and claimed only if that also holds where every errored, missing or contradictory"

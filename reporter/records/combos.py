@@ -33,6 +33,10 @@ _REPLICA = re.compile(
     re.IGNORECASE,
 )
 """names of runs of one policy side by side"""
+_TASK = re.compile(
+    r"(?:task|scene|instance|layout|variation|variant|case|level|map|house|room)s?(?:_?id)?[-_=]?\d+", re.IGNORECASE
+)
+"""names of parts of an environment, each of which numbers its own episodes"""
 _SHARD = re.compile(r"(?:(?P<name>.*?)[-_.])?(?:rank|shard|worker|proc|process|gpu)[-_=]?\d+", re.IGNORECASE)
 """names of what the processes of one run wrote"""
 _RLINF = re.compile(r"\d{8}-\d\d:\d\d:\d\d-(.+)")
@@ -108,15 +112,15 @@ def settle(files: Sequence[Reading]) -> None:
         if file.format in NAME_ENVIRONMENT:  # its own folder may have the name of another file's environment
             outward = policy_of_path(file.path, tasks)
             by_path = (combo for combo in file.combos if combo[0] == policy_of_path(file.path, {combo[1]}) != outward)
-            if renamed := dict.fromkeys(by_path, outward):
+            if renamed := {combo: (outward, combo[1]) for combo in by_path}:
                 file.rename(renamed)
-    own: dict[int, dict[Combo, str]] = {}
+    own: dict[int, dict[Combo, Combo]] = {}
     for combo, shares in _shares(files).items():
         if not _clash(shares):
             _name_run(combo, shares)
             continue
-        for share, policy in _policies_of_runs(combo, shares):
-            own.setdefault(id(share.file), {})[combo] = policy
+        for share, name in _names_of_runs(combo, shares):
+            own.setdefault(id(share.file), {})[combo] = name
     for file in files:
         if id(file) in own:
             file.rename(own[id(file)])
@@ -190,8 +194,8 @@ def _clash(shares: Iterable[_Share]) -> bool:
     return any(count is not episodes and not count.beside(episodes) for count, episodes in both)
 
 
-def _policies_of_runs(combo: Combo, shares: Sequence[_Share]) -> Iterator[tuple[_Share, str]]:
-    """Name the policy of each run after the outermost folders that distinguish the runs."""
+def _names_of_runs(combo: Combo, shares: Sequence[_Share]) -> Iterator[tuple[_Share, Combo]]:
+    """Name the policy of each run after the outermost folders that distinguish the runs; of tasks, the environment."""
     groups: dict[tuple[str, ...], list[_Share]] = {}
     for depth in range(1, max(len(share.path.parts) for share in shares) + 1):
         groups = {}
@@ -206,9 +210,16 @@ def _policies_of_runs(combo: Combo, shares: Sequence[_Share]) -> Iterator[tuple[
     if joined and not any(None in key for key in _keys(shares)):
         _join(combo, [*zip(labels, groups.values(), strict=True)], runs=not shards)
         return
+    tasks = [re.sub(rf"^(?:{re.escape(combo[0])}|{re.escape(combo[1])})[-_.]", "", label) for label in labels]
+    if UNNAMED not in combo and all(map(_TASK.fullmatch, tasks)):
+        for group, label in zip(groups.values(), tasks, strict=True):
+            task = combo[0], f"{combo[1]}/{label}"
+            yield from ((share, task) for share in group)
+            group[0].file.defect(0, f"a task of {combo_name(*combo)}: its environment is called {task[1]!r}")
+        return
     for group, label in zip(groups.values(), labels, strict=True):
         policy = label if combo[0] == UNNAMED else f"{combo[0]} ({label})"
-        yield from ((share, policy) for share in group)
+        yield from ((share, (policy, combo[1])) for share in group)
         own = group[0].file
         other = next(file for file in firsts if file is not own).path
         reason = f"of one combo with {other}, {combo_name(*combo)}, and not of one run: its policy is called"

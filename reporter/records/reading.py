@@ -6,7 +6,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -229,11 +229,8 @@ class Reading:
             )
         )
 
-    def rename(self, policies: Mapping[Combo, str]) -> None:
-        self.records = [replace(one, policy=policies.get(one.combo, one.policy)) for one in self.records]
-        self.aggregates = [replace(one, policy=policies.get(one.combo, one.policy)) for one in self.aggregates]
-        renamed = {combo: (policy, combo[1]) for combo, policy in policies.items()}
-        self.codings = {(key[0], renamed.get(key[1], key[1]), key[2]): one for key, one in self.codings.items()}
+    def rename(self, combos: Mapping[Combo, Combo]) -> None:
+        self._rename(lambda combo: combos.get(combo, combo))
 
     def translate(self, names: Mapping[str, Mapping[str, str]]) -> None:
         """Give its records the names of a grid. `names`: by kind, what rows say -> the name."""
@@ -242,6 +239,9 @@ class Reading:
         def own(combo: Combo) -> Combo:
             return policies.get(combo[0], combo[0]), environments.get(combo[1], combo[1])
 
+        self._rename(own)
+
+    def _rename(self, own: Callable[[Combo], Combo]) -> None:
         records = ((one, own(one.combo)) for one in self.records)
         self.records = [replace(one, policy=combo[0], environment=combo[1]) for one, combo in records]
         aggregates = ((one, own(one.combo)) for one in self.aggregates)

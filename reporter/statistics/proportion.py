@@ -37,6 +37,8 @@ class Proportion:
     """exact, at 95 %"""
     starts: int | None = None
     """number of different starts if some repeat: the interval counts each once"""
+    runs: int | None = None
+    """number of runs if several are joined: the interval is without the spread between them"""
 
     @property
     def rate(self) -> Share | None:
@@ -49,11 +51,18 @@ class Proportion:
         return at_least((self.rate or 0.0) * (self.starts or self.n), self.starts or self.n) if self.n else None
 
 
-def proportion(successes: int, n: int, starts: int | None = None) -> Proportion:
-    """k of n with its Clopper-Pearson interval, of as many different starts."""
-    if starts is None or starts >= n:
-        return Proportion(successes, n, clopper_pearson(successes, n))
-    return Proportion(successes, n, clopper_pearson(successes / n * starts, starts), starts)
+def proportion(successes: int, n: int, starts: tuple[float, int] | None = None, runs: int | None = None) -> Proportion:
+    """k of n with its Clopper-Pearson interval; of different starts, each at its mean, if these repeat.
+
+    `starts`: the sum of their means, and how many they are. If they have not as many episodes each, the mean over
+    starts is another rate than k of n, and the interval holds both.
+    """
+    if starts is None or starts[1] >= n:
+        return Proportion(successes, n, clopper_pearson(successes, n), runs=runs)
+    summed, count = starts
+    both = [clopper_pearson(one, count) or (0.0, 1.0) for one in (successes / n * count, summed)]
+    interval = min(low for low, _ in both), max(high for _, high in both)
+    return Proportion(successes, n, interval, count, runs)
 
 
 @lru_cache(maxsize=4096)

@@ -260,3 +260,48 @@ def test_on_paper_no_table_is_cut(browser: Browser, tmp_path: Path) -> None:
     browser.value("document.querySelectorAll('details').forEach((one) => (one.open = true))")
     widest = browser.value("Math.max(...[...document.querySelectorAll('table')].map((one) => one.offsetWidth))")
     assert 600 < widest < 688 * 4 / 3  # which Chromium makes smaller, and does not cut
+
+
+@pytest.fixture(scope="module")
+def long_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With tables that take several sheets of paper, and are wider than a phone."""
+    folder = tmp_path_factory.mktemp("long")
+    rows = (
+        {"policy": f"policy{policy}", "environment": f"place{place}", "episode": episode, "seed": episode,
+         "success": (episode * 7 + place) % 10 < policy + 2}
+        for policy in range(9) for place in range(8) for episode in range(10)
+    )  # fmt: skip
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    report_folder(folder, folder / "report")
+    return folder / "report" / "report.html"
+
+
+def test_on_paper_each_page_repeats_the_head_of_a_table(browser: Browser, long_page: Path) -> None:
+    browser.call("Emulation.setEmulatedMedia", media="")
+    browser.call("Emulation.clearDeviceMetricsOverride")
+    browser.open(long_page)
+    browser.value("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    browser.value("document.body.replaceChildren(document.querySelector('#combos table'))")
+    with_head = pages_of(b64decode(browser.call("Page.printToPDF")["data"]))
+    browser.value("document.querySelector('thead').style.visibility = 'hidden'")
+    without = pages_of(b64decode(browser.call("Page.printToPDF")["data"]))
+    assert len(with_head) > 1
+    assert len({shown - hidden for shown, hidden in zip(with_head, without, strict=True)}) == 1
+    assert with_head[0] - without[0] > 50
+
+
+def test_on_a_phone_the_first_column_stays_and_the_ranking_can_be_read(browser: Browser, long_page: Path) -> None:
+    browser.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=1, mobile=True)
+    browser.open(long_page)
+    browser.value("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    browser.value("wide = [...document.querySelectorAll('.scroll')].find((one) => one.scrollWidth > 500)")
+    places = "[...wide.querySelectorAll('tr')].slice(0, 3).map((row) => row.children[0].getBoundingClientRect().left)"
+    before = browser.value(places)
+    assert browser.value("(wide.scrollLeft = 150, wide.scrollLeft)") == 150
+    assert browser.value(places) == before
+    drawn = "[...document.querySelectorAll('#ranking text')].map((one) => one.getBoundingClientRect().height)"
+    heights = [height for height in browser.value(drawn) if height]
+    assert len(heights) > 9
+    assert min(heights) >= 11
+    assert browser.value("document.documentElement.scrollWidth") == 390
+    browser.call("Emulation.clearDeviceMetricsOverride")

@@ -24,7 +24,7 @@ from comborun.rules.results.fields import (
 )
 from comborun.rules.results.fields import integer as whole
 from comborun.rules.results.one_row import read_row, verdict_of
-from comborun.rules.results.repeats import strides
+from comborun.rules.results.repeats import STEP, strides
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -165,8 +165,19 @@ def _index(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator[K
             origin = min(known) - first
             fits = not count or max(known) <= first + count
             yield {"episode": {"field": name, "from": 1} if origin == 1 and fits else name}
-    if len(samples) > 1 or count == 1:
+    if (len(samples) > 1 or count == 1) and not _count_steps(samples):
         yield {"episode": LINE}
+
+
+def _count_steps(samples: Sequence[Row]) -> bool:
+    """Whether the rows are the steps of an episode: a field that is named so grows by one from each to the next."""
+    shared = set.intersection(*({path for path, _ in _paths(row)} for row in samples)) if samples else set()
+    for name in filter(STEP.search, shared):
+        values = [whole(Field(INDEX, name).find(row)) for row in samples]
+        known = [value for value in values if value is not None]
+        if len(known) == len(values) > 1 and all(b - a == 1 or b == 0 for a, b in zip(known, known[1:])):
+            return True
+    return False
 
 
 _ANY_COMBO = {POLICY: IGNORE, ENVIRONMENT: IGNORE}

@@ -75,7 +75,26 @@ def test_no_policy_is_called_by_a_number_alone(tmp_path: Path, shared: str, word
 def test_one_that_beats_all_others_is_named_alone(tmp_path: Path) -> None:
     found = standing(write(tmp_path, {"a": 10, "b": 11, "best": 39}))
     assert (found.leaders, found.last) == (("best",), ("b", "a"))
-    assert answer(summary_of(tmp_path)).startswith("best beats both others, which are not told apart")
+    told = answer(summary_of(tmp_path))
+    assert told.startswith("best beats both others, which are not told apart; the next (b) by 70.0 points [")
+
+
+def test_one_that_beats_all_others_says_by_how_much(tmp_path: Path) -> None:
+    told = answer(summary_of(write(tmp_path, {"a": 3, "b": 20, "best": 39})))
+    assert told.startswith("best beats both others, the next (b) by 47.5 points [")
+    assert "]; a is last (" in told
+
+
+@pytest.mark.parametrize(
+    ("best", "next_one"), [(39, "5.0 points [−"), (37, "as high as the next one, p1, not told apart; ")]
+)
+def test_of_many_that_lead_the_highest_is_told_with_its_gaps(best: int, next_one: str, tmp_path: Path) -> None:
+    good = {f"p{n}": best if n == 0 else 37 for n in range(5)}
+    told = answer(summary_of(write(tmp_path, good | {f"q{n}": 4 for n in range(5)})))
+    assert told.startswith("p0 has the highest mean success rate over 3 environments, ")
+    assert next_one in told
+    assert "it beats 5 of 9 others, the last one, q" in told
+    assert "lead" not in told
 
 
 def test_if_nothing_is_decided_nobody_leads(tmp_path: Path) -> None:
@@ -95,7 +114,9 @@ def test_equal_policies_have_no_highest(tmp_path: Path) -> None:
 def test_in_one_environment_its_own_comparisons_answer(tmp_path: Path) -> None:
     found = standing(write(tmp_path, {"a": 5, "b": 35}, ("stairs",)))
     assert (found.environment, found.leaders, found.last) == ("stairs", ("b",), ("a",))
-    assert answer(summary_of(tmp_path)) == "b beats a by success rate in stairs."
+    (one,) = summary_of(tmp_path).comparisons.all
+    low, high = (f"{100 * end:.1f}" for end in sorted(map(abs, one.interval)))
+    assert answer(summary_of(tmp_path)) == f"b beats a by 75.0 points [{low}, {high}] (success rate in stairs)."
 
 
 @pytest.mark.parametrize("environments", [("stairs",), ENVIRONMENTS])
@@ -148,7 +169,9 @@ def test_an_environment_that_goes_the_other_way_is_named(tmp_path: Path) -> None
         for i in range(40)
     ]
     (tmp_path / "rows.jsonl").write_text("".join(rows))
-    assert answer(summary_of(tmp_path)) == "b beats a by mean success rate over 3 environments; a is better in sand."
+    told = answer(summary_of(tmp_path))
+    assert told.startswith("b beats a by 45.0 points [")
+    assert told.endswith("] (mean success rate over 3 environments); a is better in sand.")
 
 
 def test_what_all_names_share_is_told_once(tmp_path: Path) -> None:
@@ -301,5 +324,6 @@ def test_page_text_and_paper_begin_with_the_answer(tmp_path: Path) -> None:
     out = tmp_path / "out"
     told = answer(report_folder(write(tmp_path, {"act": 4, "best": 35}), out))
     assert (out / "report.md").read_text().splitlines()[2] == told
-    assert f'<p class="lead">{told.replace(" 3 env", " 3 env")}</p>' in (out / "report.html").read_text()
+    page = (out / "report.html").read_text().replace("\u00a0", " ")
+    assert f'<p class="lead">{told}</p>' in page
     assert told in (out / "report.tex").read_text().splitlines()[2]

@@ -1,0 +1,289 @@
+"""Records of other shapes than the usual ones, each of which got a report to say something that was not so."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from comborun.reporter.collect import collect_folder
+from comborun.reporter.figures.figure import Text
+from comborun.reporter.figures.ranking import ranking
+from comborun.reporter.figures.rates import heat_map
+from comborun.reporter.pages.between import compare_runs
+from comborun.reporter.pages.latex import latex
+from comborun.reporter.pages.words import sentences
+from comborun.reporter.standing import standing_of
+from comborun.reporter.statistics.proportion import clopper_pearson
+from comborun.reporter.summary import Summary, summarize
+from comborun.reporter.text import interval
+
+Row = dict[str, Any]
+Fields = Callable[[str, int], Mapping[str, Any]]
+EVERY = {"A": 5, "B": 2}
+"""every fifth episode of A fails, and every second one of B"""
+
+
+def rows(fields: Fields = lambda who, at: {}, count: int = 60) -> list[Row]:
+    return [
+        {
+            "policy": who,
+            "environment": "s",
+            "episode": at,
+            "seed": at,
+            "success": at % EVERY[who] > 0,
+            **fields(who, at),
+        }
+        for who in EVERY
+        for at in range(count)
+    ]
+
+
+def write(folder: Path, found: Iterable[Row]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
+    return folder
+
+
+def report(folder: Path, found: Iterable[Row]) -> Summary:
+    return summarize(collect_folder(write(folder, found))).summary
+
+
+def said(summary: Summary) -> str:
+    return "\n".join(summary.claims.sentences)
+
+
+def test_a_hash_inside_an_object_counts(tmp_path: Path) -> None:
+    summary = report(tmp_path, rows(lambda who, at: {"info": {"init_hash": f"{who if at % 2 else ''}{at}"}}))
+    (found,) = summary.comparisons.all
+    assert not found.paired
+    assert "initial states (init_hash) differ" in said(summary)
+
+
+@pytest.mark.parametrize("shape", [lambda at: {"x": at / 10, "y": 1.5}, lambda at: [at / 10, 1.5]])
+def test_an_initial_state_is_a_start(shape: Callable[[int], Any], tmp_path: Path) -> None:
+    alike = report(tmp_path / "alike", rows(lambda _, at: {"seed": None, "initial_state": shape(at)}))
+    assert alike.comparisons.all[0].paired
+    other = report(tmp_path / "other", rows(lambda who, at: {"initial_state": shape(at + 100 * (who == "B"))}))
+    assert not other.comparisons.all[0].paired
+
+
+def test_a_word_is_no_initial_state(tmp_path: Path) -> None:
+    summary = report(tmp_path, rows(lambda _, at: {"initial_state": ["left", "right"][at % 2]}))
+    (found,) = summary.comparisons.all
+    assert (found.paired, found.rate_a.starts) == (True, None)
+
+
+def test_a_pair_that_started_differently_is_left_out_and_told(tmp_path: Path) -> None:
+    summary = report(tmp_path, rows(lambda who, at: {"init_hash": f"{who if at == 40 else ''}{at}"}))
+    assert "1 of 60 common episodes started differently, and was left out" in said(summary)
+    assert "under other indexes" not in said(summary)
+
+
+def test_what_each_policy_lacks_of_the_other_counts_against_it(tmp_path: Path) -> None:
+    """A recorded 0 to 79 and B 20 to 99: what is not there may have failed."""
+    kept = [
+        row for row in rows(count=100) if (row["episode"] < 80) is (row["policy"] == "A") or 20 <= row["episode"] < 80
+    ]
+    assert len(kept) == 160
+    summary = report(tmp_path, kept)
+    (found,) = summary.comparisons.all
+    assert found.unknown == (20, 20)
+    assert found.only_completed
+    assert "lacks 20 episodes that others have" in said(summary)
+
+
+def test_several_runs_are_not_compared_by_the_first_of_them(tmp_path: Path) -> None:
+    """Three runs of A, of which only the first is good, against one run of B, with equal seeds."""
+    good = {"run1": 10, "run2": 2, "run3": 2}
+    found = [
+        {"policy": "A", "environment": "s", "episode": at, "seed": at, "run_id": run, "success": at % every > 0}
+        for run, every in good.items()
+        for at in range(60)
+    ]
+    summary = report(tmp_path, [*found, *(row for row in rows() if row["policy"] == "B")])
+    (one,) = summary.comparisons.all
+    assert one.rate_a.n == 180
+    assert one.difference == pytest.approx((0.9 + 0.5 + 0.5) / 3 - 0.5)
+    assert "not as many runs of both" in said(summary)
+
+
+def test_failures_without_a_kind_can_be_of_each(tmp_path: Path) -> None:
+    """Of 50 failures of each policy, B says of all that they are drops, and A only of every second one."""
+
+    def kinds(who: str, at: int) -> Mapping[str, Any]:
+        named = at % 2 == 0 and (who == "B" or at % 4 == 0)
+        return {"success": at % 2 > 0} | ({"failure": "drop"} if named else {})
+
+    summary = report(tmp_path, rows(kinds, 100))
+    (found,) = (one.found for one in summary.kinds if one.kind == "drop")
+    assert not found.decided
+    assert found.p < 0.01
+
+
+@pytest.mark.parametrize(
+    ("name", "none"),
+    [("time_to_success", 0), ("time_to_success_s", 0.0), ("time_to_goal", 9999), ("steps_to_goal", 999)],
+)
+def test_a_time_that_all_failures_share_is_none(name: str, none: float, tmp_path: Path) -> None:
+    summary = report(tmp_path, rows(lambda who, at: {name: 5.25 + at % 15 if at % EVERY[who] else none}))
+    (mean,) = summary.combos[0].metrics
+    assert 5 < mean.mean < 21
+    assert mean.n == 48
+
+
+def test_the_last_step_of_failures_is_a_length(tmp_path: Path) -> None:
+    summary = report(tmp_path, rows(lambda who, at: {"steps": 100 + at % 15 if at % EVERY[who] else 999}))
+    assert summary.combos[0].metrics[0].n == 60
+
+
+@pytest.mark.parametrize("differing", [0, 5])
+def test_a_gap_that_needs_more_pairs_that_differ_says_so(differing: int, tmp_path: Path) -> None:
+    found = rows(lambda who, at: {"success": at % 3 > 0 and not (who == "B" and at < differing)}, 100)
+    (sentence,) = report(tmp_path, found).claims.undecided
+    assert "4 times in 5, if all pairs that differ go one way" in sentence
+
+
+def test_more_in_most_episodes_and_a_lower_mean_are_told_together(tmp_path: Path) -> None:
+    def progress(who: str, at: int) -> Mapping[str, Any]:
+        return {"success": None, "progress": 0.12 if who == "B" else 0.9 if at < 6 else 0.1}
+
+    grid = tmp_path / "in"
+    summary = report(grid, [{k: v for k, v in row.items() if k != "success"} for row in rows(progress)])
+    assert "But its mean is lower: 0.12 against 0.18" in said(summary)
+
+
+@pytest.mark.parametrize(
+    ("names", "alike"),
+    [(("pi-0", "pi0"), True), (("a_1", "A1"), True), (("v1-1", "v11"), False), (("pi0", "pi05"), False)],
+)
+def test_names_that_differ_by_a_hyphen_are_told(names: tuple[str, str], alike: bool, tmp_path: Path) -> None:
+    by_name = dict(zip(EVERY, names, strict=True))
+    summary = report(tmp_path, [{**row, "policy": by_name[row["policy"]]} for row in rows()])
+    assert any("are taken as different" in one.what for one in summary.quality.findings) is alike
+
+
+def test_compared_runs_say_which_condition_was_before(tmp_path: Path) -> None:
+    def seen(name: str, steps: int, by_run: Mapping[int, int]) -> Any:
+        found = [
+            {"policy": "A", "environment": "s", "episode": 50 * seed + at, "seed": seed, "max_steps": steps}
+            | {"success": at % every > 0}
+            for seed, every in by_run.items()
+            for at in range(50)
+        ]
+        return collect_folder(write(tmp_path / name, found))
+
+    between = compare_runs(seen("old", 300, {0: 2, 1: 2, 2: 2}), seen("new", 600, {0: 2, 1: 10, 2: 25}))
+    told = " ".join(between.sentences)
+    assert "max_steps is not the same: 300 before and 600 after" in told
+    assert "A before is 3 runs" in told
+    assert "A after is 3 runs" in told
+    assert "Not paired: a seed for each run" in told
+
+
+def test_an_index_is_found_before_the_seed_of_all(tmp_path: Path) -> None:
+    summary = report(tmp_path, rows(lambda _, at: {"episode": f"ep{at:03d}_seed42", "seed": 42}))
+    assert [combo.counts.completed for combo in summary.combos if combo.counts] == [60, 60]
+
+
+def test_steps_are_not_proposed_as_episodes(tmp_path: Path) -> None:
+    found = [
+        {"policy": "A", "environment": "s", "t": step, "success": step > 20} for _ in range(30) for step in range(25)
+    ]
+    told = "; ".join(one.what for one in report(tmp_path, found).quality.findings)
+    assert "no field 'episode'" in told
+    assert "750 episodes" not in told
+
+
+def test_checkpoints_that_are_as_high_as_the_best_one_are_named(tmp_path: Path) -> None:
+    found = [
+        {"policy": f"ckpt_{step}", "environment": "s", "episode": at, "seed": at, "success": at < wins}
+        for step, wins in ((1000, 2), (2000, 5), (3000, 5), (4000, 4))
+        for at in range(5)
+    ]
+    told = " ".join(sentences(report(tmp_path, found)))
+    assert "is ckpt_2000 (and so is ckpt_3000): 100.0 %" in told
+
+
+def test_names_that_differ_by_blanks_are_quoted_between_runs(tmp_path: Path) -> None:
+    both = rows()
+    renamed = [{**row, "policy": "A " if row["policy"] == "A" else "B"} for row in both]
+    old, new = (collect_folder(write(tmp_path / name, found)) for name, found in (("old", renamed), ("new", both)))
+    told = compare_runs(old, new).notes
+    assert any("Only in old: 'A ' × s" in note for note in told)
+    assert any("Only in new: 'A' × s" in note for note in told)
+
+
+def test_undecided_differences_have_the_sign_of_the_one_ahead(tmp_path: Path) -> None:
+    summary = report(tmp_path, rows(lambda who, at: {"success": at % 2 > 0 or (who == "B" and at < 4)}))
+    assert "B minus A is +3.3 points [" in said(summary)
+
+
+def test_the_map_has_the_order_of_the_ranking(tmp_path: Path) -> None:
+    wins = {"a": 3, "b": 50, "c": 20}
+    summary = report(
+        tmp_path,
+        (
+            {"policy": who, "environment": place, "episode": at, "seed": at, "success": at < count}
+            for who, count in wins.items()
+            for place in "xy"
+            for at in range(60)
+        ),
+    )
+    drawn = heat_map(summary)
+    assert drawn
+    words = [mark.words for mark in drawn.panels[0].marks if isinstance(mark, Text)]
+    assert [name for name in words if name in wins] == ["b", "c", "a"]
+
+
+def test_a_phone_has_a_ranking_of_its_own_width(tmp_path: Path) -> None:
+    found = ranking(standing_of(report(tmp_path, rows())))
+    assert found
+    assert found.phone
+    assert found.phone.width * 110 <= 390 - 2 * 16
+    assert found.panels[0].width > found.phone.width
+
+
+def test_starts_with_more_episodes_count_no_more_and_the_mean_over_starts_is_told(tmp_path: Path) -> None:
+    """Eighty of hundred episodes have one start, at which only A succeeds; at four others both do half of the time."""
+
+    def unequal(who: str, at: int) -> Mapping[str, Any]:
+        return {"seed": f"start {0 if at % 5 else 1 + at % 20 // 5}", "success": who == "A" if at % 5 else at % 10 > 0}
+
+    summary = report(tmp_path, rows(unequal, 100))
+    (found,) = summary.comparisons.all
+    mean = (1 + 4 * 0.5) / 5
+    assert found.rate_a.starts == 5
+    assert "A then has 60.0 %, not 90.0 %" in said(summary)
+    assert found.rate_a.interval
+    low, high = found.rate_a.interval
+    assert low == pytest.approx(clopper_pearson(5 * mean, 5)[0])
+    assert high == pytest.approx(clopper_pearson(5 * 0.9, 5)[1])
+
+
+def test_the_rate_of_joined_runs_says_that_it_is_within_these(tmp_path: Path) -> None:
+    summary = report(tmp_path, rows(lambda _, at: {"train_seed": at // 20, "seed": None}))
+    assert {combo.rate.runs for combo in summary.combos if combo.rate} == {3}
+    assert interval(summary.combos[0].rate).endswith("within 3 runs")
+    assert "within 3 runs" in latex(summary)
+
+
+@pytest.mark.parametrize("name", ["{who}/task_{task}", "{who}_task_{task}"])
+def test_files_of_tasks_are_environments_and_no_policies(name: str, tmp_path: Path) -> None:
+    """Each task numbers its episodes from 0, and B lacks one."""
+    for who in EVERY:
+        for task in range(3):
+            if (who, task) != ("B", 1):
+                drawn = random.Random(f"{who}{task}")
+                shifted = rows(lambda _, __, drawn=drawn: {"success": drawn.random() < 0.5}, count=20)
+                found = [row for row in shifted if row["policy"] == who]
+                write(tmp_path / name.format(who=who, task=task), found)
+    summary = summarize(collect_folder(tmp_path)).summary
+    assert summary.policies == ("A", "B")
+    assert summary.environments == ("s/task_0", "s/task_1", "s/task_2")
+    (found,) = summary.comparisons.overall
+    assert found.environments == 2
