@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from comborun.amendment.resumption import Futile, Rejected, Resumption
-    from comborun.answers import runs
+    from comborun.answers import orders
     from comborun.monitor.observe import RunView
     from comborun.monitor.status import RunStatus, SessionStatus
 
@@ -63,10 +63,10 @@ class PlannedStop:
         return cls(view.id, view.host, names, running, queued, redone)
 
     @property
-    def answer(self) -> runs.PlannedStop:
-        from comborun.answers import runs  # slow to import, and only JSON needs it
+    def answer(self) -> orders.PlannedStop:
+        from comborun.answers import orders  # slow to import, and only JSON needs it
 
-        return runs.PlannedStop(
+        return orders.PlannedStop(
             self.run, self.host, self.names, tuple(one.name for one in self.running), self.queued, self.others,
             tuple(self.lines()), tuple(self.facts()), self.unseen or None,
         )  # fmt: skip
@@ -161,11 +161,11 @@ def _why(rejected: Rejected | None) -> Fact:
     return Fact("records_are_rejected", said=rejected.reason, place=rejected.place)
 
 
-def resume_answer(going: PlannedResume, *, done: bool) -> runs.Resumed:
-    from comborun.answers import runs  # slow to import, and only JSON needs it
+def resume_answer(going: PlannedResume, *, done: bool) -> orders.Resumed:
+    from comborun.answers import orders  # slow to import, and only JSON needs it
 
     what = going.what
-    return runs.Resumed(
+    return orders.Resumed(
         run=going.view.id,
         done=done,
         lifted=going.held or bool(going.kept),
@@ -173,10 +173,10 @@ def resume_answer(going: PlannedResume, *, done: bool) -> runs.Resumed:
         again=tuple(one.name for one in what.again),
         repeated={one.name: one.repeated for one in what.again if one.repeated},
         added=tuple(
-            runs.AddedSession(one.policy, one.environment, one.first, one.count, one.name) for one in what.added
+            orders.AddedSession(one.policy, one.environment, one.first, one.count, one.name) for one in what.added
         ),
         futile=tuple(
-            runs.Futile(one.name, describe(one.lacking), say(why), why)
+            orders.Futile(one.name, describe(one.lacking), say(why), why)
             for one in what.futile
             for why in [_why(one.rejected)]
         ),
@@ -184,11 +184,11 @@ def resume_answer(going: PlannedResume, *, done: bool) -> runs.Resumed:
     )
 
 
-def joint_answer(run: str, parts: Sequence[runs.Resumed]) -> runs.Resumed:
+def joint_answer(run: str, parts: Sequence[orders.Resumed]) -> orders.Resumed:
     """The answers of all hosts of a run as one."""
-    from comborun.answers import runs
+    from comborun.answers import orders
 
-    return runs.Resumed(
+    return orders.Resumed(
         run=run,
         done=any(one.done for one in parts),
         lifted=any(one.lifted for one in parts),

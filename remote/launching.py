@@ -178,30 +178,39 @@ def publish_run(
             tell(say(found.environment))
         if draft.plan.follow:
             return _followed(publication, found.plan)
-        if deal and publication.state == "changed":
-            raise UserError(
-                f"the grid, or what its `sync` ships, has changed since {publication.run} was dealt to its hosts",
-                "--new starts another run; with the former grid and files the same command continues this one",
-                code="changed_grid",
-            )
+        changed = publication.state == "changed"
+        if deal and changed:
+            raise _undealt(publication)
         draft, kept = _with_kept_policies(prepared, draft, found.plan)
-        other = publication.state == "changed" and found.ended and not request.changed
-        if other and not compare(found.plan, draft.plan).common:
-            mode = f"after:{publication.run}"
-            notes = (f"the run {publication.run} has ended and shares no work with this grid, so this is another run",)
-        elif (
-            publication.state == "changed"
-            and not request.changed
-            and set(map(combo_of, found.plan.sessions)).isdisjoint(map(combo_of, draft.plan.sessions))
-        ):
-            raise UserError(
-                f"the run {publication.run} goes on, and it has no combo of this grid, which is also named {grid.name}",
-                "give this grid a `name:` of its own; --new starts another run of this name; --changed rerun drops the"
-                " combos of that run",
-            )
-        elif launched := _bring_up(prepared, publication, draft, confirm, tell):
+        if changed and not request.changed:
+            if found.ended and not compare(found.plan, draft.plan).common:
+                mode = f"after:{publication.run}"
+                notes = (
+                    f"the run {publication.run} has ended and shares no work with this grid, so this is another run",
+                )
+                continue
+            _check_common(publication.run, found.plan, draft.plan)
+        if launched := _bring_up(prepared, publication, draft, confirm, tell):
             return replace(launched, changes=(*kept, *launched.changes))
     raise HostError(f"other launches kept changing the run of {draft.plan.grid}", "launch it again")
+
+
+def _undealt(publication: Publication) -> UserError:
+    return UserError(
+        f"the grid, or what its `sync` ships, has changed since {publication.run} was dealt to its hosts",
+        "--new starts another run; with the former grid and files the same command continues this one",
+        code="changed_grid",
+    )
+
+
+def _check_common(run: str, has: Plan, wants: Plan) -> None:
+    """Raise UserError if a run has no combo of the grid."""
+    if set(map(combo_of, has.sessions)).isdisjoint(map(combo_of, wants.sessions)):
+        raise UserError(
+            f"the run {run} goes on, and it has no combo of this grid, which is also named {wants.grid}",
+            "give this grid a `name:` of its own; --new starts another run of this name; --changed rerun drops the"
+            " combos of that run",
+        )
 
 
 def start(prepared: Prepared, launched: Launched) -> Launched:

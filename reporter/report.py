@@ -19,11 +19,12 @@ from comborun.errors import UserError
 from comborun.model.attempt import Aggregate, EpisodeRecord, held
 from comborun.model.plan import Plan
 from comborun.model.work import combo_of
-from comborun.reporter.collect import collect_by_plan, collect_folder, collect_run
+from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.figures.files import FORMS, files
 from comborun.reporter.figures.makers import MAKERS, figures
 from comborun.reporter.pages import data, document, page
 from comborun.reporter.pages.latex import latex
+from comborun.reporter.planned_folder import collect_by_plan
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.records.collector import SCHEMA_FILE
 from comborun.reporter.records.training_folders import curves_in

@@ -3,6 +3,7 @@
 #
 #   ./tests/run.sh                 everything
 #   ./tests/run.sh ARGUMENT...     pytest with these arguments only
+#   COMBORUN_SLOW=1 ./tests/run.sh                        everything, for hours, and under a third old Python
 #   COMBORUN_SLOW=1 ./tests/run.sh -n 6                   both multiplexers where tmux is usually enough, longer simulations
 #   COMBORUN_SLOW=1 ./tests/run.sh tests/faults -n 3      every fault with tmux and screen, here and behind sshd: five minutes
 #   COMBORUN_SLOW=1 ./tests/run.sh tests/integration -k slurm      every fault on a real Slurm, and minutes of them at random
@@ -43,11 +44,11 @@ lint() { # all of it, whatever fails
   return "$code"
 }
 
-# What travels to hosts runs under every Python from 3.8 on: its tests, with the Pythons that are here. The oldest one
-# installs what all of them can import.
+# What travels to hosts runs under every Python from 3.8 on: its tests, with the oldest and the newest one, and with
+# COMBORUN_SLOW one between them, where they are here. The oldest one installs what all of them can import.
 old_pythons() {
   local version python code=0 tools=$checkout/.venv-old
-  for version in 3.8 3.9 3.13; do
+  for version in 3.8 ${COMBORUN_SLOW:+3.9} 3.13; do
     for python in "$(command -v "python$version")" ~/.pyenv/versions/"$version".*/bin/python3; do
       if "$python" -c 'import pip' 2>/dev/null; then break; else python=''; fi
     done

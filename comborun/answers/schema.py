@@ -10,7 +10,7 @@ from pathlib import PurePath
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
 
-from comborun.answers import Done, grids, is_marked, runs, untrusted_in
+from comborun.answers import Done, grids, is_marked, orders, runs, untrusted_in
 from comborun.answers.status import HostOfRun, Status
 from comborun.model.codec import field_docs
 from comborun.rules.facts import Fact
@@ -27,30 +27,30 @@ ANSWERS: Mapping[str, tuple[Any, ...]] = {
     "doctor": (grids.Examined, tuple[grids.Examined, ...]),
     "plan": (grids.Planned, grids.Text),
     "calibrate": (grids.Calibrated,),
-    "run": (runs.Launch, Status, runs.Report, Done),
-    "launch": (runs.Launch, Done),
-    "follow": (runs.Launch, Done),
-    "resume": (runs.Resumed, tuple[runs.Resumed, ...]),
+    "run": (orders.Launch, Status, runs.Report, Done),
+    "launch": (orders.Launch, Done),
+    "follow": (orders.Launch, Done),
+    "resume": (orders.Resumed, tuple[orders.Resumed, ...]),
     "recheck": (runs.Rechecked,),
     "monitor": (Status, runs.AllRuns, runs.Report, Done),
     "status": (Status,),
     "runs": (tuple[runs.ListedRun, ...],),
-    "keep": (runs.SessionMove, runs.HostChange, Done),
+    "keep": (orders.SessionMove, orders.HostChange, Done),
     "hosts list": (tuple[HostOfRun, ...],),
-    "hosts lost": (runs.GivenUp,),
+    "hosts lost": (orders.GivenUp,),
     "disconnect": (grids.Disconnected,),
     "view": (grids.Page, grids.Bundle, Done),
-    "clean": (runs.Cleaned,),
+    "clean": (orders.Cleaned,),
     "explain": (runs.Causes, runs.Explanation, tuple[runs.Explanation, ...]),
     "logs": (runs.Log, Done),
     "attach": (tuple[runs.Window, ...],),
-    "stop": (runs.Stopped, runs.PlannedStop, tuple[runs.PlannedStop, ...]),
-    "retry": (runs.Steered,),
-    "slots": (runs.Steered,),
-    "set": (runs.Steered,),
-    "pause": (runs.Steered,),
-    "drain": (runs.Steered,),
-    "notify": (runs.Steered,),
+    "stop": (orders.Stopped, orders.PlannedStop, tuple[orders.PlannedStop, ...]),
+    "retry": (orders.Steered,),
+    "slots": (orders.Steered,),
+    "set": (orders.Steered,),
+    "pause": (orders.Steered,),
+    "drain": (orders.Steered,),
+    "notify": (orders.Steered,),
     "completion": (grids.Text,),
     "report": (runs.Report, runs.Comparison),
 }

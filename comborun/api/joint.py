@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from comborun.answers import runs
+from comborun.answers import orders
 from comborun.api.moving import complete, restarted, unfinished
 from comborun.errors import UserError
 from comborun.model.work import process_of
@@ -152,8 +152,12 @@ def going(target: Target) -> list[Target]:
 
 
 def on_each(
-    target: Target, words: Sequence[str], act: Callable[[Target, tuple[str, ...]], runs.Steered], *, some: bool = False
-) -> runs.Steered:
+    target: Target,
+    words: Sequence[str],
+    act: Callable[[Target, tuple[str, ...]], orders.Steered],
+    *,
+    some: bool = False,
+) -> orders.Steered:
     """The answer to an order; of a run on several hosts, that of all of them, or of those that run the named sessions.
 
     A host that is away is named: the order does not reach it later. With `some`, it is done if a host has done it: the
@@ -180,7 +184,7 @@ def on_each(
     )
 
 
-def stop_all(target: Target) -> runs.Stopped:
+def stop_all(target: Target) -> orders.Stopped:
     """Stop the run on all hosts: first the number of the stop, then the sessions. Hosts that are away follow later."""
     found = states(target)
     there = {host: one for host, one in found.items() if isinstance(one, BoxState)}
@@ -191,7 +195,7 @@ def stop_all(target: Target) -> runs.Stopped:
     failed = {host: one for host, one in {**found, **noted, **ended}.items() if isinstance(one, UserError)}
     if not replies:
         raise next(iter(failed.values()))
-    return runs.Stopped(
+    return orders.Stopped(
         target.run,
         tuple(name for reply in replies.values() for name in reply.facts("session")),
         not failed and all(reply.done for reply in replies.values()),

@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from comborun.amendment.resumption import smoke_sessions
-from comborun.answers import runs
+from comborun.answers import orders
 from comborun.api.named import Target
 from comborun.errors import UserError
 from comborun.monitor.beginning import await_beginning, await_smoke, failed_at_once, lacking, recorded
@@ -68,14 +68,14 @@ class Started:
         return bool(failed) and len(failed) == len(self.launched.plan.current)
 
     @property
-    def answer(self) -> runs.Launch:
+    def answer(self) -> orders.Launch:
         launched, publication, waits = self.launched, self.launched.publication, self.waits
-        return runs.Launch(
+        return orders.Launch(
             run=publication.run,
             host=self.target.transport.host,
             directory=publication.directory,
             state=publication.state,
-            hold=runs.LaunchHold(*launched.hold) if launched.hold else None,
+            hold=orders.LaunchHold(*launched.hold) if launched.hold else None,
             sessions=tuple(session.name for session in launched.plan.current),
             shipped=launched.shipped,
             replaced=launched.replaced,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, TypedDict, Unpack
 
-from comborun.answers import runs
+from comborun.answers import orders, runs
 from comborun.api.named import GridChoice, HostChoice, Target
 from comborun.errors import UserError
 
@@ -38,7 +38,7 @@ class Run:
     Errors are exceptions of `comborun.errors`, with `code`, `message`, `hint` and `place`.
     """
 
-    def __init__(self, target: Target, launched: runs.Launch | None = None) -> None:
+    def __init__(self, target: Target, launched: orders.Launch | None = None) -> None:
         self.target = target
         self.launched = launched
         """what the launch did; None for a run that was opened"""
@@ -153,7 +153,7 @@ class Run:
 
     # Steer
 
-    def stop(self, *sessions: str, policy: str | None = None, environment: str | None = None) -> runs.Stopped:
+    def stop(self, *sessions: str, policy: str | None = None, environment: str | None = None) -> orders.Stopped:
         """End the run, or some of its sessions, and everything that they started. Nobody is asked."""
         from comborun.api import joint, steering
 
@@ -164,7 +164,7 @@ class Run:
 
     def retry(
         self, *sessions: str, failed: bool = False, stalled: bool = False, environment: str = "now"
-    ) -> runs.Steered:
+    ) -> orders.Steered:
         """Start sessions again that ended without success, each with a new budget of retries."""
         from comborun.api import joint, steering
 
@@ -176,7 +176,7 @@ class Run:
             self._answering(), sessions, lambda one, own: steering.retry(one, own, which, environment), some=some
         )
 
-    def resume(self, environment: str = "now") -> runs.Resumed:
+    def resume(self, environment: str = "now") -> orders.Resumed:
         """Lift a hold or a stop, and run what is missing."""
         from comborun.api import joint, steering
         from comborun.monitor.steering import joint_answer, resume_answer
@@ -192,13 +192,13 @@ class Run:
         steering.resume(target, going, environment)
         return resume_answer(going, done=not going.nothing)
 
-    def slots(self, count: int) -> runs.Steered:
+    def slots(self, count: int) -> orders.Steered:
         """Let so many sessions run at once from now on."""
         from comborun.api import joint, steering
 
         return joint.on_each(self._answering(), (), lambda one, _: steering.slots(one, count))
 
-    def change(self, values: Mapping[str, object], because: str = "") -> runs.Steered:
+    def change(self, values: Mapping[str, object], because: str = "") -> orders.Steered:
         """Change settings of the run while it goes on, as `combo set` does: {"use_gpus": [0, 1], "parallel": 6}."""
         from comborun.api import joint, steering
 
@@ -207,7 +207,7 @@ class Run:
         }
         return joint.on_each(self._answering(), (), lambda one, _: steering.retune(one, given, because))
 
-    def pause(self, why: str = "") -> runs.Steered:
+    def pause(self, why: str = "") -> orders.Steered:
         """Start nothing new until `resume`; running sessions go on."""
         from comborun.api import joint, steering
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from comborun.answers import runs
+from comborun.answers import orders
 from comborun.errors import HostError, UserError
 from comborun.model.resources import mebibytes
 from comborun.model.work import combo_of
@@ -99,12 +99,12 @@ def _chosen(
     return chosen
 
 
-def stop(target: Target, order: PlannedStop) -> runs.Stopped:
+def stop(target: Target, order: PlannedStop) -> orders.Stopped:
     """End what a planned stop says, and everything that it started."""
     with target.listener.working("ending sessions"):
         reply = stop_sessions(target.transport, target.directory, order.names)
     ended = order.names or reply.facts("session")
-    return runs.Stopped(target.run, tuple(ended), reply.done, reply.texts)
+    return orders.Stopped(target.run, tuple(ended), reply.done, reply.texts)
 
 
 # Start again
@@ -117,7 +117,7 @@ def retry(
     environment: str = "now",
     *,
     take_over: bool = False,
-) -> runs.Steered:
+) -> orders.Steered:
     """Start named sessions again, or all that failed or stalled; each gets a new budget of retries."""
     if bool(which) == bool(words):
         raise UserError("name sessions, or give either --failed or --stalled", "combo status lists them")
@@ -130,12 +130,12 @@ def retry(
     return _steered(target, steered, _restart(target, source, environment) if steered.done else "")
 
 
-def slots(target: Target, count: int) -> runs.Steered:
+def slots(target: Target, count: int) -> orders.Steered:
     """Let so many sessions run at once from now on."""
     return _steered(target, steer(target.transport, target.directory, "slots", str(count)))
 
 
-def retune(target: Target, values: Mapping[str, str], because: str = "") -> runs.Steered:
+def retune(target: Target, values: Mapping[str, str], because: str = "") -> orders.Steered:
     """Change settings of a run while it goes on: `parallel`, `use_gpus`, `reserve.gpu_memory`, `reserve.memory`.
 
     Sessions that run go on; added GPUs get sessions, and nothing new starts on those that are taken away.
@@ -163,20 +163,20 @@ def checked_settings(values: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def hold(target: Target, verb: Literal["pause", "drain"], why: str = "") -> runs.Steered:
+def hold(target: Target, verb: Literal["pause", "drain"], why: str = "") -> orders.Steered:
     """Let nothing new start until `resume`."""
     line = " ".join(harmless(why).split())
     steered = steer(target.transport, target.directory, verb, *([line] if line else []))
     return _steered(target, steered, f"run `{target.command('resume')}` to continue" if steered.done else "")
 
 
-def notify(target: Target) -> runs.Steered:
+def notify(target: Target) -> orders.Steered:
     """Send a test notice."""
     return _steered(target, send_test_notice(target.transport, target.directory))
 
 
-def _steered(target: Target, reply: Reply, note: str = "") -> runs.Steered:
-    return runs.Steered(target.run, reply.done, reply.texts, note or None)
+def _steered(target: Target, reply: Reply, note: str = "") -> orders.Steered:
+    return orders.Steered(target.run, reply.done, reply.texts, note or None)
 
 
 def check_no_servers(target: Target, view: RunView, names: Iterable[str]) -> None:

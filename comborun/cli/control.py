@@ -34,7 +34,7 @@ from comborun.text import harmless, several
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.answers import runs
+    from comborun.answers import orders
     from comborun.api.named import HostChoice, Target
 
 
@@ -120,7 +120,7 @@ def _stop_together(target: Target, words: tuple[str, ...], *, as_json: bool, **h
     return 0 if stopped.clean else SOME_DID_NOT
 
 
-def _joined(target: Target, found: Sequence[runs.Stopped]) -> runs.Stopped:
+def _joined(target: Target, found: Sequence[orders.Stopped]) -> orders.Stopped:
     sessions, lines = ([one for part in found for one in getattr(part, key)] for key in ("sessions", "lines"))
     return replace(
         found[0], run=target.run, sessions=(*sessions,), clean=all(one.clean for one in found), lines=(*lines,)
@@ -277,7 +277,7 @@ def notify(target: Target, as_json: bool) -> int:
     return _show(on_each(target, (), lambda one, _: steering.notify(one)), as_json=as_json)
 
 
-def _show(done: runs.Steered, *, as_json: bool) -> int:
+def _show(done: orders.Steered, *, as_json: bool) -> int:
     if as_json:
         show_json(done)
     else:

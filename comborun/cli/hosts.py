@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comborun.answers.runs import GivenUp
+from comborun.answers.orders import GivenUp
 from comborun.api.losing import Loss, give_up, planned_loss
 from comborun.api.watching import status_of
 from comborun.cli.options import json_option, of_run, of_run_option

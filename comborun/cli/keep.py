@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comborun.answers.runs import HostChange, SessionMove
+from comborun.answers.orders import HostChange, SessionMove
 from comborun.cli.options import interval_option, json_lines_option, of_run
 from comborun.cli.terminal import INTERRUPTED, program, show_record, working
 from comborun.errors import HostError, UserError

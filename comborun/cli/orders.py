@@ -18,7 +18,7 @@ from comborun.monitor.steering import resume_lines
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.answers.runs import Steered
+    from comborun.answers.orders import Steered
     from comborun.api.named import Target
 
 _AGAIN_S = 5.0

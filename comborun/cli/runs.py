@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from comborun.answers.runs import AllRuns, Cleaned
+from comborun.answers.orders import Cleaned
+from comborun.answers.runs import AllRuns
 from comborun.cli.options import json_option, offers, root_options, take_over_option
 from comborun.cli.terminal import INTERRUPTED, show_json, show_record, show_rows, show_table, working
 from comborun.errors import HostError, UserError

@@ -35,6 +35,7 @@ MODULES = (
     "host",
     "monitor",
     "rows",
+    "sessions",
     "training",
     "waits",
 )
@@ -99,6 +100,12 @@ def part(fact: Fact, key: str) -> str:
     """A field in words: one that is a fact is said."""
     inner = Fact.of(fact.fields.get(key))
     return say(inner) if inner else fact.text(key)
+
+
+def because(fact: Fact) -> str:
+    """`: ` and the reason; empty without one."""
+    why = part(fact, "reason") or fact.text("words")
+    return f": {why}" if why else ""
 
 
 class _Fields(dict):  # type: ignore[type-arg]

@@ -1,17 +1,14 @@
-"""What the monitor says of a run, its sessions and its servers."""
+"""What is said of a run as a whole, of its servers, and of what stop and resume would do."""
 
 from __future__ import annotations
 
 from comborun.rules.endings.failures import mend, words_of
-from comborun.rules.facts import Fact, facts_of
+from comborun.rules.facts import Fact
 from comborun.rules.holds import Notice
-from comborun.rules.room.waits import WaitFor
-from comborun.rules.vocabulary import Cause, amount, first_of, several
-from comborun.words import part
-from comborun.words.endings import CAUSES, SIGNALS, behind, beside_records, class_words, how_ended
-from comborun.words.rows import why_not_counted
-from comborun.words.times import brief, clock, duration, span
-from comborun.words.waits import RESOURCES
+from comborun.rules.vocabulary import first_of, several
+from comborun.words import because, part
+from comborun.words.endings import class_words, how_ended
+from comborun.words.times import brief, clock, span
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,23 +25,6 @@ _SERVER_STATES = {
 _ORDERED = {"stop": "stopped", "pause": "paused", "drain": "drained"}
 _RESUME = "run `combo resume {run}` to continue"
 _MOST_NAMED, _MOST_ENDED = 4, 8
-
-
-def _because(fact: Fact) -> str:
-    """`: ` and the reason; empty without one."""
-    why = part(fact, "reason") or fact.text("words")
-    return f": {why}" if why else ""
-
-
-def _when(fact: Fact) -> str:
-    """`10:34 (in 4 min)`."""
-    moment, left = fact.number("at") or 0.0, fact.number("in_s") or 0.0
-    when = clock(moment, near=moment - left)
-    return f"{when} (in {brief(left)})" if left >= 0 else f"{when} ({brief(-left)} ago)"
-
-
-def _gpus(fact: Fact, key: str = "gpus") -> str:
-    return f"GPU {', '.join(fact.texts(key))}" if fact.texts(key) else ""
 
 
 # The whole run
@@ -64,18 +44,18 @@ def _run_held(fact: Fact) -> str:
     going = "; running sessions continue to their end" if fact.fields.get("sessions_continue") else ""
     rest = f", {_lacking(fact)}" if "lack" in fact.fields else ""
     resume = f"run `combo resume {fact.text('run')}` to continue"
-    return f"{fact.text('hold')}: {resume}{going}; nothing new starts{rest}{_because(fact)}"
+    return f"{fact.text('hold')}: {resume}{going}; nothing new starts{rest}{because(fact)}"
 
 
 def _host_held(fact: Fact) -> str:
     host, going = fact.text("host"), "; running sessions continue to their end"
     until = f"until `combo resume {fact.text('run')} --host {host}`{going * bool(fact.fields.get('sessions_continue'))}"
-    return f"{host} is {fact.text('hold')}, and nothing new starts there {until}{_because(fact)}"
+    return f"{host} is {fact.text('hold')}, and nothing new starts there {until}{because(fact)}"
 
 
 def _held(fact: Fact) -> str:
     going = " (running sessions continue to their end)" if fact.fields.get("sessions_continue") else ""
-    return f"{fact.text('hold')}{going}{_because(fact)}"
+    return f"{fact.text('hold')}{going}{because(fact)}"
 
 
 def _slurm_holds(fact: Fact) -> str:
@@ -144,164 +124,6 @@ def _slurm_summary(fact: Fact) -> str:
         where = ", ".join(nodes) if 0 < len(nodes) <= _MOST_NAMED else several(len(nodes), "node")
         parts.append(f"{fact.count('running')} running on {where}")
     return f"Slurm: {', '.join(parts)}" if parts else "Slurm has none of its tasks"
-
-
-# A session that waits
-
-
-def _starts_again(fact: Fact) -> str:
-    """`again in 40 s: out of GPU memory, attempt 2 of 3`."""
-    left, resource = fact.number("in_s"), RESOURCES.get(fact.text("waits_for"))
-    if left is not None:
-        said = f"again in {brief(left)}"
-    elif resource:
-        said = f"again as soon as there is {resource}"
-    else:
-        said = "again as soon as a slot is free"
-    failure = fact.text("failure")
-    if not failure:
-        return f"{said}{_because(fact)}"
-    of = f" of {fact.count('of')}" if fact.count("of") else ""
-    return f"{said}: {words_of(failure)}, attempt {fact.count('attempt')}{of}"
-
-
-def _waits(fact: Fact) -> str:
-    what = fact.text("waits_for")
-    if what in (WaitFor.STAGGER, WaitFor.WARM_UP):
-        return f"waits{_because(fact)}"
-    return f"waits for {RESOURCES.get(what, what)}{_because(fact)}"
-
-
-def _waits_for_next_start(fact: Fact) -> str:
-    ended = "was stopped" if fact.fields.get("stopped") else "failed"
-    return f"its attempt {fact.count('attempt')} {ended}; {part(fact, 'start')}"
-
-
-def _waits_for_smoke_test(fact: Fact) -> str:
-    counts = fact.fields.get("counts")
-    listed = ", ".join(f"{count} {word}" for word, count in counts.items()) if isinstance(counts, dict) else ""
-    return f"the smoke test comes first: {listed}"
-
-
-def _needs_gpus(fact: Fact) -> str:
-    memory, most = fact.count("memory_mib"), fact.count("per_gpu")
-    parts = [f"{memory} MiB on each" if memory else "", f"at most {several(most, 'session')} on each" if most else ""]
-    shared = ", ".join(filter(None, parts)) or "with no other session on it, because the grid gives no gpu_memory"
-    return f"it needs {several(fact.count('gpus'), 'GPU')} of {', '.join(fact.texts('of')) or 'none'}, {shared}"
-
-
-def _gpu_is_held(fact: Fact) -> str:
-    holders = [*(f"the server {name}" for name in fact.texts("servers")), *fact.texts("sessions")]
-    return f"GPU {fact.count('gpu')} is held by {first_of(holders, _MOST_NAMED, count=fact.count('count'))}"
-
-
-def _before_it(fact: Fact) -> str:
-    count = fact.count("count")
-    named = first_of(fact.texts("sessions"), _MOST_NAMED, count=count)
-    return f"{several(count, 'session')} before it in the queue: {named}"
-
-
-# A session that runs, or has ended
-
-
-def _where(fact: Fact) -> str:
-    place = " of ".join(filter(None, (_gpus(fact), fact.text("node"))))
-    return (f" on {place}" if place else "") + (f", as task {fact.text('task')}" if fact.text("task") else "")
-
-
-def _attempt_starts(fact: Fact) -> str:
-    doing = "its script begins there" if fact.fields.get("slurm") else "its window is being opened"
-    return f"attempt {fact.count('attempt')} is starting{_where(fact)}: {doing}"
-
-
-def _attempt_runs(fact: Fact) -> str:
-    lasted = duration(fact.number("seconds") or 0.0)
-    return f"attempt {fact.count('attempt')} has been running for {lasted}{_where(fact)}"
-
-
-def _time_limit(fact: Fact) -> str:
-    left = fact.number("in_s") or 0.0
-    limit = duration(fact.number("seconds") or 0.0)
-    return f"it is ended when it has run for {limit}" + (f", in {brief(left)}" if left > 0 else "")
-
-
-def _work_done(fact: Fact) -> str:
-    recorded = fact.count("recorded")
-    result = f", {fact.count('successes')} of {recorded} successful" if recorded else ""
-    return f"{fact.count('done')} of {fact.count('planned')} {fact.text('unit')}s done{result}"
-
-
-def _ended_by(fact: Fact) -> str:
-    """What ended the command: `exit code 3`, `stalled`, `out of GPU memory (killed)`."""
-    cause, number, code = fact.text("cause"), fact.count("signal"), fact.number("exit_code")
-    if known := CAUSES.get(cause):  # type: ignore[call-overload]
-        return str(known)
-    seen = "ended for an unknown reason"
-    if number:
-        seen = SIGNALS.get(number) or f"signal {number}"
-    elif cause == Cause.EXITED and code is not None:
-        seen = f"exit code {int(code)}"
-    found = behind(cause, fact.text("failure"))
-    return f"{found} ({seen})" if found else seen
-
-
-def _command_ended(fact: Fact) -> str:
-    details = how_ended(fact)
-    if details and fact.text("cause") in (Cause.STOPPED, Cause.NOT_NEEDED, Cause.LAUNCH_FAILED):
-        return details
-    return ": ".join(filter(None, (_ended_by(fact), details)))
-
-
-def _results_are_missing(fact: Fact) -> str:
-    """Why exit code 0 is not a success."""
-    steps, records = bool(fact.fields.get("steps")), fact.count("records")
-    without = beside_records(fact.text("line"), fact.texts("files"), steps=steps)
-    if without:
-        lacks = f", without {without}"
-    elif not records:
-        lacks = ", but no results"
-    elif records >= fact.count("planned"):
-        lacks = ", but no verdict in any of its records"
-    else:
-        lacks = f" after {records} of {fact.count('planned')} {fact.text('unit')}s"
-    return ": ".join(filter(None, (f"exit code 0{lacks}", how_ended(fact))))
-
-
-def _earlier(fact: Fact) -> str:
-    how = part(fact, "how") or "nobody saw it end"
-    return f"attempt {fact.count('attempt')} before it: {how}, {several(fact.count('done'), fact.text('unit'))}"
-
-
-def _evidence(fact: Fact) -> str:
-    records, files = fact.number("records"), ", ".join(fact.texts("record_files")) or "its log"
-    wanted = [] if records is None else [f"{several(int(records), 'record')} in {files}"]
-    wanted += [f"a log line that matches {fact.text('line')}"] if fact.text("line") else []
-    wanted += ["its last step in the log"] if fact.fields.get("steps") else []
-    wanted += [f"a file {glob}" for glob in fact.texts("files")]
-    return f"to be complete, it needs {' and '.join(wanted) or 'exit code 0'}"
-
-
-def _used(fact: Fact) -> str:
-    made, most = fact.count("made"), fact.count("most")
-    since = " since it was last stopped or asked for" if fact.fields.get("renewed") else ""
-    return f" ({made} of {several(most, 'start')} used{since})" if made <= most else ""
-
-
-def _starts_left(fact: Fact) -> str:
-    when = " when the run goes on" if fact.fields.get("held") else ""
-    more = several(fact.count("left"), "more start")
-    return f"its failure counts as `{fact.text('failure')}`: {more} may follow{when}{_used(fact)}"
-
-
-def _no_start_left(fact: Fact) -> str:
-    retries = fact.count("retries")
-    if not retries:
-        why = "which is not retried"
-    elif fact.count("made") < fact.count("most"):
-        why = f"and it has had its {several(retries, 'retry', 'retries')} for that"
-    else:
-        why = "and no start is left"
-    return f"its failure counts as `{fact.text('failure')}`, {why}{_used(fact)}"
 
 
 # Servers
@@ -408,78 +230,6 @@ WORDS: Words = {
     ),
     "slurm_is_silent": _slurm_is_silent,
     "slurm_summary": _slurm_summary,
-    # a session that waits
-    "nothing_starts_until_resume": lambda fact: (
-        f"nothing new starts{f' since {_when(fact)}' if 'at' in fact.fields else ''},"
-        f" until `combo resume {fact.text('run')}`"
-    ),
-    "starts_again": _starts_again,
-    "waits": _waits,
-    "waits_for_room": _waits,
-    "waits_for_next_start": _waits_for_next_start,
-    "waits_for_smoke_test": _waits_for_smoke_test,
-    "waits_for_server": (
-        "waits for the server {server}, which {state}[ and waits itself: {reason}][ and waits itself: {words}]"
-    ),
-    "has_not_begun": "has not begun: {reason}",
-    "is_tried_at": lambda fact: f"it is tried at {_when(fact)}",
-    "slurm_has_no_task": "Slurm has no task for it yet",
-    "task_is_queued": "its task {job} is in Slurm's queue, {task}",
-    "task_held_by_slurm": "{reason}: scontrol release lets it go",
-    "task_waits": "{reason}",
-    "task_not_looked_at": "Slurm has not looked at it yet",
-    "task_state": "{state}",
-    "attempt_waits": "attempt {attempt} waits, {task}",
-    "slurm_expects_start": lambda fact: f"Slurm expects to start it at {_when(fact)}",
-    "task_asks_for": "it asks for {asks}",
-    "needs_gpus": _needs_gpus,
-    "gpu_is_held": _gpu_is_held,
-    "sessions_before_it": _before_it,
-    "slots_busy": "{busy} of {slots:slot} busy",
-    "next_to_end": lambda fact: f"the next to end is {fact.text('session')}, about {_when(fact)}",
-    "next_end_unknown": "it is not known yet when the next one ends",
-    "its_turn": "it is its turn: it starts in a moment",
-    "expected_to_end": lambda fact: f"it is expected to end at {_when(fact)}",
-    # a session that runs
-    "attempt_starts": _attempt_starts,
-    "attempt_runs": _attempt_runs,
-    "supervisor_is_gone": (
-        "its supervisor is gone, but the command goes on; the dispatcher judges it when it has ended"
-    ),
-    "work_done": _work_done,
-    "rows_not_counted": lambda fact: why_not_counted(facts_of(fact.fields.get("reasons"))),
-    "no_progress_since": "no progress since {at:clock} ({seconds:brief})",
-    "no_progress_for": "no progress for {seconds:brief}",
-    "is_being_ended": "it is being ended[: {ending}][: {note}]",
-    "log_grew": "its log last grew {ago_s:brief} ago",
-    "stall_limit": "it is ended when it shows no progress for {seconds:duration}",
-    "no_stall_limit": "this does not end it: the grid sets no `limits: {{stall_after: ...}}`",
-    "time_limit": _time_limit,
-    # a session that has ended
-    "session_is_dropped": (
-        "the grid has changed: this session is no longer a part of the run, and its records do not count"
-    ),
-    "session_is_elsewhere": "this session runs on another host",
-    "queued_when_stopped": "it was queued when the run was stopped, and has not started",
-    "task_is_gone": "its task is gone; what ended it is not judged yet",
-    "nobody_saw_end": "nobody saw it end",
-    "supervisor_died_early": "its supervisor died before it began",
-    "command_ended": _command_ended,
-    "ended_after_results": lambda fact: f"{_ended_by(fact)} after complete results",
-    "results_are_missing": _results_are_missing,
-    "attempt_ended": "attempt {attempt} ended[ at {at:clock}][ after {seconds:duration}][: {how}]",
-    "attempt_was_called_off": "attempt {attempt} was called off[ at {at:clock}] and never began[: {how}]",
-    "earlier_attempt": _earlier,
-    "evidence_needed": _evidence,
-    "peak_memory": lambda fact: f"its processes held {amount(fact.number('bytes') or 0)} of memory at most, by samples",
-    "start_was_asked_for": (
-        "its failure counts as `{failure}`: another start was asked for and follows when the run goes on"
-    ),
-    "starts_left": _starts_left,
-    "no_start_left": _no_start_left,
-    "after_waits": "the grid's last command runs once all sessions have ended: {sessions} have not",
-    "after_ended": "it ended[ after {seconds:duration}][: {how}]",
-    "after_runs": "it has been running for {seconds:duration}",
     # causes that sessions share
     "ordered_by": lambda fact: (
         f"{_ORDERED.get(fact.text('order'), fact.text('order'))} by {fact.text('user')}"

@@ -17,7 +17,7 @@ from comborun.reporter.pages.document import table
 from comborun.reporter.pages.text_table import TextTable, columns, filled
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.statistics.difference import FEWEST_UNPAIRED
-from comborun.reporter.summary import basis_of
+from comborun.reporter.summary import Basis, basis_of
 from comborun.reporter.text import combo_name, number, p_value
 from comborun.text import alike, several
 
@@ -139,20 +139,9 @@ def compare_means(
     old, new = (one.metric for one in bases)
     if old is None or new is None or old.name != new.name:
         return None
-    first, second = (
-        {
-            combo: scores(merged, new.name, one.results.settled.get(combo), one.fields)
-            for combo, merged in one.results.merged.items()
-        }
-        for one in bases
-    )
+    first, second = (_scores(one, new.name) for one in bases)
     second = {renamed(combo): one for combo, one in second.items()}
-    pairs, fewer = [], dict[Combo, str]()
-    for combo in (one for one in second if one in first):
-        old_arm, new_arm, told_of = vouch((before, first[combo].arm), (after, second[combo].arm), combo[1])
-        fewer |= told_of
-        if isinstance(old_arm, Arm) and isinstance(new_arm, Arm):
-            pairs.append((combo, replace(second[combo], arm=new_arm), replace(first[combo], arm=old_arm)))
+    pairs, fewer = _met(runs, first, second, vouch)
     enough = [one for one in pairs if _enough(*one[1:])]
     within = {combo: mean_difference_of(new.name, [(combo[1], a, b)]) for combo, a, b in enough}
     of_policies: dict[str, list[tuple[str, Scores, Scores]]] = {}
@@ -182,6 +171,28 @@ def compare_means(
         ),
         findings=tuple(findings),
     )
+
+
+def _scores(basis: Basis, metric: str) -> dict[Combo, Scores]:
+    settled = basis.results.settled
+    return {
+        combo: scores(merged, metric, settled.get(combo), basis.fields)
+        for combo, merged in basis.results.merged.items()
+    }
+
+
+def _met(
+    runs: tuple[Collected, Collected], first: Mapping[Combo, Scores], second: Mapping[Combo, Scores], vouch: Vouch
+) -> tuple[list[tuple[Combo, Scores, Scores]], dict[Combo, str]]:
+    """The combos of both runs, the second run's values first, and which runs have fewer episodes in which, and why."""
+    before, after = runs
+    pairs, fewer = [], dict[Combo, str]()
+    for combo in (one for one in second if one in first):
+        old, new, told_of = vouch((before, first[combo].arm), (after, second[combo].arm), combo[1])
+        fewer |= told_of
+        if isinstance(old, Arm) and isinstance(new, Arm):
+            pairs.append((combo, replace(second[combo], arm=new), replace(first[combo], arm=old)))
+    return pairs, fewer
 
 
 def _enough(a: Scores, b: Scores) -> bool:

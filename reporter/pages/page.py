@@ -37,6 +37,25 @@ DIFFERENCES = "Differences in percentage points with their 95 % intervals; p by 
 
 _MARKDOWN = re.compile(r"(\[[+−<>\d.e-]+, [+−<>\d.e-]+\](?!\())|[\\`*\[\]|~#$]|(?<![^\W_])_|_(?![^\W_])")
 """intervals, and underscores inside words, are not markup"""
+_IN_ORDER = (
+    "trainings",
+    "evaluations",
+    "checkpoints",
+    "combos",
+    "comparisons",
+    "means",
+    "strengths",
+    "graded",
+    "mean_differences",
+    "losses",
+    "factors",
+    "consistency",
+    "failures",
+    "kinds",
+    "metrics",
+    "videos",
+)
+"""the tables of the page"""
 
 
 def page(summary: Summary) -> dict[str, Any]:
@@ -76,25 +95,7 @@ def page(summary: Summary) -> dict[str, Any]:
         "provenance": tuple(_provenance(summary)),
         "method": methods(summary),
     }
-    order = (
-        "trainings",
-        "evaluations",
-        "checkpoints",
-        "combos",
-        "comparisons",
-        "means",
-        "strengths",
-        "graded",
-        "mean_differences",
-        "losses",
-        "factors",
-        "consistency",
-        "failures",
-        "kinds",
-        "metrics",
-        "videos",
-    )
-    return {**sections, "tables": [sections[name] for name in order if sections[name]]}
+    return {**sections, "tables": [sections[name] for name in _IN_ORDER if sections[name]]}
 
 
 def html(sections: Mapping[str, Any], drawn: Iterable[Figure]) -> str:

@@ -148,14 +148,15 @@ def boxes(desk: Desk, ssh_place: Path, tmp_path: Path) -> Iterator[Boxes]:
 
 
 def finished(boxes: Boxes, seconds: float = 60) -> dict[str, Any]:
-    """The status, once all have ended. It is asked where a host has ended its part, else every few seconds."""
-    seen, asked, status = -1, 0.0, {}
+    """The status, once all have ended. It is asked when all hosts have ended their parts, else every few seconds: it
+    takes a second of a core."""
+    asked, status = time.monotonic(), {}
 
     def over() -> bool:
-        nonlocal seen, asked, status
-        done = sum((run / "dispatch/done").exists() for host in boxes.servers for run in boxes.runs(host))
-        if done != seen or time.monotonic() > asked + 3:
-            seen, status = done, boxes.status()
+        nonlocal asked, status
+        runs = [run for host in boxes.servers for run in boxes.runs(host)]
+        if all((run / "dispatch/done").exists() for run in runs) or time.monotonic() > asked + 4:
+            status = boxes.status()
             asked = time.monotonic()
         return status.get("finished", False)
 

@@ -21,22 +21,6 @@ from box import until
 from boxes import NAMES, Boxes, finished
 
 
-def test_each_session_runs_on_one_host_and_the_report_counts_it_once(boxes: Boxes) -> None:
-    desk = boxes.desk
-    said = desk.combo("launch", boxes.grid(), code=0)
-    print(said.stdout, said.stderr)
-    status = finished(boxes)
-    print(desk.combo("status").stdout)
-    assert len(status["sessions"]) == 4
-    assert {one["name"]: [one["host"]] for one in status["sessions"]} == boxes.hosts_of
-    assert set(Counter(one["host"] for one in status["sessions"]).values()) == {1, 2}
-    assert status["episodes_done"] == status["episodes_planned"] == 16
-    said = desk.combo("report", code=0)
-    print(said.stdout, said.stderr)
-    report = json.loads((desk.home / desk.json("report")["report"] / "final_benchmark_report.json").read_text())
-    assert report["totals"]["completed"] == report["totals"]["planned"] == 16
-
-
 def test_every_command_finds_the_host_of_a_session(boxes: Boxes) -> None:
     desk = boxes.desk
     desk.combo("launch", boxes.grid(pace=0.1), code=0)
@@ -75,7 +59,7 @@ def test_every_command_finds_the_host_of_a_session(boxes: Boxes) -> None:
     desk.combo("stop", code=0)
 
 
-def test_the_plan_shows_the_deal_and_the_run_is_rechecked_and_removed_on_all_hosts(boxes: Boxes) -> None:
+def test_each_session_runs_on_the_host_that_the_plan_shows_and_the_report_counts_it_once(boxes: Boxes) -> None:
     desk, grid = boxes.desk, boxes.grid()
     planned = desk.json("plan", grid)
     assert {one["host"]: len(one["sessions"]) for one in planned["hosts"]}.keys() == set(NAMES)
@@ -86,17 +70,22 @@ def test_the_plan_shows_the_deal_and_the_run_is_rechecked_and_removed_on_all_hos
     assert all(f", on {host}" in said for host in NAMES)
     assert "alpha" in desk.combo("check", grid, code=0).stdout
     desk.combo("launch", grid, code=0)
-    finished(boxes)
-    dealt = {one["name"]: one["host"] for one in boxes.status()["sessions"]}
+    status = finished(boxes)
+    assert status["episodes_done"] == status["episodes_planned"] == 16
+    dealt = {one["name"]: one["host"] for one in status["sessions"]}
     assert {name: one["host"] for one in planned["hosts"] for name in one["sessions"]} == dealt
+    assert {name: [host] for name, host in dealt.items()} == boxes.hosts_of
+    assert set(Counter(dealt.values()).values()) == {1, 2}
     desk.combo("recheck", "--episodes", "2", code=0, timeout=120)
     report = json.loads((desk.home / desk.json("report")["report"] / "final_benchmark_report.json").read_text())
+    assert report["totals"]["completed"] == report["totals"]["planned"] == 16
     assert len(report["canary"]["combos"]) == 4, "what each host has found"
     assert desk.combo("clean", "little", "--yes", code=0)
     assert [len(boxes.runs(host)) for host in NAMES].count(0) == 0, "rechecks stay"
 
 
-def test_one_page_shows_the_sessions_of_all_hosts(boxes: Boxes) -> None:
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+def test_one_page_and_the_full_screen_show_the_sessions_of_all_hosts(boxes: Boxes) -> None:
     desk = boxes.desk
     desk.combo("launch", boxes.grid(pace=0.1), code=0)
     until(lambda: len(boxes.hosts_of) == 3, "each host runs one")
@@ -108,6 +97,7 @@ def test_one_page_shows_the_sessions_of_all_hosts(boxes: Boxes) -> None:
             _look_at(address, boxes)
         finally:
             page.terminate()
+    _use_full_screen(boxes)
     boxes.gate.touch()
     finished(boxes)
     subprocess.run(desk.command("view", "--bundle", "shared"), env=desk.environment, cwd=desk.home, check=True)
@@ -132,6 +122,41 @@ def _look_at(address: str, boxes: Boxes) -> None:
         assert host in part(f"cell/{name}")
         until(lambda name=name: json.loads(part(f"log/{name}/1")) is not None, "its log")  # type: ignore[misc]
     until(lambda: "good" in part("rollouts") and "maze" in part("rollouts"), "episodes of all hosts")
+
+
+def _use_full_screen(boxes: Boxes) -> None:
+    """Its lines are those of all hosts, and its keys reach them: it stops a session."""
+    desk = boxes.desk
+    tmux = ["tmux", "-S", str(desk.home / "tmux-of-the-screen"), "-f", "/dev/null"]
+
+    def screen(*words: str) -> list[str]:
+        done = subprocess.run([*tmux, *words], env=desk.environment, capture_output=True, text=True, check=True)
+        return done.stdout.split("\n")
+
+    def until_shown(shown: Callable[[list[str]], bool], what: str) -> None:
+        until(
+            lambda: shown(screen("capture-pane", "-p")), lambda: f"{what}: " + "\n".join(screen("capture-pane", "-p"))
+        )
+
+    try:
+        screen("new-session", "-d", "-x", "140", "-y", "40", f"{shlex.join(desk.command('monitor'))}; exec cat")
+        until_shown(
+            lambda lines: all(any(line.startswith(name) for line in lines) for name in NAMES), "a line for each"
+        )
+        until_shown(lambda lines: sum("running" in line for line in lines) >= 4, "a session of each host")
+        screen("send-keys", "x")
+        until_shown(lambda lines: any("Stop " in line for line in lines), "a question")
+        screen("send-keys", "y")
+        until(lambda: "cancelled" in {one["outcome"] for one in boxes.status()["sessions"]}, "the session is ended")
+        name = next(one["name"] for one in boxes.status()["sessions"] if one["outcome"] == "cancelled")
+        screen("send-keys", f":retry {name}", "Enter")
+        until_shown(lambda lines: any(f"Start {name} again?" in line for line in lines), "a question")
+        screen("send-keys", "y")
+        until(lambda: "cancelled" not in {one["outcome"] for one in boxes.status()["sessions"]}, "it is due again")
+        screen("send-keys", "q")
+        until_shown(lambda lines: any("No longer watching" in line for line in lines), "the last words")
+    finally:
+        subprocess.run([*tmux, "kill-server"], env=desk.environment, capture_output=True, check=False)
 
 
 def test_what_a_lost_host_had_not_completed_runs_on_the_others_and_counts_once(boxes: Boxes) -> None:
@@ -319,41 +344,3 @@ def fault(boxes: Boxes, chance: random.Random, away: set[str]) -> None:
     elif kind == "lose" and host in away:
         boxes.killed(chance.uniform(0.5, 8.0), "hosts", "lost", host, "--yes")
         boxes.desk.combo("hosts", "lost", host, "--yes")
-
-
-@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
-def test_the_full_screen_shows_the_run_of_all_hosts_and_its_keys_reach_them(boxes: Boxes) -> None:
-    desk = boxes.desk
-    desk.combo("launch", boxes.grid(pace=0.2), code=0)
-    until(lambda: len(boxes.hosts_of) == 3, "each host runs one")
-    tmux = ["tmux", "-S", str(desk.home / "tmux-of-the-screen"), "-f", "/dev/null"]
-
-    def screen(*words: str) -> list[str]:
-        done = subprocess.run([*tmux, *words], env=desk.environment, capture_output=True, text=True, check=True)
-        return done.stdout.split("\n")
-
-    def until_shown(shown: Callable[[list[str]], bool], what: str) -> None:
-        until(
-            lambda: shown(screen("capture-pane", "-p")), lambda: f"{what}: " + "\n".join(screen("capture-pane", "-p"))
-        )
-
-    try:
-        screen("new-session", "-d", "-x", "140", "-y", "40", f"{shlex.join(desk.command('monitor'))}; exec cat")
-        until_shown(
-            lambda lines: all(any(line.startswith(name) for line in lines) for name in NAMES), "a line for each"
-        )
-        until_shown(lambda lines: sum("running" in line for line in lines) >= 4, "a session of each host")
-        screen("send-keys", "x")
-        until_shown(lambda lines: any("Stop " in line for line in lines), "a question")
-        screen("send-keys", "y")
-        until(lambda: "cancelled" in {one["outcome"] for one in boxes.status()["sessions"]}, "the session is ended")
-        name = next(one["name"] for one in boxes.status()["sessions"] if one["outcome"] == "cancelled")
-        screen("send-keys", f":retry {name}", "Enter")
-        until_shown(lambda lines: any(f"Start {name} again?" in line for line in lines), "a question")
-        screen("send-keys", "y")
-        until(lambda: "cancelled" not in {one["outcome"] for one in boxes.status()["sessions"]}, "it is due again")
-        screen("send-keys", "q")
-        until_shown(lambda lines: any("No longer watching" in line for line in lines), "the last words")
-    finally:
-        subprocess.run([*tmux, "kill-server"], env=desk.environment, capture_output=True, check=False)
-    desk.combo("stop", code=0)

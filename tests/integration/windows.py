@@ -69,10 +69,13 @@ class TmuxWindows(Windows):
         self.tmux("send-keys", "-t", f"={address}:", "C-c").check_returncode()
 
     def clear(self) -> None:
-        with contextlib.suppress(subprocess.SubprocessError):
-            super().clear()
-            self.tmux("kill-server")
-        Path(f"/tmp/tmux-{os.getuid()}/{self.environment['COMBORUN_TMUX_SOCKET']}").unlink(missing_ok=True)
+        folder = Path(self.environment.get("TMUX_TMPDIR", "/tmp"), f"tmux-{os.getuid()}")
+        socket = folder / self.environment["COMBORUN_TMUX_SOCKET"]
+        if socket.exists():
+            with contextlib.suppress(subprocess.SubprocessError):
+                super().clear()
+                self.tmux("kill-server")
+            socket.unlink(missing_ok=True)
 
 
 class ScreenWindows(Windows):

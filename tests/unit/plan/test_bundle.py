@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 
@@ -11,7 +13,9 @@ from hypothesis import strategies as st
 from test_script import PLAN
 
 from comborun.generate.bundle import RunFile, bundle
+from comborun.host.__main__ import module_of
 from comborun.host.verbs.publish import Staging
+from comborun.remote import program
 from comborun.remote.library import library_files, packed
 from comborun.rules.results.formats import TABLE_OF_FORMATS
 
@@ -51,9 +55,31 @@ def test_a_verb_travels_with_what_it_imports_and_nothing_else() -> None:
         "comborun.host.system.files",
         "comborun.rules.records",
     }
-    assert not names & {"comborun.host.verbs.fetch", "comborun.words.monitor"}
+    assert not names & {"comborun.host.verbs.fetch", "comborun.words.monitor", "comborun.words.sessions"}
     assert len(packed("publish")) < 44_000
     assert len(packed("logs")) < 37_000
+
+
+SENT = ("facts", "publish", "amend", "reread", "sync", "fleet", "runs", "doctor", "boxes", "fetch", "logs", "left")
+LOADS = """
+import io, json, sys
+loader = sys.argv[1].partition("from comborun")[0]
+for module, size in json.loads(sys.argv[2]).items():
+    sys.stdin = io.TextIOWrapper(io.BytesIO(b"%d\\n" % size + sys.__stdin__.buffer.read(size)))
+    exec(loader)
+    __import__(module)
+    del sys.meta_path[0]
+    for name in [name for name in sys.modules if name.startswith("comborun")]:
+        del sys.modules[name]
+"""
+
+
+def test_each_verb_that_is_sent_finds_all_that_it_imports() -> None:
+    sent = {module_of(verb): packed(verb) for verb in SENT}
+    sizes = json.dumps({module: len(data) for module, data in sent.items()})
+    words = [sys.executable, "-I", "-S", "-c", LOADS, program._LOADER, sizes]
+    done = subprocess.run(words, input=b"".join(sent.values()), capture_output=True, check=False)
+    assert not done.returncode, done.stderr.decode()
 
 
 def test_a_verb_that_reads_results_travels_with_every_reader() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comborun.answers.runs import Steered
+from comborun.answers.orders import Steered
 from comborun.api import joint
 from comborun.api.named import Target
 from comborun.remote.transport import LocalTransport

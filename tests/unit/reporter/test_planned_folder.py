@@ -14,7 +14,8 @@ from comborun.errors import UserError
 from comborun.grid import parse_grid
 from comborun.monitor.trial_setup import plan_anywhere
 from comborun.remote.transport import LocalTransport
-from comborun.reporter.collect import collect_by_plan, collect_folder
+from comborun.reporter.collect import collect_folder
+from comborun.reporter.planned_folder import collect_by_plan
 from comborun.reporter.report import report_folder
 from comborun.reporter.summary import summarize
 
