@@ -95,11 +95,21 @@ def storm(boxes: Boxes, chance: random.Random, number: int) -> int:
     for host in sorted(away):
         boxes.mend(host)
     lost = {one["host"] for one in boxes.status()["hosts"] if one["lost"]}
+    to_its_end(boxes, keepers, number)
+    report = json.loads((desk.home / desk.json("report")["report"] / "final_benchmark_report.json").read_text())
+    assert report["totals"]["completed"] == report["totals"]["planned"] == 50, number
+    for name, hosts in boxes.hosts_of_newest.items():
+        assert len({*hosts} - lost) <= 1, (number, name, hosts, lost)
+    return sum(len([*run.glob("moves/*.in")]) for host in boxes.servers for run in boxes.runs(host)[-1:])
+
+
+def to_its_end(boxes: Boxes, keepers: list[quick_combo.Call], number: int) -> None:
+    """Resume the run, and let one keeper look, until all is done."""
     for _ in range(20):
-        desk.combo("resume")
-        keepers = [one for one in keepers if one.process.is_alive()]
-        while len(keepers) < 1:
-            keepers.append(desk.start("keep", "--interval", "1"))
+        boxes.desk.combo("resume")
+        keepers[:] = [one for one in keepers if one.process.is_alive()]
+        if not keepers:
+            keepers.append(boxes.desk.start("keep", "--interval", "1"))
         time.sleep(2.0)
         if boxes.status()["finished"]:
             break
@@ -107,11 +117,6 @@ def storm(boxes: Boxes, chance: random.Random, number: int) -> int:
     assert status["finished"], (number, status)
     for one in keepers:
         one.kill()
-    report = json.loads((desk.home / desk.json("report")["report"] / "final_benchmark_report.json").read_text())
-    assert report["totals"]["completed"] == report["totals"]["planned"] == 50, number
-    for name, hosts in boxes.hosts_of_newest.items():
-        assert len({*hosts} - lost) <= 1, (number, name, hosts, lost)
-    return sum(len([*run.glob("moves/*.in")]) for host in boxes.servers for run in boxes.runs(host)[-1:])
 
 
 def fault(boxes: Boxes, chance: random.Random, away: set[str], slow: float) -> None:
