@@ -95,7 +95,7 @@ def lay_out(
     make, shape = partial(_draft, grid, host, shipped, known, here=here), _shape(grid, host, shipped, known)
     plan = drafts.of(shape, make) if drafts and shape else make()
     share = _share(plan, host)
-    own = partial(with_threads, plan, grid, share)
+    own = partial(_threaded, plan, grid, share)
     plan = drafts.of((*shape, share), own) if drafts and shape else own()
     _check_displays(plan)
     if here:
@@ -263,8 +263,12 @@ def _share(plan: Plan, host: HostFacts) -> int:
     return max(1, plan.cpus // max(1, min(fitting, plan.limits.parallel)))
 
 
-def with_threads(plan: Plan, grid: Grid, share: int) -> Plan:
+def with_threads(plan: Plan, grid: Grid, host: HostFacts) -> Plan:
     """Each session with as many threads as cores: those that it requests, or its share of all. Ranks share them."""
+    return _threaded(plan, grid, _share(plan, host))
+
+
+def _threaded(plan: Plan, grid: Grid, share: int) -> Plan:
     wished = {(combo.policy.name, combo.environment.name): combo.settings.threads for combo in grid.combos}
 
     def threads(session: Session) -> int:
