@@ -29,7 +29,7 @@ from comborun.planner.calibrating import (
     stops,
 )
 from comborun.planner.knowledge import Step
-from comborun.planner.laying import share_of_cores, with_threads
+from comborun.planner.laying import with_threads
 from comborun.planner.ranges import first_episodes, trial_plan
 from comborun.remote import program
 from comborun.remote.host import host_facts
@@ -107,7 +107,7 @@ def _run(setup: TrialSetup, plan: Plan) -> list[Trial]:
 
     A successful run is removed; another one stays for inspection.
     """
-    plan = with_threads(plan, setup.grid, share_of_cores(plan, setup.facts))
+    plan = with_threads(plan, setup.grid, setup.facts)
     uses: defaultdict[str, _Use] = defaultdict(_Use)
     directory, history = carry_out(setup, plan, lambda status: _sample(setup, status, uses))
     trials = [_trial(history.of(one.name)[-1:], one, uses[one.name]) for one in plan.sessions]

@@ -7,6 +7,8 @@
 #   COMBORUN_SLOW=1 ./tests/run.sh -n 6                   both multiplexers where tmux is usually enough, longer simulations
 #   COMBORUN_SLOW=1 ./tests/run.sh tests/faults -n 3      every fault with tmux and screen, here and behind sshd: five minutes
 #   COMBORUN_SLOW=1 ./tests/run.sh tests/integration -k slurm      every fault on a real Slurm, and minutes of them at random
+#   COMBORUN_SLOW=1 COMBORUN_SEED=2 COMBORUN_ROUNDS=50 ./tests/run.sh tests/integration/test_moves.py -k random_faults -s -n 0
+#     sessions that move while laptops, dispatchers, hosts and links die; COMBORUN_SECONDS bounds it instead
 set -euo pipefail
 
 checkout=$(cd -- "$(dirname "$0")/.." && pwd -P)

@@ -94,8 +94,8 @@ def lay_out(
     """
     make, shape = partial(_draft, grid, host, shipped, known, here=here), _shape(grid, host, shipped, known)
     plan = drafts.of(shape, make) if drafts and shape else make()
-    share = share_of_cores(plan, host)
-    own = partial(with_threads, plan, grid, share)
+    share = _share(plan, host)
+    own = partial(_threaded, plan, grid, share)
     plan = drafts.of((*shape, share), own) if drafts and shape else own()
     _check_displays(plan)
     if here:
@@ -257,14 +257,18 @@ def _check_displays(plan: Plan) -> None:
             )
 
 
-def share_of_cores(plan: Plan, host: HostFacts) -> int:
+def _share(plan: Plan, host: HostFacts) -> int:
     """The cores of a session that requests none."""
     fitting = at_once(plan, host) or plan.limits.parallel
     return max(1, plan.cpus // max(1, min(fitting, plan.limits.parallel)))
 
 
-def with_threads(plan: Plan, grid: Grid, share: int) -> Plan:
+def with_threads(plan: Plan, grid: Grid, host: HostFacts) -> Plan:
     """Each session with as many threads as cores: those that it requests, or its share of all. Ranks share them."""
+    return _threaded(plan, grid, _share(plan, host))
+
+
+def _threaded(plan: Plan, grid: Grid, share: int) -> Plan:
     wished = {(combo.policy.name, combo.environment.name): combo.settings.threads for combo in grid.combos}
 
     def threads(session: Session) -> int:

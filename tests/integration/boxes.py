@@ -47,7 +47,9 @@ class Boxes:
         return self.servers[host].user.home
 
     def runs(self, host: str) -> list[Path]:
-        return sorted((self.home(host) / "comborun").glob("*-????????T??????Z-????"))
+        """The oldest first; `storm9` came before `storm10`."""
+        found = (self.home(host) / "comborun").glob("*-????????T??????Z-????")
+        return sorted(found, key=lambda run: run.name.split("-")[-2:])
 
     def attempts(self, host: str) -> set[str]:
         """The sessions that have begun there, in any attempt."""
