@@ -209,7 +209,7 @@ def set_(values: tuple[str, ...], target: Target, because: str, as_json: bool) -
     combo set use_gpus=0,1,3 --because "the training ends on GPU 3"
     combo set reserve.gpu_memory=50GiB reserve.memory=64GiB
     """
-    given = dict(pair.partition("=")[::2] for pair in values)
+    given = {key: value for key, _, value in (pair.partition("=") for pair in values)}
     if len(given) < len(values):
         raise UserError("a key is given twice", "each key once, such as parallel=6 use_gpus=0,1,3")
     return _show(on_each(target, (), lambda one, _: steering.retune(one, given, because)), as_json=as_json)

@@ -170,12 +170,13 @@ def _index(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator[K
 
 
 def _count_steps(samples: Sequence[Row]) -> bool:
-    """Whether the rows are the steps of an episode: a field that is named so grows by one from each to the next."""
+    """Whether the rows are the steps of an episode: a field that is named so counts from 0 or 1, and starts again."""
     shared = set.intersection(*({path for path, _ in _paths(row)} for row in samples)) if samples else set()
     for name in filter(STEP.search, shared):
         values = [whole(Field(INDEX, name).find(row)) for row in samples]
         known = [value for value in values if value is not None]
-        if len(known) == len(values) > 1 and all(b - a == 1 or b == 0 for a, b in zip(known, known[1:])):
+        counts = all(after in (before + 1, known[0]) for before, after in zip(known, known[1:]))
+        if len(known) == len(values) > 2 and known[0] in (0, 1) and known[1] != known[0] and counts:
             return True
     return False
 
