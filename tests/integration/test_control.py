@@ -63,7 +63,7 @@ def test_each_order_is_an_event_with_what_was_ordered_by_whom_and_from_where(box
     lunch, *others = found
     assert lunch == {"order": "drain", "why": "for lunch", "from": "192.0.2.7"}
     assert [(one["order"], one["from"]) for one in others] == [
-        ("slots", "192.0.2.7"), ("resume", "192.0.2.7"), ("start", "local"), ("retry", "local"), ("stop", "local")
+        ("set", "192.0.2.7"), ("resume", "192.0.2.7"), ("start", "local"), ("retry", "local"), ("stop", "local")
     ]  # fmt: skip
     assert (others[0]["slots"], others[3]["names"], others[4]["names"]) == (3, ["env_one"], ["env_two"])
 

@@ -256,8 +256,10 @@ def test_a_pkill_python_spares_dispatcher_and_supervisors(box: Box) -> None:
 def test_a_window_that_waits_and_is_closed_costs_its_session_nothing(box: Box, number: signal.Signals) -> None:
     one_runs(box)
     waiting(box, 1)
-    for pid in waiters(box):
+    windows = waiters(box)
+    for pid in windows:
         kill(pid, number)
+    until(lambda: not any(map(alive, windows)), "they are closed; one that gets its session first hands it the Ctrl-C")
     ends_well(box)
 
 
