@@ -254,12 +254,13 @@ def _graded(metric: str, meetings: Sequence[tuple[str, Scores, Scores]]) -> Grad
 
 
 def _p_of_runs(sides: Sequence[tuple[Scores, Scores]]) -> float:
-    """p of the difference of means with the run as the unit; 0 unless both policies have several runs everywhere."""
+    """p of the difference of means with the run as the unit; 0 unless a policy has several runs everywhere."""
     means: list[list[float]] = []
     for each in zip(*sides, strict=True):
         runs = [one.run_means for one in each]
         common = set(runs[0]).intersection(*runs)
-        means.append([fmean(one[run] for one in runs) for run in sorted(common)])
+        alone = [fmean(one.by_start) for one in each]
+        means.append([fmean(one[run] for one in runs) for run in sorted(common)] or [fmean(alone)])
     found = between_runs(*means, told=all(one.arm.runs_told for side in sides for one in side))
     return found[2] if found else 0.0
 

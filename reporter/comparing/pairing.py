@@ -226,10 +226,6 @@ def _whole_meeting(environment: str, a: Arm, b: Arm) -> Meeting:
     told = [*a.starts.facts, *(one for one in b.starts.facts if one not in a.starts.facts)]
     if found.paired:  # then by hashes, and the seeds don't matter
         told = [fact for fact in told if fact.code not in {StartFact.RUN_SEEDS, StartFact.RUN_OR_START}]
-    elif min(len(a.run_rates), len(b.run_rates)) < 2:  # then the seed is not the unit
-        told = [
-            Fact(StartFact.RUN_SEEDS, **fact.fields) if fact.code == StartFact.RUN_OR_START else fact for fact in told
-        ]
     starts = [
         Fact(
             StartFact.REPEATED, episodes=len(one.completed), starts=one.by_start[1], policy=one.policy, **_at_means(one)
@@ -270,7 +266,7 @@ def _conditions(a: Arm, b: Arm) -> Iterable[Fact]:
     if len(several) > 1:
         yield Fact(RunFact.RANDOM)
     if len(several) == 1:
-        yield Fact(RunFact.ONE_SIDE, policy=next(name for name in rates if name not in several))
+        yield Fact(RunFact.ONE_SIDE, policy=next(name for name in rates if name not in several), other=several[0])
     if not several and (single := one_each(a, b)):
         yield single
     yield from differing(a.context, b.context, one_policy=same)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from unicodedata import normalize
 
 from comborun.reporter.evidence.context import ContextFact
@@ -60,17 +60,20 @@ def _not_told(fact: Fact) -> str:
     )
 
 
+def _named(runs: Sequence[str]) -> str:
+    return ", ".join([*map(_short, runs[:RUNS]), *([f"and {len(runs) - RUNS} more"] if len(runs) > RUNS else [])])
+
+
 def _joined(fact: Fact) -> str:
     rates = [one for one in fact.fields.get("rates", []) if isinstance(one, int | float)]
-    runs = ", ".join(fact.texts("runs")[:RUNS])
+    runs = _named(fact.texts("runs"))
     low, high = (f"{100 * one:.1f}" for one in (min(rates), max(rates)))
     spread = f"whose rates lie between {low} and {high} %" if low != high else f"each with a rate of {low} %"
     return f"{fact.text('policy')} is {several(len(rates), 'run')} ({runs}), {spread}"
 
 
 def _one_each(fact: Fact) -> str:
-    runs = fact.texts("runs")
-    named = ", ".join([*map(_short, runs[:RUNS]), *([f"and {len(runs) - RUNS} more"] if len(runs) > RUNS else [])])
+    named = _named(fact.texts("runs"))
     return f"only one run of each policy is compared ({named}), so the spread between runs is in no interval"
 
 
@@ -128,7 +131,10 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
     ),
     RunFact.JOINED: _joined,
     RunFact.RANDOM: lambda _: "p and the interval take the run as a random effect",
-    RunFact.ONE_SIDE: lambda fact: f"{fact.text('policy')} has one run, so how much runs differ is not known of it",
+    RunFact.ONE_SIDE: lambda fact: (
+        f"{fact.text('policy')} has one run, taken to differ from others as much as those of {fact.text('other')} do: p"
+        " and the interval take the run as a random effect"
+    ),
     RunFact.ONE_EACH: _one_each,
     ContextFact.VARIES: _varies,
     ContextFact.DIFFERS: _differs,
