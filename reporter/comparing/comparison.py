@@ -206,7 +206,8 @@ def comparison_of(met: Meeting) -> Comparison:
 
 def with_findable(found: Comparison, level: float) -> Comparison:
     """If it is undecided: what it could have found. With several runs nothing is said, since runs may differ."""
-    if found.decided or found.sequential or any(fact.code in {RunFact.RANDOM, RunFact.ONE_SIDE} for fact in found.facts):
+    of_runs = {RunFact.RANDOM, RunFact.ONE_SIDE}.intersection(fact.code for fact in found.facts)
+    if found.decided or found.sequential or of_runs:
         return found
     if found.pairs:
         gap = findable_paired(found.pairs, level)

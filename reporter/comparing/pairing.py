@@ -245,13 +245,14 @@ def _at_means(one: Arm) -> dict[str, Any]:
 
 
 def _moved(a: Arm, b: Arm, used: frozenset[int]) -> Iterable[Fact]:
-    """Which pairs have another index, and what of the common indexes has no partner with the same start."""
-    common = _common(a, b)
-    kept = sum(not a.starts.mismatch(b.starts, one) for one in used & common)
+    """Which pairs have another index, and how many completed episodes have no partner with the same start."""
+    kept = sum(not a.starts.mismatch(b.starts, one) for one in used & _common(a, b))
     if kept < len(used):
         yield Fact(StartFact.BY_SEED, common=len(used) - kept)
-    if left := len(common - used):
-        yield Fact(StartFact.LEFT_OUT, episodes=left, common=len(common))
+    for one, when in ((a, " after"), (b, " before")):
+        if left := len(one.completed) - len(used):
+            name = f"{one.policy}{when * (a.policy == b.policy)}"
+            yield Fact(StartFact.ALONE, of=name, episodes=left, completed=len(one.completed))
 
 
 def _conditions(a: Arm, b: Arm) -> Iterable[Fact]:
@@ -337,8 +338,11 @@ def _under_the_indexes_of(a: Arm, b: Arm) -> Arm | None:
     if len(own.keys() & theirs.keys()) < SHOWN * min(len(own), len(theirs)):
         return None
     beyond = max((*a.completed, *a.unknown, *b.completed, *b.unknown), default=0) + 1
-    moved = {episode: own.get(start, beyond + episode) for start, episode in theirs.items()}
-    moved |= {episode: beyond + episode for episode in b.unknown}
+    # What one of both did not complete may have had any start that only the other one has.
+    free = iter(sorted(a.unknown))
+    moved = {episode: own[start] if start in own else next(free, beyond + episode) for start, episode in theirs.items()}
+    free = iter(sorted(own[start] for start in own.keys() - theirs.keys()))
+    moved |= {episode: next(free, beyond + episode) for episode in sorted(b.unknown)}
 
     def renumbered(episodes: Iterable[int]) -> frozenset[int]:
         return frozenset(moved[episode] for episode in episodes)

@@ -46,7 +46,7 @@ class StartFact(StrEnum):
     ONE_SIDED_HASH = "hash_of_one_side"
     UNKNOWN_STARTS = "starts_not_told"
     BY_SEED = "paired_under_other_indexes"
-    LEFT_OUT = "other_starts_left_out"
+    ALONE = "starts_without_a_partner"
     REPEATED = "starts_repeat"
 
 

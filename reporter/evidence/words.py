@@ -116,9 +116,9 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
     StartFact.ONE_SIDED_HASH: _one_sided,
     StartFact.UNKNOWN_STARTS: _not_told,
     StartFact.BY_SEED: lambda fact: f"{fact.count('common')} episodes were paired by equal starts under other indexes",
-    StartFact.LEFT_OUT: lambda fact: (
-        f"{fact.count('episodes')} of {fact.count('common')} common episodes started differently, and"
-        f" {'was' if fact.count('episodes') == 1 else 'were'} left out"
+    StartFact.ALONE: lambda fact: (
+        f"{fact.count('episodes')} of {fact.count('completed')} episodes of {fact.text('of')}"
+        f" {'has' if fact.count('episodes') == 1 else 'have'} no partner with the same start: left out"
     ),
     FieldFact.IDENTIFIERS: lambda fact: (
         f"{', '.join(fact.texts('fields'))}: by name or values these number things and measure nothing, so they are not"

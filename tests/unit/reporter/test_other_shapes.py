@@ -80,8 +80,29 @@ def test_a_word_is_no_initial_state(tmp_path: Path) -> None:
 
 def test_a_pair_that_started_differently_is_left_out_and_told(tmp_path: Path) -> None:
     summary = report(tmp_path, rows(lambda who, at: {"init_hash": f"{who if at == 40 else ''}{at}"}))
-    assert "1 of 60 common episodes started differently, and was left out" in said(summary)
+    assert "1 of 60 episodes of A has no partner with the same start" in said(summary)
     assert "under other indexes" not in said(summary)
+
+
+@pytest.mark.parametrize("short", ["A", "B"])
+def test_episodes_that_one_lacks_count_against_it_also_under_other_indexes(short: str, tmp_path: Path) -> None:
+    """One has 50 of the 60 starts, in the reverse order, and numbers them from 0."""
+    found = [
+        row | ({"episode": 59 - row["episode"]} if row["policy"] == short else {})
+        for row in rows()
+        if row["policy"] != short or row["episode"] >= 10
+    ]
+    summary = report(tmp_path, found)
+    (one,) = summary.comparisons.all
+    assert one.pairs
+    assert one.pairs.n == 50
+    rates = {"A": (48, 40), "B": (30, 25)}
+    (whole, _), (_, kept) = (rates[who] for who in ("B" if short == "A" else "A", short))
+    against = (whole - (kept + 10)) / 60 if short == "B" else (kept - whole) / 60
+    assert one.worst_difference == pytest.approx(against)
+    assert "started differently" not in said(summary)
+    long = "A" if short == "B" else "B"
+    assert f"10 of 60 episodes of {long} have no partner with the same start" in said(summary)
 
 
 def test_what_each_policy_lacks_of_the_other_counts_against_it(tmp_path: Path) -> None:
