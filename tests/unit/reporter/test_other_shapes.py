@@ -308,3 +308,40 @@ def test_files_of_tasks_are_environments_and_no_policies(name: str, tmp_path: Pa
     assert summary.environments == ("s/task_0", "s/task_1", "s/task_2")
     (found,) = summary.comparisons.overall
     assert found.environments == 2
+
+
+WORDS = ("pick_cup", "open_door", "stack_blocks")
+
+
+@pytest.mark.parametrize("kept", [3, 2, 1])
+@pytest.mark.parametrize("name", ["{who}/s/{task}", "{who}_{task}", "{task}/{who}"])
+def test_files_of_tasks_that_are_called_by_words_are_environments(name: str, kept: int, tmp_path: Path) -> None:
+    """B has only the first ones, perhaps a single one."""
+    for who in EVERY:
+        for task in WORDS[: kept if who == "B" else None]:
+            drawn = random.Random(f"{who}{task}")
+            own = rows(lambda _, __, drawn=drawn: {"success": drawn.random() < 0.5}, count=20)
+            write(tmp_path / name.format(who=who, task=task), [row for row in own if row["policy"] == who])
+    summary = summarize(collect_folder(tmp_path)).summary
+    assert summary.policies == ("A", "B")
+    assert {*summary.environments} == {f"s/{task}" for task in WORDS}
+    assert len([one for one in summary.comparisons.all if not hasattr(one, "environments")]) == kept
+
+
+@pytest.mark.parametrize("names", [("attempt-1", "attempt-2"), ("2026-01-02", "2026-01-03"), ("first", "again")])
+def test_other_names_of_files_stay_those_of_policies(names: tuple[str, str], tmp_path: Path) -> None:
+    for who, own in (("A", names), ("B", names if names[0] != "first" else ("second", "third"))):
+        for name in own:
+            drawn = random.Random(f"{who}{name}")
+            found = rows(lambda _, __, drawn=drawn: {"success": drawn.random() < 0.5}, count=20)
+            write(tmp_path / who / name, [row for row in found if row["policy"] == who])
+    assert summarize(collect_folder(tmp_path)).summary.environments == ("s",)
+
+
+def test_files_whose_rows_name_the_run_are_runs(tmp_path: Path) -> None:
+    for who, runs in (("A", 3), ("B", 2)):
+        for run in range(runs):
+            own = rows(lambda _, at, run=run: {"train_seed": 7 + run, "seed": None, "success": at % (3 + run) > 0})
+            write(tmp_path / f"{who}{run}", [row for row in own if row["policy"] == who])
+    summary = summarize(collect_folder(tmp_path)).summary
+    assert [(combo.policy, combo.rate and combo.rate.runs) for combo in summary.combos] == [("A", 3), ("B", 2)]
