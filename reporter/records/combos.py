@@ -285,7 +285,7 @@ def _tasks_by_words(shared: Mapping[Combo, Sequence[_Share]], apart: Mapping[Com
                 found[combo] = parts
             elif other not in apart and len(single := labels & _names_in(other, shared[other])) == 1:
                 found[combo] = parts
-                found[other] = [(*single, shared[other])]
+                found[other] = [(single.pop(), shared[other])]
     return found
 
 
