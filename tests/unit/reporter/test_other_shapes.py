@@ -345,3 +345,20 @@ def test_files_whose_rows_name_the_run_are_runs(tmp_path: Path) -> None:
             write(tmp_path / f"{who}{run}", [row for row in own if row["policy"] == who])
     summary = summarize(collect_folder(tmp_path)).summary
     assert [(combo.policy, combo.rate and combo.rate.runs) for combo in summary.combos] == [("A", 3), ("B", 2)]
+
+
+@pytest.mark.parametrize("name", ["env_seed", "episode_seed"])
+def test_seeds_of_another_name_are_seeds(name: str, tmp_path: Path) -> None:
+    """A field that is constant is not taken, if another tells the episodes apart."""
+    (found,) = report(tmp_path / "each", rows(lambda _, at: {"seed": None, name: at, "rng_seed": 7})).comparisons.all
+    assert found.pairs
+    assert found.pairs.n == 60
+    own = rows(lambda who, at: {"seed": None, name: at % 5, "success": at % 5 < (4 if who == "A" else 2)}, 100)
+    (found,) = report(tmp_path / "five", own).comparisons.all
+    assert found.rate_a.starts == 5
+    assert not found.decided
+
+
+def test_a_seed_comes_before_seeds_of_another_name(tmp_path: Path) -> None:
+    (found,) = report(tmp_path, rows(lambda who, at: {"env_seed": f"{who}{at}"})).comparisons.all
+    assert found.pairs
