@@ -18,7 +18,16 @@ from typing import Any
 from comborun.model.attempt import EpisodeRecord, Verdict, having
 from comborun.model.work import Combo, Spans, episodes_of, minus, size
 from comborun.reporter.counting.combo import AggregateCounts, tallies
-from comborun.reporter.evidence.context import NO_CONTEXT, Context, alike, context_of, differing, varying
+from comborun.reporter.evidence.context import (
+    NO_CONTEXT,
+    Context,
+    alike,
+    context_of,
+    differing,
+    run_names,
+    runs_in_names,
+    varying,
+)
 from comborun.reporter.evidence.runs import RunFact, Runs, joined, run_rates
 from comborun.reporter.evidence.starts import NO_SEEDS, UNTOLD, Settled, StartFact, Starts, settle, starts_of
 from comborun.reporter.merge import MergedCombo, merge
@@ -259,6 +268,7 @@ def _conditions(a: Arm, b: Arm) -> Iterable[Fact]:
     """What differs between two policies besides themselves, or inside one of them."""
     if a.policy != b.policy:
         yield from alike((a.policy, b.policy), "policies")
+        yield from run_names((a.policy, b.policy))
     same = a.policy == b.policy
     named = ((b, f"{b.policy} before"), (a, f"{a.policy} after")) if same else ((a, a.policy), (b, b.policy))
     rates = {name: one.run_rates for one, name in named}
@@ -278,6 +288,7 @@ def _conditions(a: Arm, b: Arm) -> Iterable[Fact]:
 def one_each(a: Arm, b: Arm) -> Fact | None:
     """That two policies are of one run each, if a folder or a field of either says so."""
     named = [*dict.fromkeys(name for one in (a, b) if len(one.runs) == 1 for name in one.runs)]
+    named = named or ([] if a.runs or b.runs else runs_in_names(a.policy, b.policy))
     return Fact(RunFact.ONE_EACH, runs=named) if named and (a.policy != b.policy or len(named) > 1) else None
 
 

@@ -142,6 +142,10 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
         f"only one of both tells {fact.text('field')} ({', '.join(map(_short, fact.texts('values')))})"
     ),
     ContextFact.NAMES_ALIKE: _names_alike,
+    ContextFact.NAMES_OF_RUNS: lambda fact: (
+        f"{_named(fact.texts('names'))} may be runs of one policy, {fact.text('of')}, and are taken as different"
+        " ones: one name and a field `train_seed`, or folders `seed0` and `seed1`, join them"
+    ),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -362,3 +362,19 @@ def test_seeds_of_another_name_are_seeds(name: str, tmp_path: Path) -> None:
 def test_a_seed_comes_before_seeds_of_another_name(tmp_path: Path) -> None:
     (found,) = report(tmp_path, rows(lambda who, at: {"env_seed": f"{who}{at}"})).comparisons.all
     assert found.pairs
+
+
+@pytest.mark.parametrize("names", [("A_s0", "A_seed1", "B-run-2"), ("A-seed-42", "A-seed-43", "B_s42")])
+def test_policies_that_are_called_like_runs_are_said_to_be_so(names: Sequence[str], tmp_path: Path) -> None:
+    found = [row | {"policy": name, "seed": None} for name in names for row in rows() if row["policy"] == "A"]
+    summary = report(tmp_path, found)
+    told = {(one.a, one.b): [fact.code for fact in one.facts] for one in summary.comparisons.all}
+    assert [told[names[0], names[1]], told[names[0], names[2]]] == [["names_of_runs"], ["one_run_each"]]
+    hint = f"{names[0]}, {names[1]} may be runs of one policy, A, and are taken as different ones"
+    assert any(hint in one.what for one in summary.quality.findings)
+
+
+@pytest.mark.parametrize("names", [("gpt_4", "gpt_5"), ("h8", "h16"), ("resnet_s", "resnet_m"), ("A", "A_s1")])
+def test_other_numbers_in_names_are_no_runs(names: Sequence[str], tmp_path: Path) -> None:
+    found = [row | {"policy": name, "seed": None} for name in names for row in rows() if row["policy"] == "A"]
+    assert not [fact for one in report(tmp_path, found).comparisons.all for fact in one.facts]
