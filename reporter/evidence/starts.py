@@ -54,8 +54,17 @@ class StartFact(StrEnum):
 def plain(value: JsonValue) -> object:
     """A value that compares and hashes as the JSON value does; None for what says nothing."""
     if isinstance(value, list | dict):
-        return json.dumps(value, sort_keys=True, ensure_ascii=False) if value else None
+        return json.dumps(_even(value), sort_keys=True, ensure_ascii=False) if value else None
     return None if value == "" else value
+
+
+def _even(value: JsonValue) -> JsonValue:
+    """With `1` for `1.0`, as equal numbers are one text."""
+    if isinstance(value, dict):
+        return {name: _even(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_even(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 @dataclass(frozen=True)
@@ -216,8 +225,7 @@ def _reader(name: str) -> Callable[[JsonValue], object]:
 
 
 def _state(value: JsonValue) -> object:
-    told = plain(value) if isinstance(value, list | dict) else None
-    return told if isinstance(told, str) and _FRACTION.search(told) else None
+    return plain(value) if isinstance(value, list | dict) and _FRACTION.search(json.dumps(value)) else None
 
 
 def settle(

@@ -72,6 +72,13 @@ def test_an_initial_state_is_a_start(shape: Callable[[int], Any], tmp_path: Path
     assert not other.comparisons.all[0].paired
 
 
+def test_equal_numbers_of_other_spelling_are_equal_states(tmp_path: Path) -> None:
+    def fields(who: str, at: int) -> Mapping[str, Any]:
+        return {"seed": None, "init_state": [at / 7, 1.0 if who == "A" else 1, {"z": 2.0 if who == "B" else 2}]}
+
+    assert report(tmp_path, rows(fields)).comparisons.all[0].pairs
+
+
 def test_a_word_is_no_initial_state(tmp_path: Path) -> None:
     summary = report(tmp_path, rows(lambda _, at: {"initial_state": ["left", "right"][at % 2]}))
     (found,) = summary.comparisons.all
