@@ -290,6 +290,7 @@ def test_starts_with_more_episodes_count_no_more_and_the_mean_over_starts_is_tol
     assert found.rate_a.interval
     low, high = found.rate_a.interval
     assert low == pytest.approx(clopper_pearson(5 * mean, 5)[0])
+    assert found.rate_a.at_least == pytest.approx(clopper_pearson(5 * mean, 5, 0.9)[0])
     assert high == pytest.approx(clopper_pearson(5 * 0.9, 5)[1])
 
 
