@@ -386,3 +386,16 @@ def test_policies_that_are_called_like_runs_are_said_to_be_so(names: Sequence[st
 def test_other_numbers_in_names_are_no_runs(names: Sequence[str], tmp_path: Path) -> None:
     found = [row | {"policy": name, "seed": None} for name in names for row in rows() if row["policy"] == "A"]
     assert not [fact for one in report(tmp_path, found).comparisons.all for fact in one.facts]
+
+
+@pytest.mark.parametrize(("first_of_b", "told"), [(8, False), (12, True)])
+def test_no_policy_is_called_higher_against_the_difference(first_of_b: int, told: bool, tmp_path: Path) -> None:
+    """Four of 20 starts have ten episodes each. A succeeds at them and at six others, B at eight or twelve others."""
+
+    def many(who: str, at: int) -> Mapping[str, Any]:
+        start = at // 10 if at < 40 else at - 36
+        return {"seed": f"start {start}", "success": start < 10 if who == "A" else start >= first_of_b}
+
+    first = sentences(report(tmp_path, rows(many, 56)))[0]
+    assert "not told apart" in first
+    assert ("has the higher one" in first) is told, first
