@@ -41,17 +41,17 @@ def between_runs(a: Sequence[float], b: Sequence[float], *, told: bool) -> tuple
     has several. A single run is taken to differ from others as much as those of the other policy do.
 
     `told`: whether they are known to be runs. If they may be repeated starts, whose rates lie near 0 and 1, half of the
-    degrees of freedom keeps the size (benchmarks/claims.py).
+    degrees of freedom keeps the size (benchmarks/claims.py), and against a single run they decide nothing.
     """
     several = [one for one in (a, b) if len(one) > 1]
     if not (several and a and b):
         return None
     difference, freedom = fmean(a) - fmean(b), len(a) + len(b) - 2
     fewest = min(map(len, several))
-    if not told and fewest < FEWEST_SEEDS:
+    if not told and (fewest < FEWEST_SEEDS or len(several) < 2):
         return difference, inf, 1.0
     pooled = sum((len(one) - 1) * variance(one) for one in several) / freedom
     error = sqrt(pooled * (1 / len(a) + 1 / len(b)))
-    freedom = freedom if told else (fewest - 1) * len(several) // 2
+    freedom = freedom if told else fewest - 1
     p = t_probability(freedom, difference / error) if error else float(not difference)
     return difference, t_quantile(freedom, CONFIDENCE) * error, p

@@ -255,7 +255,8 @@ def settle(
         unsaid = frozenset(name for name in HASH_FIELDS if combo in silent[name])
         named = {} if combo in runs else _runs_by_field(judged[combo], names[combo])
         own = of_runs.runs if of_runs.runs and len(named) < 2 else named
-        found[combo] = Settled(of_runs.caution, unsaid, (*facts, *of_runs.facts), own, own is named, seed)
+        told = own is named or of_runs.runs_told
+        found[combo] = Settled(of_runs.caution, unsaid, (*facts, *of_runs.facts), own, told, seed)
     return found
 
 
@@ -313,15 +314,15 @@ def _seeded_by_run(
         elif len({seed for seed, _ in runs}) == len(runs) < RUN_LENGTH <= min(len(run) for _, run in runs):
             several[combo] = runs
     found: dict[Combo, Settled] = {}
-    if any(map(differ, one.values())):
+    if told := any(map(differ, one.values())):  # the program takes a seed for each run
         found |= dict.fromkeys(one, Settled(ONE_SEED))
     if any(map(differ, (run for runs in several.values() for _, run in runs))):
         for combo, runs in several.items():
-            code = StartFact.RUN_SEEDS if combo in known else StartFact.RUN_OR_START
+            code = StartFact.RUN_SEEDS if told or combo in known else StartFact.RUN_OR_START
             fact = Fact(code, seeds=len(runs), fewest=min(len(run) for _, run in runs), policy=combo[0])
             episodes = {f"{name} {seed}": frozenset(map(attrgetter("episode"), run)) for seed, run in runs}
             why = "a seed for each run, which says nothing of the starts of its episodes"
-            found[combo] = Settled(why, facts=(fact,), runs={} if combo in known else episodes)
+            found[combo] = Settled(why, facts=(fact,), runs={} if combo in known else episodes, runs_told=told)
     return found
 
 

@@ -448,11 +448,21 @@ def test_several_runs_in_one_environment_count_where_the_other_has_one(tmp_path:
     assert overall.p == pytest.approx(2 * stats.t.sf((fmean(means) - 0.4) / error, 2))
 
 
-def test_two_seeds_that_may_be_of_runs_decide_nothing_against_seeds_of_episodes(tmp_path: Path) -> None:
-    def fields(who: str, at: int) -> Mapping[str, Any]:
-        return {"seed": at // 50 if who == "A" else at, "success": at % 10 < (5 if who == "B" or at >= 50 else 9)}
+@pytest.mark.parametrize("seeds", [2, 4])
+@pytest.mark.parametrize("one_seed", [True, False])
+def test_a_few_seeds_decide_something_against_a_single_run_only_if_they_are_of_runs(
+    seeds: int, one_seed: bool, tmp_path: Path
+) -> None:
+    """B has a seed for each episode, or one for all, and then the program takes a seed for a run."""
 
-    assert compared(tmp_path, fields)["p"] == 1
+    def fields(who: str, at: int) -> Mapping[str, Any]:
+        if who == "B":
+            return {"seed": 7 if one_seed else at, "success": at % 10 < 5}
+        return {"seed": at * seeds // 100, "success": at % 25 < 20}
+
+    found = compared(tmp_path, fields)
+    assert (found["p_holm"] < 0.05) is one_seed
+    assert ("seeds_of_runs" in codes(found)) is one_seed
 
 
 def test_policies_of_fewer_runs_do_not_lack_episodes(tmp_path: Path) -> None:
