@@ -35,7 +35,7 @@ from comborun.reporter.counting.measures import JUDGED, EpisodeEnds, Measure, en
 from comborun.reporter.counting.quality import DataFinding, Quality, differences, quality
 from comborun.reporter.counting.trainings import Training, training_findings, trainings
 from comborun.reporter.evidence import words as evidence_words
-from comborun.reporter.evidence.context import alike, varying
+from comborun.reporter.evidence.context import alike, run_names, varying
 from comborun.reporter.evidence.fields import Fields, fields_of
 from comborun.reporter.evidence.runs import RunFact, joined
 from comborun.reporter.merge import MergedCombo
@@ -215,7 +215,7 @@ class Basis:
     @cached_property
     def names_alike(self) -> list[Fact]:
         axes = (("policies", self.policies), ("environments", self.environments))
-        return [fact for kind, names in axes for fact in alike(names, kind)]
+        return [*(fact for kind, names in axes for fact in alike(names, kind)), *run_names(self.policies)]
 
     @property
     def nominal(self) -> str:

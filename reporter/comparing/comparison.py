@@ -206,7 +206,8 @@ def comparison_of(met: Meeting) -> Comparison:
 
 def with_findable(found: Comparison, level: float) -> Comparison:
     """If it is undecided: what it could have found. With several runs nothing is said, since runs may differ."""
-    if found.decided or found.sequential or any(fact.code == RunFact.RANDOM for fact in found.facts):
+    of_runs = {RunFact.RANDOM, RunFact.ONE_SIDE}.intersection(fact.code for fact in found.facts)
+    if found.decided or found.sequential or of_runs:
         return found
     if found.pairs:
         gap = findable_paired(found.pairs, level)
@@ -222,7 +223,7 @@ def _independent(rate: Proportion) -> tuple[float, int]:
 
 
 def _with_runs(meetings: Sequence[Meeting], interval: Interval, p: float) -> tuple[Interval, float]:
-    """The wider interval and the larger p of episodes and of runs, where both policies have several runs."""
+    """The wider interval and the larger p of episodes and of runs, where a policy has several runs."""
     rates, told = _run_rates(meetings)
     of_runs = between_runs(*rates, told=told) if rates else None
     if of_runs is None:
@@ -242,19 +243,19 @@ def p_of_runs(meetings: Sequence[Meeting], shift: float, sign: int) -> float:
 
 
 def _run_rates(meetings: Sequence[Meeting]) -> tuple[tuple[list[float], list[float]] | None, bool]:
-    """The mean rates of the runs of a and of b, and whether files tell that they are runs."""
-    if not (isinstance(first := meetings[0].a, Arm) and first.runs):
-        return None, True
+    """The mean rates of the runs of a and of b, and whether files tell that they are runs. In each environment a policy
+    has the same runs, or one; else those runs count that it has in all."""
     rates: list[list[float]] = []
     told = True
     for side in ([one.a for one in meetings], [one.b for one in meetings]):
-        arms = [one for one in side if isinstance(one, Arm)]
-        found = [one.run_rates for one in arms]
-        if len(found) < len(meetings) or len(found[0]) < 2:
-            return None, told
-        told = told and all(one.runs_told for one in arms)
-        rates.append([fmean(one[run] for one in found) for run in found[0] if all(run in one for one in found)])
-    return (rates[0], rates[1]), told
+        found = [one.run_rates if isinstance(one, Arm) and len(one.run_rates) > 1 else {} for one in side]
+        told = told and all(one.runs_told for one, own in zip(side, found, strict=True) if own and isinstance(one, Arm))
+        alone = [one.counts[0] / one.counts[1] for one, own in zip(side, found, strict=True) if not own]
+        several = [own for own in found if own]
+        names = [run for run in several[0] if all(run in one for one in several)] if several else []
+        means = [fmean([*alone, *(one[run] for one in several)]) for run in names]
+        rates.append(means or [fmean(alone or (fmean(own.values()) for own in several))])
+    return ((rates[0], rates[1]) if max(map(len, rates)) > 1 else None), told
 
 
 def _worst(meetings: Sequence[Meeting], difference: float, p: float, test: Callable[[list[Stratum]], float]) -> float:

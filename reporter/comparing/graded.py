@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import combinations
 from math import inf, sqrt
 from statistics import fmean
@@ -254,12 +255,13 @@ def _graded(metric: str, meetings: Sequence[tuple[str, Scores, Scores]]) -> Grad
 
 
 def _p_of_runs(sides: Sequence[tuple[Scores, Scores]]) -> float:
-    """p of the difference of means with the run as the unit; 0 unless both policies have several runs everywhere."""
+    """p of the difference of means with the run as the unit; 0 unless a policy has several runs everywhere."""
     means: list[list[float]] = []
     for each in zip(*sides, strict=True):
         runs = [one.run_means for one in each]
         common = set(runs[0]).intersection(*runs)
-        means.append([fmean(one[run] for one in runs) for run in sorted(common)])
+        alone = [fmean(one.by_start) for one in each]
+        means.append([fmean(one[run] for one in runs) for run in sorted(common)] or [fmean(alone)])
     found = between_runs(*means, told=all(one.arm.runs_told for side in sides for one in side))
     return found[2] if found else 0.0
 
@@ -350,7 +352,9 @@ def unlike_kinds(ends: Mapping[Combo, EpisodeEnds]) -> Iterator[Fact]:
     for environment, combos in grouped(ends, lambda combo: combo[1]).items():
         failed = [combo for combo in combos if ends[combo].failed]
         spellings = {word for combo in failed for word in {*ends[combo].words}}
-        if len({ends[combo].field for combo in failed}) < 2 and len({*map(_plain, spellings)}) == len(spellings):
+        frequent = _frequent_kinds(ends[combo] for combo in failed)
+        alike = any(_holds(kind, word) for kind in frequent for word in spellings if kind != word)
+        if len({ends[combo].field for combo in failed}) < 2 and not alike:
             continue
         for a, b in combinations(failed, 2):
             both = {combo: ends[combo] for combo in (a, b)}
@@ -365,14 +369,21 @@ def _both(met: Meeting, ends: Mapping[Combo, EpisodeEnds]) -> tuple[EpisodeEnds,
 
 
 def _unlike(kind: str, a: EpisodeEnds, b: EpisodeEnds) -> bool:
-    """Whether two policies don't say it alike: in other fields, in none, or in another spelling."""
+    """Whether two policies don't say it alike: in other fields, in none, in another spelling, or with more words."""
     if kind == ERRORED or not (a.failed and b.failed):  # who never failed never failed in this way
         return False
     return a.field != b.field or any(
-        kind not in one.words and _plain(kind) in {_plain(word) for word in {*one.words}} for one in (a, b)
+        kind not in one.words and any(_holds(kind, word) for word in {*one.words}) for one in (a, b)
     )
 
 
+def _holds(kind: str, word: str) -> bool:
+    """Whether one of both is the other with more words, or in another spelling: `dropped` and `dropped at 3.2 s`."""
+    shorter, longer = sorted((_plain(kind), _plain(word)), key=len)
+    return bool(shorter) and shorter in longer
+
+
+@lru_cache(maxsize=4096)
 def _plain(kind: str) -> str:
     return "".join(filter(str.isalnum, kind.casefold()))
 

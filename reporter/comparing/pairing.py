@@ -18,7 +18,16 @@ from typing import Any
 from comborun.model.attempt import EpisodeRecord, Verdict, having
 from comborun.model.work import Combo, Spans, episodes_of, minus, size
 from comborun.reporter.counting.combo import AggregateCounts, tallies
-from comborun.reporter.evidence.context import NO_CONTEXT, Context, alike, context_of, differing, varying
+from comborun.reporter.evidence.context import (
+    NO_CONTEXT,
+    Context,
+    alike,
+    context_of,
+    differing,
+    run_names,
+    runs_in_names,
+    varying,
+)
 from comborun.reporter.evidence.runs import RunFact, Runs, joined, run_rates
 from comborun.reporter.evidence.starts import NO_SEEDS, UNTOLD, Settled, StartFact, Starts, settle, starts_of
 from comborun.reporter.merge import MergedCombo, merge
@@ -226,10 +235,6 @@ def _whole_meeting(environment: str, a: Arm, b: Arm) -> Meeting:
     told = [*a.starts.facts, *(one for one in b.starts.facts if one not in a.starts.facts)]
     if found.paired:  # then by hashes, and the seeds don't matter
         told = [fact for fact in told if fact.code not in {StartFact.RUN_SEEDS, StartFact.RUN_OR_START}]
-    elif min(len(a.run_rates), len(b.run_rates)) < 2:  # then the seed is not the unit
-        told = [
-            Fact(StartFact.RUN_SEEDS, **fact.fields) if fact.code == StartFact.RUN_OR_START else fact for fact in told
-        ]
     starts = [
         Fact(
             StartFact.REPEATED, episodes=len(one.completed), starts=one.by_start[1], policy=one.policy, **_at_means(one)
@@ -249,19 +254,21 @@ def _at_means(one: Arm) -> dict[str, Any]:
 
 
 def _moved(a: Arm, b: Arm, used: frozenset[int]) -> Iterable[Fact]:
-    """Which pairs have another index, and what of the common indexes has no partner with the same start."""
-    common = _common(a, b)
-    kept = sum(not a.starts.mismatch(b.starts, one) for one in used & common)
+    """Which pairs have another index, and how many completed episodes have no partner with the same start."""
+    kept = sum(not a.starts.mismatch(b.starts, one) for one in used & _common(a, b))
     if kept < len(used):
         yield Fact(StartFact.BY_SEED, common=len(used) - kept)
-    if left := len(common - used):
-        yield Fact(StartFact.LEFT_OUT, episodes=left, common=len(common))
+    for one, when in ((a, " after"), (b, " before")):
+        if left := len(one.completed) - len(used):
+            name = f"{one.policy}{when * (a.policy == b.policy)}"
+            yield Fact(StartFact.ALONE, of=name, episodes=left, completed=len(one.completed))
 
 
 def _conditions(a: Arm, b: Arm) -> Iterable[Fact]:
     """What differs between two policies besides themselves, or inside one of them."""
     if a.policy != b.policy:
         yield from alike((a.policy, b.policy), "policies")
+        yield from run_names((a.policy, b.policy))
     same = a.policy == b.policy
     named = ((b, f"{b.policy} before"), (a, f"{a.policy} after")) if same else ((a, a.policy), (b, b.policy))
     rates = {name: one.run_rates for one, name in named}
@@ -270,7 +277,7 @@ def _conditions(a: Arm, b: Arm) -> Iterable[Fact]:
     if len(several) > 1:
         yield Fact(RunFact.RANDOM)
     if len(several) == 1:
-        yield Fact(RunFact.ONE_SIDE, policy=next(name for name in rates if name not in several))
+        yield Fact(RunFact.ONE_SIDE, policy=next(name for name in rates if name not in several), other=several[0])
     if not several and (single := one_each(a, b)):
         yield single
     yield from differing(a.context, b.context, one_policy=same)
@@ -281,6 +288,7 @@ def _conditions(a: Arm, b: Arm) -> Iterable[Fact]:
 def one_each(a: Arm, b: Arm) -> Fact | None:
     """That two policies are of one run each, if a folder or a field of either says so."""
     named = [*dict.fromkeys(name for one in (a, b) if len(one.runs) == 1 for name in one.runs)]
+    named = named or ([] if a.runs or b.runs else runs_in_names(a.policy, b.policy))
     return Fact(RunFact.ONE_EACH, runs=named) if named and (a.policy != b.policy or len(named) > 1) else None
 
 
@@ -341,8 +349,11 @@ def _under_the_indexes_of(a: Arm, b: Arm) -> Arm | None:
     if len(own.keys() & theirs.keys()) < SHOWN * min(len(own), len(theirs)):
         return None
     beyond = max((*a.completed, *a.unknown, *b.completed, *b.unknown), default=0) + 1
-    moved = {episode: own.get(start, beyond + episode) for start, episode in theirs.items()}
-    moved |= {episode: beyond + episode for episode in b.unknown}
+    # What one of both did not complete may have had any start that only the other one has.
+    free = iter(sorted(a.unknown))
+    moved = {episode: own[start] if start in own else next(free, beyond + episode) for start, episode in theirs.items()}
+    free = iter(sorted(own[start] for start in own.keys() - theirs.keys()))
+    moved |= {episode: next(free, beyond + episode) for episode in sorted(b.unknown)}
 
     def renumbered(episodes: Iterable[int]) -> frozenset[int]:
         return frozenset(moved[episode] for episode in episodes)

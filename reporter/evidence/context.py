@@ -38,6 +38,11 @@ _RESULT = re.compile(
 )
 _SEAMS = re.compile(r"[\s_\-\u2010-\u2015\u2212]+")
 _BETWEEN_NUMBERS = re.compile(r"(?<=\d) (?=\d)")
+_RUN_NAME = re.compile(
+    r"(?P<policy>.+?)[-_. (/]+(?P<run>(?:(?:train|training)[-_]?)?(?:s|seed|run|rep|replica|replicate)[-_=]?\d+)\)?",
+    re.IGNORECASE,
+)
+"""a policy's name with that of a run: `pi0_s1`, `act-seed-42`"""
 _LEFT_OUT = {*FAILURE_FIELDS, *HASHES}
 
 
@@ -46,6 +51,7 @@ class ContextFact(StrEnum):
     DIFFERS = "field_differs_between"
     ONE_SIDED = "field_of_one_side"
     NAMES_ALIKE = "names_alike"
+    NAMES_OF_RUNS = "names_of_runs"
 
 
 def context_of(records: Sequence[EpisodeRecord]) -> Context:
@@ -112,11 +118,30 @@ def alike(names: Iterable[str], kind: str) -> Iterator[Fact]:
             yield Fact(ContextFact.NAMES_ALIKE, kind=kind, names=list(found))
 
 
+def run_names(names: Iterable[str]) -> Iterator[Fact]:
+    """Policies whose names differ only by that of a run."""
+    told = [(match["policy"], name) for name in names if (match := _RUN_NAME.fullmatch(name))]
+    for policy, found in grouped(told, lambda one: one[0]).items():
+        if len(found) > 1:
+            yield Fact(ContextFact.NAMES_OF_RUNS, of=policy, names=[name for _, name in found])
+
+
+def runs_in_names(a: str, b: str) -> list[str]:
+    """What the names of two policies say of their runs; empty unless both do, or if they are of one policy."""
+    found = [match for name in (a, b) if (match := _RUN_NAME.fullmatch(name))]
+    policies = {match["policy"] for match in found}
+    return [*dict.fromkeys(match["run"] for match in found)] if len(policies) == len(found) == 2 else []
+
+
 def once(facts: Iterable[Fact]) -> Iterator[Fact]:
-    """With names that are alike in one fact, though each pair of policies has its own."""
-    groups = grouped(
-        facts, lambda one: normal(one.texts("names")[0]) if one.code == ContextFact.NAMES_ALIKE else id(one)
-    )
+    """With names that belong together in one fact, though each pair of policies has its own."""
+
+    def topic(one: Fact) -> object:
+        if one.code == ContextFact.NAMES_OF_RUNS:
+            return one.code, one.text("of")
+        return normal(one.texts("names")[0]) if one.code == ContextFact.NAMES_ALIKE else id(one)
+
+    groups = grouped(facts, topic)
     for first, *others in groups.values():
         names = sorted({name for one in (first, *others) for name in one.texts("names")})
         yield Fact(first.code, **{**first.fields, "names": names}) if others else first

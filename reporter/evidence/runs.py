@@ -37,19 +37,21 @@ FEWEST_SEEDS = 3
 
 
 def between_runs(a: Sequence[float], b: Sequence[float], *, told: bool) -> tuple[float, float, float] | None:
-    """Difference of means, half of its interval, and p, with the run as the unit (Student's t); None without two of
-    each.
+    """Difference of means, half of its interval, and p, with the run as the unit (Student's t); None unless one of both
+    has several. A single run is taken to differ from others as much as those of the other policy do.
 
     `told`: whether they are known to be runs. If they may be repeated starts, whose rates lie near 0 and 1, half of the
-    degrees of freedom keeps the size (benchmarks/claims.py).
+    degrees of freedom keeps the size (benchmarks/claims.py), and against a single run they decide nothing.
     """
-    if min(len(a), len(b)) < 2:
+    several = [one for one in (a, b) if len(one) > 1]
+    if not (several and a and b):
         return None
     difference, freedom = fmean(a) - fmean(b), len(a) + len(b) - 2
-    if not told and min(len(a), len(b)) < FEWEST_SEEDS:
+    fewest = min(map(len, several))
+    if not told and (fewest < FEWEST_SEEDS or len(several) < 2):
         return difference, inf, 1.0
-    pooled = ((len(a) - 1) * variance(a) + (len(b) - 1) * variance(b)) / freedom
+    pooled = sum((len(one) - 1) * variance(one) for one in several) / freedom
     error = sqrt(pooled * (1 / len(a) + 1 / len(b)))
-    freedom = freedom if told else min(len(a), len(b)) - 1
+    freedom = freedom if told else fewest - 1
     p = t_probability(freedom, difference / error) if error else float(not difference)
     return difference, t_quantile(freedom, CONFIDENCE) * error, p

@@ -21,6 +21,7 @@ from types import MappingProxyType
 from comborun.model.attempt import EpisodeRecord, JsonValue, Verdict, field_column, having, held
 from comborun.model.work import Combo, grouped
 from comborun.rules.facts import Fact
+from comborun.rules.results.proposals import SEEDS
 
 STATES = ("initial_state", "init_state")
 """fields that can hold the state itself: lists and objects with fractions; a word or an index is no state"""
@@ -46,15 +47,24 @@ class StartFact(StrEnum):
     ONE_SIDED_HASH = "hash_of_one_side"
     UNKNOWN_STARTS = "starts_not_told"
     BY_SEED = "paired_under_other_indexes"
-    LEFT_OUT = "other_starts_left_out"
+    ALONE = "starts_without_a_partner"
     REPEATED = "starts_repeat"
 
 
 def plain(value: JsonValue) -> object:
     """A value that compares and hashes as the JSON value does; None for what says nothing."""
     if isinstance(value, list | dict):
-        return json.dumps(value, sort_keys=True, ensure_ascii=False) if value else None
+        return json.dumps(_even(value), sort_keys=True, ensure_ascii=False) if value else None
     return None if value == "" else value
+
+
+def _even(value: JsonValue) -> JsonValue:
+    """With `1` for `1.0`, as equal numbers are one text."""
+    if isinstance(value, dict):
+        return {name: _even(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_even(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 @dataclass(frozen=True)
@@ -158,17 +168,35 @@ class Settled:
     """by run, its episodes: of a field that names it, or of a seed that may be that of a run"""
     runs_told: bool = True
     """whether they are known to be runs"""
+    seed: str = SEED
+    """the field that holds the seeds"""
 
 
 def starts_of(judged: Sequence[EpisodeRecord], settled: Settled | None = None) -> Starts:
     settled = settled or settle({("", ""): judged})["", ""]
-    episodes, seeds = ([*map(attrgetter(name), judged)] for name in ("episode", "seed"))
+    episodes, seeds = [*map(attrgetter("episode"), judged)], _seeds(judged, settled.seed)
     known = dict(zip(episodes, seeds, strict=True))
     if None in seeds:
         known = {episode: seed for episode, seed in known.items() if seed is not None}
     told = _names(judged) - settled.silent
     hashes = {name: values for name in HASH_FIELDS if name in told and (values := _hashes(judged, name))}
     return Starts(known, hashes or MappingProxyType({}), settled.caution, settled.facts)
+
+
+def _seeds(records: Sequence[EpisodeRecord], name: str) -> list[object]:
+    return [*map(attrgetter("seed"), records)] if name == SEED else [*map(plain, field_column(records, name))]
+
+
+def _seed_field(combos: Iterable[Sequence[EpisodeRecord]]) -> str:
+    """`seed`, or if no record has one, the field such as `env_seed` that has most different values."""
+    values: dict[str, set[object]] = {}
+    for records in combos:
+        if any(record.seed is not None for record in records):
+            return SEED
+        named = {name for both in held(records) for names in both for name in names}
+        for name in named.intersection(SEEDS):
+            values.setdefault(name, set()).update(map(plain, field_column(records, name)))
+    return max(values, key=lambda name: (len(values[name]), name), default=SEED)
 
 
 def _names(records: Sequence[EpisodeRecord]) -> set[str]:
@@ -197,8 +225,7 @@ def _reader(name: str) -> Callable[[JsonValue], object]:
 
 
 def _state(value: JsonValue) -> object:
-    told = plain(value) if isinstance(value, list | dict) else None
-    return told if isinstance(told, str) and _FRACTION.search(told) else None
+    return plain(value) if isinstance(value, list | dict) and _FRACTION.search(json.dumps(value)) else None
 
 
 def settle(
@@ -213,10 +240,12 @@ def settle(
     judged = {
         combo: having(records, Verdict.SUCCESS, Verdict.FAILURE, Verdict.MEASURED) for combo, records in combos.items()
     }
-    seeded_by_run = _seeded_by_run(judged, runs)
+    seed = _seed_field(judged.values())
+    seeded_by_run = _seeded_by_run(judged, runs, seed)
     names = {combo: _names(records) for combo, records in judged.items()}
     silent = {
-        name: _silent({combo: judged[combo] for combo in judged if name in names[combo]}, name) for name in HASH_FIELDS
+        name: _silent({combo: judged[combo] for combo in judged if name in names[combo]}, name, seed)
+        for name in HASH_FIELDS
     }
     found = {}
     for combo in combos:
@@ -226,7 +255,8 @@ def settle(
         unsaid = frozenset(name for name in HASH_FIELDS if combo in silent[name])
         named = {} if combo in runs else _runs_by_field(judged[combo], names[combo])
         own = of_runs.runs if of_runs.runs and len(named) < 2 else named
-        found[combo] = Settled(of_runs.caution, unsaid, (*facts, *of_runs.facts), own, own is named)
+        told = own is named or of_runs.runs_told
+        found[combo] = Settled(of_runs.caution, unsaid, (*facts, *of_runs.facts), own, told, seed)
     return found
 
 
@@ -249,7 +279,7 @@ def _runs_by_field(records: Sequence[EpisodeRecord], names: Iterable[str]) -> di
     return single
 
 
-def _silent(combos: Mapping[Combo, Sequence[EpisodeRecord]], name: str) -> set[Combo]:
+def _silent(combos: Mapping[Combo, Sequence[EpisodeRecord]], name: str, seed: str) -> set[Combo]:
     """The combos in which a hash never varies, if anywhere it doesn't while seeds and results do."""
     constant, shown = set(), False
     for combo, records in combos.items():
@@ -257,37 +287,42 @@ def _silent(combos: Mapping[Combo, Sequence[EpisodeRecord]], name: str) -> set[C
         if len(values) > 1 and len({*values.values()}) == 1:
             constant.add(combo)
             hashed = [record for record in records if record.episode in values]
-            shown = shown or (len({*map(attrgetter("seed"), hashed)} - {None}) > 1 and differ(hashed))
+            shown = shown or (len({*_seeds(hashed, seed)} - {None}) > 1 and differ(hashed))
     return constant if shown else set()
 
 
-def _seeded_by_run(combos: Mapping[Combo, Sequence[EpisodeRecord]], known: Collection[Combo]) -> dict[Combo, Settled]:
+def _seeded_by_run(
+    combos: Mapping[Combo, Sequence[EpisodeRecord]], known: Collection[Combo], name: str = SEED
+) -> dict[Combo, Settled]:
     """The combos whose seeds are those of runs, as far as records can tell, and why that matters.
 
     Nothing tells a seed of a run from that of a start that was repeated: both are shared by episodes in a row that
     differ. So pairs are not made of it, and a comparison also takes the seed as the unit, which holds for both.
     """
     one: dict[Combo, Sequence[EpisodeRecord]] = {}
-    several: dict[Combo, list[list[EpisodeRecord]]] = {}
+    several: dict[Combo, list[tuple[object, list[EpisodeRecord]]]] = {}
     for combo, records in combos.items():
-        seeded = [record for record in records if record.seed is not None]
-        if len(seeded) < 2 or len({*map(attrgetter("seed"), seeded)}) > len(seeded) // 2:
+        seeded = [
+            (record, seed) for record, seed in zip(records, _seeds(records, name), strict=True) if seed is not None
+        ]
+        if len(seeded) < 2 or len({seed for _, seed in seeded}) > len(seeded) // 2:
             continue
-        runs = [[*run] for _, run in groupby(sorted(seeded, key=attrgetter("episode")), attrgetter("seed"))]
+        in_order = groupby(sorted(seeded, key=lambda pair: pair[0].episode), lambda pair: pair[1])
+        runs = [(seed, [record for record, _ in run]) for seed, run in in_order]
         if len(runs) == 1:
-            one[combo] = seeded
-        elif len({run[0].seed for run in runs}) == len(runs) < RUN_LENGTH <= min(map(len, runs)):
+            one[combo] = runs[0][1]
+        elif len({seed for seed, _ in runs}) == len(runs) < RUN_LENGTH <= min(len(run) for _, run in runs):
             several[combo] = runs
     found: dict[Combo, Settled] = {}
-    if any(map(differ, one.values())):
+    if told := any(map(differ, one.values())):  # the program takes a seed for each run
         found |= dict.fromkeys(one, Settled(ONE_SEED))
-    if any(map(differ, (run for runs in several.values() for run in runs))):
+    if any(map(differ, (run for runs in several.values() for _, run in runs))):
         for combo, runs in several.items():
-            code = StartFact.RUN_SEEDS if combo in known else StartFact.RUN_OR_START
-            fact = Fact(code, seeds=len(runs), fewest=min(map(len, runs)), policy=combo[0])
-            episodes = {f"seed {run[0].seed}": frozenset(map(attrgetter("episode"), run)) for run in runs}
+            code = StartFact.RUN_SEEDS if told or combo in known else StartFact.RUN_OR_START
+            fact = Fact(code, seeds=len(runs), fewest=min(len(run) for _, run in runs), policy=combo[0])
+            episodes = {f"{name} {seed}": frozenset(map(attrgetter("episode"), run)) for seed, run in runs}
             why = "a seed for each run, which says nothing of the starts of its episodes"
-            found[combo] = Settled(why, facts=(fact,), runs={} if combo in known else episodes)
+            found[combo] = Settled(why, facts=(fact,), runs={} if combo in known else episodes, runs_told=told)
     return found
 
 

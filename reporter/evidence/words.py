@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from unicodedata import normalize
 
 from comborun.reporter.evidence.context import ContextFact
@@ -60,17 +60,20 @@ def _not_told(fact: Fact) -> str:
     )
 
 
+def _named(runs: Sequence[str]) -> str:
+    return ", ".join([*map(_short, runs[:RUNS]), *([f"and {len(runs) - RUNS} more"] if len(runs) > RUNS else [])])
+
+
 def _joined(fact: Fact) -> str:
     rates = [one for one in fact.fields.get("rates", []) if isinstance(one, int | float)]
-    runs = ", ".join(fact.texts("runs")[:RUNS])
+    runs = _named(fact.texts("runs"))
     low, high = (f"{100 * one:.1f}" for one in (min(rates), max(rates)))
     spread = f"whose rates lie between {low} and {high} %" if low != high else f"each with a rate of {low} %"
     return f"{fact.text('policy')} is {several(len(rates), 'run')} ({runs}), {spread}"
 
 
 def _one_each(fact: Fact) -> str:
-    runs = fact.texts("runs")
-    named = ", ".join([*map(_short, runs[:RUNS]), *([f"and {len(runs) - RUNS} more"] if len(runs) > RUNS else [])])
+    named = _named(fact.texts("runs"))
     return f"only one run of each policy is compared ({named}), so the spread between runs is in no interval"
 
 
@@ -113,9 +116,9 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
     StartFact.ONE_SIDED_HASH: _one_sided,
     StartFact.UNKNOWN_STARTS: _not_told,
     StartFact.BY_SEED: lambda fact: f"{fact.count('common')} episodes were paired by equal starts under other indexes",
-    StartFact.LEFT_OUT: lambda fact: (
-        f"{fact.count('episodes')} of {fact.count('common')} common episodes started differently, and"
-        f" {'was' if fact.count('episodes') == 1 else 'were'} left out"
+    StartFact.ALONE: lambda fact: (
+        f"{fact.count('episodes')} of {fact.count('completed')} episodes of {fact.text('of')}"
+        f" {'has' if fact.count('episodes') == 1 else 'have'} no partner with the same start: left out"
     ),
     FieldFact.IDENTIFIERS: lambda fact: (
         f"{', '.join(fact.texts('fields'))}: by name or values these number things and measure nothing, so they are not"
@@ -128,7 +131,10 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
     ),
     RunFact.JOINED: _joined,
     RunFact.RANDOM: lambda _: "p and the interval take the run as a random effect",
-    RunFact.ONE_SIDE: lambda fact: f"{fact.text('policy')} has one run, so how much runs differ is not known of it",
+    RunFact.ONE_SIDE: lambda fact: (
+        f"{fact.text('policy')} has one run, taken to differ from others as much as those of {fact.text('other')} do: p"
+        " and the interval take the run as a random effect"
+    ),
     RunFact.ONE_EACH: _one_each,
     ContextFact.VARIES: _varies,
     ContextFact.DIFFERS: _differs,
@@ -136,6 +142,10 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
         f"only one of both tells {fact.text('field')} ({', '.join(map(_short, fact.texts('values')))})"
     ),
     ContextFact.NAMES_ALIKE: _names_alike,
+    ContextFact.NAMES_OF_RUNS: lambda fact: (
+        f"{_named(fact.texts('names'))} may be runs of one policy, {fact.text('of')}, and are taken as different"
+        " ones: one name and a field `train_seed`, or folders `seed0` and `seed1`, join them"
+    ),
 }
 
 

@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 
 from comborun.model.attempt import Aggregate, EpisodeRecord
 from comborun.model.work import Combo
+from comborun.reporter.evidence.starts import RUN, plain
 from comborun.reporter.records.reading import UNNAMED, Reading
 from comborun.reporter.text import combo_name
 from comborun.rules.results import formats
@@ -115,11 +116,18 @@ def settle(files: Sequence[Reading]) -> None:
             if renamed := {combo: (outward, combo[1]) for combo in by_path}:
                 file.rename(renamed)
     own: dict[int, dict[Combo, Combo]] = {}
-    for combo, shares in _shares(files).items():
-        if not _clash(shares):
+    shared = _shares(files)
+    apart = {combo: _parts(shares) for combo, shares in shared.items() if _clash(shares)}
+    by_words = _tasks_by_words(shared, apart)
+    for combo, shares in shared.items():
+        if combo in by_words:
+            names = _of_tasks(combo, by_words[combo])
+        elif combo in apart:
+            names = _names_of_runs(combo, apart[combo])
+        else:
             _name_run(combo, shares)
             continue
-        for share, name in _names_of_runs(combo, shares):
+        for share, name in names:
             own.setdefault(id(share.file), {})[combo] = name
     for file in files:
         if id(file) in own:
@@ -194,8 +202,12 @@ def _clash(shares: Iterable[_Share]) -> bool:
     return any(count is not episodes and not count.beside(episodes) for count, episodes in both)
 
 
-def _names_of_runs(combo: Combo, shares: Sequence[_Share]) -> Iterator[tuple[_Share, Combo]]:
-    """Name the policy of each run after the outermost folders that distinguish the runs; of tasks, the environment."""
+_Parts = Sequence[tuple[str, Sequence[_Share]]]
+"""the files of each run or task of a combo, by what its path has and the others' paths lack"""
+
+
+def _parts(shares: Sequence[_Share]) -> _Parts:
+    """By the outermost folders that distinguish the runs."""
     groups: dict[tuple[str, ...], list[_Share]] = {}
     for depth in range(1, max(len(share.path.parts) for share in shares) + 1):
         groups = {}
@@ -203,27 +215,91 @@ def _names_of_runs(combo: Combo, shares: Sequence[_Share]) -> Iterator[tuple[_Sh
             groups.setdefault(share.path.parts[:depth], []).append(share)
         if not any(_clash(group) for group in groups.values()):
             break
-    firsts = [group[0].file for group in groups.values()]
     labels = _labels(list(groups), {share.path.parts for share in shares})
-    shards = all(map(_SHARD.fullmatch, labels))
-    joined = combo[0] != UNNAMED and (shards or all(map(_REPLICA.fullmatch, labels)))
-    if joined and not any(None in key for key in _keys(shares)):
-        _join(combo, [*zip(labels, groups.values(), strict=True)], runs=not shards)
+    return [*zip(labels, groups.values(), strict=True)]
+
+
+def _names_of_runs(combo: Combo, parts: _Parts) -> Iterator[tuple[_Share, Combo]]:
+    """Name the policy of each run, or of tasks the environment. Runs that say so are joined."""
+    labels, groups = [label for label, _ in parts], [group for _, group in parts]
+    shards, by_field = all(map(_SHARD.fullmatch, labels)), _runs_by_field(groups)
+    joined = combo[0] != UNNAMED and (shards or by_field or all(map(_REPLICA.fullmatch, labels)))
+    if joined and not any(None in key for group in groups for key in _keys(group)):
+        _join(combo, [*zip(by_field or labels, groups, strict=True)], runs=not shards)
         return
-    tasks = [re.sub(rf"^(?:{re.escape(combo[0])}|{re.escape(combo[1])})[-_.]", "", label) for label in labels]
-    if UNNAMED not in combo and all(map(_TASK.fullmatch, tasks)):
-        for group, label in zip(groups.values(), tasks, strict=True):
-            task = combo[0], f"{combo[1]}/{label}"
-            yield from ((share, task) for share in group)
-            group[0].file.defect(0, f"a task of {combo_name(*combo)}: its environment is called {task[1]!r}")
+    if tasks := _tasks(combo, parts):
+        yield from _of_tasks(combo, tasks)
         return
-    for group, label in zip(groups.values(), labels, strict=True):
+    firsts = [group[0].file for group in groups]
+    for label, group in parts:
         policy = label if combo[0] == UNNAMED else f"{combo[0]} ({label})"
         yield from ((share, (policy, combo[1])) for share in group)
         own = group[0].file
         other = next(file for file in firsts if file is not own).path
         reason = f"of one combo with {other}, {combo_name(*combo)}, and not of one run: its policy is called"
         own.defect(0, f"{reason} {policy!r}")
+
+
+def _runs_by_field(groups: Sequence[Sequence[_Share]]) -> list[str]:
+    """Names of runs, if a field such as `train_seed` has one value in each, and another in the others."""
+    told: list[dict[str, set[object]]] = []
+    for group in groups:
+        values: dict[str, set[object]] = {}
+        for record in (one for share in group for one in share.entries.values() if isinstance(one, EpisodeRecord)):
+            for name in filter(RUN.fullmatch, (*record.metrics, *record.extra)):
+                values.setdefault(name, set()).add(plain(record.field(name)))
+        told.append({name: found for name, found in values.items() if len(found) == 1})
+    for name in sorted(set(told[0]).intersection(*told)):
+        runs = [value for found in told for value in found[name]]
+        if len(set(runs)) == len(runs) and None not in runs:
+            return [f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for value in runs]
+    return []
+
+
+def _without_names(combo: Combo, label: str) -> str:
+    return re.sub(rf"^(?:{re.escape(combo[0])}|{re.escape(combo[1])})[-_.]", "", label)
+
+
+def _tasks(combo: Combo, parts: _Parts) -> _Parts:
+    """The parts by their numbers of tasks, if all are called so."""
+    tasks = [(_without_names(combo, label), group) for label, group in parts]
+    return tasks if UNNAMED not in combo and all(_TASK.fullmatch(label) for label, _ in tasks) else []
+
+
+def _tasks_by_words(shared: Mapping[Combo, Sequence[_Share]], apart: Mapping[Combo, _Parts]) -> dict[Combo, _Parts]:
+    """Parts that are tasks because another policy has a file or folder of the same name: `pi0/pick_cup.jsonl` and
+    `act/pick_cup.jsonl`. Names of runs, processes and dates are no tasks."""
+    named: dict[Combo, _Parts] = {
+        combo: [(_without_names(combo, label), group) for label, group in parts]
+        for combo, parts in apart.items()
+        if UNNAMED not in combo and not _runs_by_field([group for _, group in parts])
+    }
+    found: dict[Combo, _Parts] = {}
+    for combo, parts in named.items():
+        labels = {label for label, _ in parts}
+        if any(kind.fullmatch(one) for one in labels for kind in (_REPLICA, _SHARD, _SAYS_NOTHING)):
+            continue
+        others = [other for other in shared if other[1] == combo[1] and other[0] != combo[0]]
+        for other in others:
+            if other in named and labels.intersection(label for label, _ in named[other]):
+                found[combo] = parts
+            elif other not in apart and len(single := labels & _names_in(other, shared[other])) == 1:
+                found[combo] = parts
+                found[other] = [(single.pop(), shared[other])]
+    return found
+
+
+def _names_in(combo: Combo, shares: Sequence[_Share]) -> set[str]:
+    """The parts that all paths of a combo have."""
+    first, *others = ({_without_names(combo, name) for name in share.names} for share in shares)
+    return first.intersection(*others) - {*combo}
+
+
+def _of_tasks(combo: Combo, parts: _Parts) -> Iterator[tuple[_Share, Combo]]:
+    for label, group in parts:
+        task = combo[0], f"{combo[1]}/{label}"
+        yield from ((share, task) for share in group)
+        group[0].file.defect(0, f"a task of {combo_name(*combo)}: its environment is called {task[1]!r}")
 
 
 def _name_run(combo: Combo, shares: Sequence[_Share]) -> None:
@@ -240,7 +316,7 @@ def _keys(shares: Iterable[_Share]) -> set[EntryKey]:
     return {key for share in shares for key in share.entries}
 
 
-def _join(combo: Combo, parts: Sequence[tuple[str, Sequence[_Share]]], *, runs: bool) -> None:
+def _join(combo: Combo, parts: _Parts, *, runs: bool) -> None:
     """Runs of one policy, or the processes of one run, are one policy: the episodes of each are numbered after those of
     the one before."""
     length = 1 + max(key[1] or 0 for _, shares in parts for key in _keys(shares))

@@ -39,6 +39,8 @@ class Proportion:
     """number of different starts if some repeat: the interval counts each once"""
     runs: int | None = None
     """number of runs if several are joined: the interval is without the spread between them"""
+    mean_over_starts: Share | None = None
+    """the mean over starts, each counted once, if some repeat"""
 
     @property
     def rate(self) -> Share | None:
@@ -48,7 +50,10 @@ class Proportion:
     @cached_property
     def at_least(self) -> Share | None:
         """the rate that is exceeded with 95 % confidence, one-sided and exact"""
-        return at_least((self.rate or 0.0) * (self.starts or self.n), self.starts or self.n) if self.n else None
+        if self.rate is None:
+            return None
+        least, n = min(self.rate, self.rate if self.mean_over_starts is None else self.mean_over_starts), self.starts
+        return at_least(least * n, n) if n else at_least(self.successes, self.n)
 
 
 def proportion(successes: int, n: int, starts: tuple[float, int] | None = None, runs: int | None = None) -> Proportion:
@@ -62,7 +67,7 @@ def proportion(successes: int, n: int, starts: tuple[float, int] | None = None, 
     summed, count = starts
     both = [clopper_pearson(one, count) or (0.0, 1.0) for one in (successes / n * count, summed)]
     interval = min(low for low, _ in both), max(high for _, high in both)
-    return Proportion(successes, n, interval, count, runs)
+    return Proportion(successes, n, interval, count, runs, summed / count)
 
 
 @lru_cache(maxsize=4096)

@@ -419,9 +419,50 @@ def test_runs_of_a_policy_are_joined_and_compared_with_the_run_as_the_unit(
     assert any("50.0 and 90.0 %" in one for one in found.claims.sentences)
 
 
-def test_a_policy_of_one_run_is_said_to_be_so(tmp_path: Path) -> None:
-    found = in_folders(tmp_path, {"A": {"seed0": 0.9, "seed1": 0.7}, "B": {"seed0": 0.5}}, seeded=False)
-    assert "one_run_of_a_side" in [fact.code for fact in found.comparisons.all[0].facts]
+def test_several_runs_against_one_take_the_spread_that_is_known_for_both(tmp_path: Path) -> None:
+    found = in_folders(tmp_path, {"A": {"seed0": 0.6, "seed1": 0.8, "seed2": 0.97}, "B": {"seed0": 0.3}}, seeded=False)
+    (one,) = found.comparisons.all
+    error = sqrt(variance([0.6, 0.8, 0.97]) * (1 + 1 / 3))
+    p = 2 * stats.t.sf((fmean([0.6, 0.8, 0.97]) - 0.3) / error, 2)
+    assert not one.decided
+    assert one.p == pytest.approx(p)
+    assert one.interval[0] == pytest.approx(one.difference - stats.t.ppf(0.975, 2) * error)
+    assert one.findable is None
+    told = "B has one run, taken to differ from others as much as those of A"
+    assert any(told in sentence for sentence in found.claims.sentences)
+
+
+def test_several_runs_in_one_environment_count_where_the_other_has_one(tmp_path: Path) -> None:
+    runs = {"e1": (0.6, 0.8, 0.97), "e2": (0.7,)}
+    found = [
+        {"policy": who, "environment": env, "episode": at, "success": at < 100 * rate}
+        | ({"train_seed": run} if who == "A" else {})
+        for env, rates in runs.items()
+        for who, own in (("A", rates), ("B", (0.4,)))
+        for run, rate in enumerate(own)
+        for at in range(100)
+    ]
+    (overall,) = summary_of(tmp_path, found).comparisons.overall
+    means = [(rate + 0.7) / 2 for rate in runs["e1"]]
+    error = sqrt(variance(means) * (1 + 1 / 3))
+    assert overall.p == pytest.approx(2 * stats.t.sf((fmean(means) - 0.4) / error, 2))
+
+
+@pytest.mark.parametrize("seeds", [2, 4])
+@pytest.mark.parametrize("one_seed", [True, False])
+def test_a_few_seeds_decide_something_against_a_single_run_only_if_they_are_of_runs(
+    seeds: int, one_seed: bool, tmp_path: Path
+) -> None:
+    """B has a seed for each episode, or one for all, and then the program takes a seed for a run."""
+
+    def fields(who: str, at: int) -> Mapping[str, Any]:
+        if who == "B":
+            return {"seed": 7 if one_seed else at, "success": at % 10 < 5}
+        return {"seed": at * seeds // 100, "success": at % 25 < 20}
+
+    found = compared(tmp_path, fields)
+    assert (found["p_holm"] < 0.05) is one_seed
+    assert ("seeds_of_runs" in codes(found)) is one_seed
 
 
 def test_policies_of_fewer_runs_do_not_lack_episodes(tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ def told(folder: Path, failures: Mapping[str, Mapping[str, str]], rates: tuple[i
         {"A": {"failure": "fall"}, "B": {"termination": "fall"}},
         {"A": {"failure": "fall"}, "B": {"failure": "Fall"}},
         {"A": {"failure": "time out"}, "B": {"failure": "time_out"}},
+        {"A": {"failure": "Dropped (cup 3)"}, "B": {"failure": "dropped"}},
+        {"A": {"failure": "dropped"}, "B": {"failure": "dropped at 3.2 s"}},
     ],
 )
 def test_what_is_told_in_other_ways_is_not_compared(failures: Mapping[str, Mapping[str, str]], tmp_path: Path) -> None:

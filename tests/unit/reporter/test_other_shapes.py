@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,13 @@ def test_an_initial_state_is_a_start(shape: Callable[[int], Any], tmp_path: Path
     assert not other.comparisons.all[0].paired
 
 
+def test_equal_numbers_of_other_spelling_are_equal_states(tmp_path: Path) -> None:
+    def fields(who: str, at: int) -> Mapping[str, Any]:
+        return {"seed": None, "init_state": [at / 7, 1.0 if who == "A" else 1, {"z": 2.0 if who == "B" else 2}]}
+
+    assert report(tmp_path, rows(fields)).comparisons.all[0].pairs
+
+
 def test_a_word_is_no_initial_state(tmp_path: Path) -> None:
     summary = report(tmp_path, rows(lambda _, at: {"initial_state": ["left", "right"][at % 2]}))
     (found,) = summary.comparisons.all
@@ -80,8 +87,29 @@ def test_a_word_is_no_initial_state(tmp_path: Path) -> None:
 
 def test_a_pair_that_started_differently_is_left_out_and_told(tmp_path: Path) -> None:
     summary = report(tmp_path, rows(lambda who, at: {"init_hash": f"{who if at == 40 else ''}{at}"}))
-    assert "1 of 60 common episodes started differently, and was left out" in said(summary)
+    assert "1 of 60 episodes of A has no partner with the same start" in said(summary)
     assert "under other indexes" not in said(summary)
+
+
+@pytest.mark.parametrize("short", ["A", "B"])
+def test_episodes_that_one_lacks_count_against_it_also_under_other_indexes(short: str, tmp_path: Path) -> None:
+    """One has 50 of the 60 starts, in the reverse order, and numbers them from 0."""
+    found = [
+        row | ({"episode": 59 - row["episode"]} if row["policy"] == short else {})
+        for row in rows()
+        if row["policy"] != short or row["episode"] >= 10
+    ]
+    summary = report(tmp_path, found)
+    (one,) = summary.comparisons.all
+    assert one.pairs
+    assert one.pairs.n == 50
+    rates = {"A": (48, 40), "B": (30, 25)}
+    (whole, _), (_, kept) = (rates[who] for who in ("B" if short == "A" else "A", short))
+    against = (whole - (kept + 10)) / 60 if short == "B" else (kept - whole) / 60
+    assert one.worst_difference == pytest.approx(against)
+    assert "started differently" not in said(summary)
+    long = "A" if short == "B" else "B"
+    assert f"10 of 60 episodes of {long} have no partner with the same start" in said(summary)
 
 
 def test_what_each_policy_lacks_of_the_other_counts_against_it(tmp_path: Path) -> None:
@@ -262,6 +290,7 @@ def test_starts_with_more_episodes_count_no_more_and_the_mean_over_starts_is_tol
     assert found.rate_a.interval
     low, high = found.rate_a.interval
     assert low == pytest.approx(clopper_pearson(5 * mean, 5)[0])
+    assert found.rate_a.at_least == pytest.approx(clopper_pearson(5 * mean, 5, 0.9)[0])
     assert high == pytest.approx(clopper_pearson(5 * 0.9, 5)[1])
 
 
@@ -287,3 +316,86 @@ def test_files_of_tasks_are_environments_and_no_policies(name: str, tmp_path: Pa
     assert summary.environments == ("s/task_0", "s/task_1", "s/task_2")
     (found,) = summary.comparisons.overall
     assert found.environments == 2
+
+
+WORDS = ("pick_cup", "open_door", "stack_blocks")
+
+
+@pytest.mark.parametrize("kept", [3, 2, 1])
+@pytest.mark.parametrize("name", ["{who}/s/{task}", "{who}_{task}", "{task}/{who}"])
+def test_files_of_tasks_that_are_called_by_words_are_environments(name: str, kept: int, tmp_path: Path) -> None:
+    """B has only the first ones, perhaps a single one."""
+    for who in EVERY:
+        for task in WORDS[: kept if who == "B" else None]:
+            drawn = random.Random(f"{who}{task}")
+            own = rows(lambda _, __, drawn=drawn: {"success": drawn.random() < 0.5}, count=20)
+            write(tmp_path / name.format(who=who, task=task), [row for row in own if row["policy"] == who])
+    summary = summarize(collect_folder(tmp_path)).summary
+    assert summary.policies == ("A", "B")
+    assert {*summary.environments} == {f"s/{task}" for task in WORDS}
+    assert len([one for one in summary.comparisons.all if not hasattr(one, "environments")]) == kept
+
+
+@pytest.mark.parametrize("names", [("attempt-1", "attempt-2"), ("2026-01-02", "2026-01-03"), ("first", "again")])
+def test_other_names_of_files_stay_those_of_policies(names: tuple[str, str], tmp_path: Path) -> None:
+    for who, own in (("A", names), ("B", names if names[0] != "first" else ("second", "third"))):
+        for name in own:
+            drawn = random.Random(f"{who}{name}")
+            found = rows(lambda _, __, drawn=drawn: {"success": drawn.random() < 0.5}, count=20)
+            write(tmp_path / who / name, [row for row in found if row["policy"] == who])
+    assert summarize(collect_folder(tmp_path)).summary.environments == ("s",)
+
+
+def test_files_whose_rows_name_the_run_are_runs(tmp_path: Path) -> None:
+    for who, runs in (("A", 3), ("B", 2)):
+        for run in range(runs):
+            own = rows(lambda _, at, run=run: {"train_seed": 7 + run, "seed": None, "success": at % (3 + run) > 0})
+            write(tmp_path / f"{who}{run}", [row for row in own if row["policy"] == who])
+    summary = summarize(collect_folder(tmp_path)).summary
+    assert [(combo.policy, combo.rate and combo.rate.runs) for combo in summary.combos] == [("A", 3), ("B", 2)]
+
+
+@pytest.mark.parametrize("name", ["env_seed", "episode_seed"])
+def test_seeds_of_another_name_are_seeds(name: str, tmp_path: Path) -> None:
+    """A field that is constant is not taken, if another tells the episodes apart."""
+    (found,) = report(tmp_path / "each", rows(lambda _, at: {"seed": None, name: at, "rng_seed": 7})).comparisons.all
+    assert found.pairs
+    assert found.pairs.n == 60
+    own = rows(lambda who, at: {"seed": None, name: at % 5, "success": at % 5 < (4 if who == "A" else 2)}, 100)
+    (found,) = report(tmp_path / "five", own).comparisons.all
+    assert found.rate_a.starts == 5
+    assert not found.decided
+
+
+def test_a_seed_comes_before_seeds_of_another_name(tmp_path: Path) -> None:
+    (found,) = report(tmp_path, rows(lambda who, at: {"env_seed": f"{who}{at}"})).comparisons.all
+    assert found.pairs
+
+
+@pytest.mark.parametrize("names", [("A_s0", "A_seed1", "B-run-2"), ("A-seed-42", "A-seed-43", "B_s42")])
+def test_policies_that_are_called_like_runs_are_said_to_be_so(names: Sequence[str], tmp_path: Path) -> None:
+    found = [row | {"policy": name, "seed": None} for name in names for row in rows() if row["policy"] == "A"]
+    summary = report(tmp_path, found)
+    told = {(one.a, one.b): [fact.code for fact in one.facts] for one in summary.comparisons.all}
+    assert [told[names[0], names[1]], told[names[0], names[2]]] == [["names_of_runs"], ["one_run_each"]]
+    hint = f"{names[0]}, {names[1]} may be runs of one policy, A, and are taken as different ones"
+    assert any(hint in one.what for one in summary.quality.findings)
+
+
+@pytest.mark.parametrize("names", [("gpt_4", "gpt_5"), ("h8", "h16"), ("resnet_s", "resnet_m"), ("A", "A_s1")])
+def test_other_numbers_in_names_are_no_runs(names: Sequence[str], tmp_path: Path) -> None:
+    found = [row | {"policy": name, "seed": None} for name in names for row in rows() if row["policy"] == "A"]
+    assert not [fact for one in report(tmp_path, found).comparisons.all for fact in one.facts]
+
+
+@pytest.mark.parametrize(("first_of_b", "told"), [(8, False), (12, True)])
+def test_no_policy_is_called_higher_against_the_difference(first_of_b: int, told: bool, tmp_path: Path) -> None:
+    """Four of 20 starts have ten episodes each. A succeeds at them and at six others, B at eight or twelve others."""
+
+    def many(who: str, at: int) -> Mapping[str, Any]:
+        start = at // 10 if at < 40 else at - 36
+        return {"seed": f"start {start}", "success": start < 10 if who == "A" else start >= first_of_b}
+
+    first = sentences(report(tmp_path, rows(many, 56)))[0]
+    assert "not told apart" in first
+    assert ("has the higher one" in first) is told, first
