@@ -6,7 +6,6 @@ any line: a link without a row is removed, and a checkpoint that is taken but no
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import sys
@@ -24,40 +23,26 @@ from comborun.host.follow.checkpoints import (
     safe,
     unchanged,
 )
+from comborun.host.follow.sessions import Sessions
 from comborun.host.record import training
 from comborun.host.record.events import Events
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files, process
 from comborun.host.verb_errors import Refusal
-from comborun.host.verbs.amend import amend
 from comborun.rules import records
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact, data_of
-from comborun.rules.following import (
-    POLICY,
-    STABLE,
-    Decision,
-    Evidence,
-    Seeing,
-    Why,
-    filled,
-    plan_text,
-    queue_text,
-    step_of,
-    with_checkpoints,
-)
-from comborun.rules.names import AFTER, RUN, RunLayout
-from comborun.rules.run_files import attempts_of, newest_plan
+from comborun.rules.following import STABLE, Decision, Evidence, Seeing, Why, step_of
+from comborun.rules.names import RunLayout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Iterator
+    from typing import Any, Iterator
 
 _LOOK_S = 2.0
 """seconds between two looks; a rename is heard at once"""
 _LONG_S = 1.0
 """a reading that takes longer is told"""
-_MOST = 999_999_999
 _ANY = "any"
 """the mark of a path that is no checkpoint, whatever is there"""
 
@@ -96,7 +81,8 @@ class Follower:
         self._layout = layout
         self._events = Events(layout)
         self._record = training.record(layout)
-        self._rule: dict[str, Any] = self._plan()["follow"]
+        self._sessions = Sessions(layout)
+        self._rule: dict[str, Any] = self._sessions.plan()["follow"]
         self._pattern = Pattern(self._rule["pattern"])
         self._appearing = Appearing(self._pattern)
         self._training = training.of_run(layout)
@@ -110,7 +96,7 @@ class Follower:
 
     def follow(self) -> None:
         self._tidy()
-        self._put()
+        self._sessions.put(self._record)
         while True:
             ended = not training.lives(self._training)
             self._hear()
@@ -162,10 +148,6 @@ class Follower:
             known = self._record.checkpoints.get(name)
             if not known or known["decision"] == Decision.SKIPPED:
                 remove(f"{self._layout.kept}/{name}")
-
-    def _plan(self) -> dict[str, Any]:
-        plan = json.loads(files.read_text(self._layout.plan(newest_plan(self._layout.directory)), _MOST))
-        return dict(plan)
 
     def _write(self, decision: Decision, **fields: Any) -> None:
         """Add a row, on the disk when this returns. Raises OSError if there is no room for it."""
@@ -337,22 +319,14 @@ class Follower:
     def _release(self) -> None:
         """Give the dispatcher the one that waits, once every session of the former ones has begun."""
         held = self._record.having(Decision.HELD)
-        if held and all(attempts_of(self._layout, one) for one in self._sessions(Decision.TAKEN)):
+        if held and self._sessions.all_begun({one["policy"] for one in self._record.having(Decision.TAKEN)}):
             self._write(Decision.TAKEN, policy=held[-1]["policy"])
-            self._put()
-
-    def _sessions(self, *decisions: Decision) -> list[str]:
-        """The names of the sessions of these checkpoints."""
-        policies = {one["policy"] for one in self._record.having(*decisions)}
-        plan = self._plan() if policies else {"sessions": []}
-        first = plan["sessions"][0] if policies else {}
-        sessions = ({**first, **one} for one in plan["sessions"])
-        return [one["name"] for one in sessions if one["policy"] in policies and one.get("flag") != "dropped"]
+            self._sessions.put(self._record)
 
     def _verify(self) -> None:
         """Look once more at checkpoints whose sessions have all ended, and at those that were changed meanwhile."""
         for one in self._record.having(Decision.TAKEN, Decision.VERIFIED):
-            policy, attempts = one["policy"], self._attempts_ended(one["policy"])
+            policy, attempts = one["policy"], self._sessions.attempts_ended(one["policy"])
             if one["decision"] == Decision.VERIFIED and one.get("attempts") == str(attempts):
                 continue
             if mark_of(one["link"]) != one["kept"]:
@@ -372,57 +346,11 @@ class Follower:
 
     def _drop(self, policy: str) -> None:
         self._write(Decision.CHANGED, policy=policy)
-        self._put()
-
-    def _attempts_ended(self, policy: str) -> int:
-        """The number of attempts of a checkpoint's sessions; 0 unless the last of each has ended."""
-        plan = self._plan()
-        first, total = plan["sessions"][0], 0
-        for session in ({**first, **one} for one in plan["sessions"]):
-            if session["policy"] != policy or session.get("flag") == "dropped":
-                continue
-            numbers = attempts_of(self._layout, session["name"])
-            if not numbers or not files.read(self._layout.attempt(session["name"], numbers[-1]).end):
-                return 0
-            total += numbers[-1]
-        return total
+        self._sessions.put(self._record)
 
     def _all_verified(self) -> bool:
         taken = self._record.having(Decision.TAKEN, Decision.VERIFIED)
-        return all(one.get("attempts") == str(self._attempts_ended(one["policy"])) for one in taken)
-
-    def _put(self) -> None:
-        """Bring plan, queue and scripts to what the record says, as an amendment does; nothing where they are so."""
-        while True:
-            layout, number = self._layout, newest_plan(self._layout.directory)
-            taken = self._record.having(Decision.TAKEN, Decision.VERIFIED, Decision.CHANGED)
-            changed = {one["policy"] for one in self._record.having(Decision.CHANGED)}
-            before, rows = self._plan(), files.read_text(layout.queue, _MOST)
-            after = with_checkpoints(before, taken, changed)
-            policies = {one["name"]: one["policy"] for one in after["sessions"]}
-            queue = queue_text(rows, taken, changed, policies)
-            if plan_text(after) == plan_text(with_checkpoints(before, (), ())) and queue == queue_text(
-                rows, (), (), {}
-            ):
-                return
-            had = {one.get("policy") for one in before["sessions"]}
-            fresh = [one for one in taken if one["policy"] not in had]
-            texts = [*self._scripts(fresh), (RUN.plan(number + 1), plan_text(after), False), (RUN.queue, queue, False)]
-            digest = files.read_line(layout.digest)
-            order = {"root": os.path.dirname(layout.directory), "run": layout.directory, "number": number, "rules": {}}
-            order.update(found=digest, digest=digest, files=texts, added=len(fresh), dropped=sorted(changed))
-            order.update(after=os.path.exists(layout.script(AFTER)), followed=True)
-            if amend(order)["state"] == "amended":
-                return
-
-    def _scripts(self, fresh: Iterable[dict[str, Any]]) -> Iterator[tuple[str, str, bool]]:
-        template = [name for name in files.entries(self._layout.sessions) if POLICY in name]
-        for one in fresh:
-            for name in template:
-                session = filled(name, one["policy"], "")
-                for path in (self._layout.script, self._layout.session_json):
-                    text = filled(files.read_text(path(name), _MOST), one["policy"], one["link"])
-                    yield os.path.relpath(path(session), self._layout.directory), text, False
+        return all(one.get("attempts") == str(self._sessions.attempts_ended(one["policy"])) for one in taken)
 
 
 def _changed(mark: str) -> int:

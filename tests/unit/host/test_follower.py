@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host.follow import checkpoints, follower
+from comborun.host.follow import checkpoints, follower, sessions
 from comborun.host.record import training
 from comborun.host.system import files, process
 from comborun.rules import records
@@ -48,7 +48,7 @@ class Lab:
         monkeypatch.setattr(follower, "_LONG_S", 0.0)
         monkeypatch.setattr(checkpoints, "_CHUNK", 4)
         monkeypatch.setattr(checkpoints, "_digest", self._digest)
-        monkeypatch.setattr(follower, "amend", lambda _: {"state": "amended"})
+        monkeypatch.setattr(sessions, "amend", lambda _: {"state": "amended"})
         monkeypatch.setattr(training, "lives", lambda _: not self.over.is_set())
 
     def begin(self, done: str = STABLE) -> None:
