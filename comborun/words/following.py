@@ -55,6 +55,7 @@ WORDS: Words = {
     Seeing.NO_FOLDER: "the folder {path} is not there, or can't be read",
     Seeing.NOT_COMPLETE: "{count} may not be complete yet, such as {name}",
     Seeing.READING: "{name} is read whole, {read:amount} of {size:amount}",
+    Seeing.NO_ROOM: "{name} waits until {needed:amount} of the disk are free: see `keep_free`",
     Why.NEWER: "a newer one was there",
     Why.NOT_DUE: "only one in {every} is evaluated",
     Why.KNOWN: "its content is that of {policy}",

@@ -69,6 +69,16 @@ class Candidate:
         self.seen, self.step, self.evidence = seen, step, evidence
 
 
+class Waits:
+    """A checkpoint that waits for room on the disk."""
+
+    def __init__(self, seen: Seen, why: Fact) -> None:
+        self.seen, self.path, self.mark, self.why = seen, seen.path, seen.mark, why
+
+    def is_of(self, seen: Seen) -> bool:
+        return (seen.path, seen.mark) == (self.path, self.mark)
+
+
 class Linked:
     """A checkpoint that is linked, and is read now."""
 
@@ -90,6 +100,8 @@ class Follower:
         """the marks of what was there before anybody watched"""
         self._reading: Reading | None = None
         """the one checkpoint that is read now"""
+        self._waits: Waits | None = None
+        """the newest one that is due, if the disk has no room for it"""
         self._unclear: list[str] = []
         """names of checkpoints that may not be complete"""
         self._told = ""
@@ -133,6 +145,9 @@ class Follower:
         folder, seen = self._pattern.folder, []
         if not os.access(folder, os.R_OK | os.X_OK):
             seen.append(Fact(Seeing.NO_FOLDER, path=folder))
+        if self._waits:
+            name, needed = os.path.basename(self._waits.path), self._waits.why.fields["needed"]
+            seen.append(Fact(Seeing.NO_ROOM, name=name, needed=needed))
         if self._unclear:
             seen.append(Fact(Seeing.NOT_COMPLETE, count=len(self._unclear), name=self._unclear[-1]))
         if self._reading and time.monotonic() - self._reading.began > _LONG_S:
@@ -172,22 +187,30 @@ class Follower:
 
     def _look(self, *, last: bool) -> None:
         self._unclear = []
+        waited, self._waits = self._waits, None
+        if waited and mark_of(waited.path) != waited.mark:
+            self._pass(Decision.SKIPPED, waited.seen, waited.why)
         ready = sorted(self._candidates(last), key=lambda one: (one.seen.changed, one.step))
         newest = max((_changed(one["mark"]) for one in self._record.checkpoints.values()), default=0)
         for old in [one for one in ready if one.seen.changed < newest]:
-            self._pass(Decision.SKIPPED, old.seen, Fact(Why.NEWER))
+            self._overtaken(old, waited)
             ready.remove(old)
         due: list[Candidate] = []
         for one in ready:
             number, every = self._record.complete + len(due), int(self._rule.get("every") or 1)
-            if number % every and not (last and one is ready[-1]):
+            was_due = waited is not None and waited.is_of(one.seen)
+            if number % every and not was_due and not (last and one is ready[-1]):
                 self._pass(Decision.SKIPPED, one.seen, Fact(Why.NOT_DUE, every=every))
             else:
                 due.append(one)
         for one in due[:-1]:
-            self._pass(Decision.SKIPPED, one.seen, Fact(Why.NEWER))
+            self._overtaken(one, waited)
         for one in due[-1:]:
-            self._link(one)
+            self._link(one, last)
+
+    def _overtaken(self, one: Candidate, waited: Waits | None) -> None:
+        why = waited.why if waited and waited.is_of(one.seen) else Fact(Why.NEWER)
+        self._pass(Decision.SKIPPED, one.seen, why)
 
     def _candidates(self, last: bool) -> Iterator[Candidate]:
         final = self._last_skipped() if last else ""
@@ -252,8 +275,8 @@ class Follower:
     def _draft(self, one: Candidate) -> str:
         return f"{self._layout.kept}/.draft/{os.path.basename(one.seen.path)}"
 
-    def _link(self, one: Candidate) -> None:
-        """Link it, and begin to read it."""
+    def _link(self, one: Candidate, last: bool) -> None:
+        """Link it, and begin to read it. Without room for it, it is tried again at the next look, if there is one."""
         target = self._draft(one)
         draft = os.path.dirname(target)
         remove(draft)
@@ -263,7 +286,11 @@ class Follower:
             room_for(one.seen, draft, int(self._rule.get("floor") or 0), self._owed())
             self._reading = Reading(target, one.seen.size, Linked(one, keep(one.seen, target)))
         except FlawedError as flawed:
-            self._refuse_linked(one, flawed)
+            if flawed.fact.code != Why.NO_ROOM or last:
+                self._refuse_linked(one, flawed)
+            else:
+                remove(draft)
+                self._waits = Waits(one.seen, flawed.fact)
 
     def _refuse_linked(self, one: Candidate, flawed: FlawedError) -> None:
         remove(os.path.dirname(self._draft(one)))
