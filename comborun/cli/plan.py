@@ -18,6 +18,7 @@ from comborun.generate.compose import compose_text
 from comborun.generate.script import scripts, server_script
 from comborun.generate.slurm_jobs import kind_of, kinds, texts
 from comborun.model.placement import claimed, copies_text, gibibytes, layouts, memory_on, on_gpu
+from comborun.model.plan import shown_of
 from comborun.model.work import grouped, process_of, processes
 from comborun.planner.knowledge import NOTHING_KNOWN
 from comborun.planner.laying import lay_out, not_held
@@ -30,7 +31,6 @@ from comborun.remote.runs import list_runs
 from comborun.remote.shipping import digest_of, survey
 from comborun.remote.slurm import consult, refusal
 from comborun.remote.transport import LOCAL
-from comborun.rules.following import shown_of
 from comborun.rules.names import RUN
 from comborun.rules.vocabulary import amount
 from comborun.text import MIB, first_of, harmless, several

@@ -16,9 +16,8 @@ from comborun.grid.keys.grid_file import GridFile
 from comborun.grid.keys.launch import HostKeys
 from comborun.grid.presets import Preset, draft_with_presets
 from comborun.grid.yaml_tree import read_source, text_of
-from comborun.model.plan import FollowRule, PolicyFiles
+from comborun.model.plan import FollowRule, PolicyFiles, shown_of
 from comborun.rules import following
-from comborun.rules.following import shown_of
 from comborun.text import clean, printable, shortened
 
 NAMELESS = "grid"

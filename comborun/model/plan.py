@@ -37,7 +37,7 @@ from comborun.model.resources import (
     SlurmOptions,
 )
 from comborun.model.stopping import StopRule
-from comborun.rules.following import SHOWN, filled
+from comborun.rules.following import POLICY, filled
 from comborun.rules.names import NAME, RUN
 from comborun.rules.results.fields import ResultRules
 from comborun.rules.room.capacity import Request
@@ -176,6 +176,15 @@ class Notify:
     """seconds between two notices of one kind, at least"""
 
 
+_SHOWN = "step_N"
+"""what people see in place of the policy of a template"""
+
+
+def shown_of(text: str) -> str:
+    """A text of a template, for people."""
+    return text.replace(POLICY, _SHOWN)
+
+
 @dataclass(frozen=True)
 class FollowRule:
     """A training whose checkpoints are the policies, as they appear."""
@@ -251,7 +260,7 @@ class Plan:
         if not self.follow:
             return self
         name = self.follow.pattern.rpartition("/")[2].replace("*", "N")
-        return self.from_json(filled(self.to_json(), SHOWN, f".../{RUN.kept}/{SHOWN}/{name}"))
+        return self.from_json(filled(self.to_json(), _SHOWN, f".../{RUN.kept}/{_SHOWN}/{name}"))
 
     @property
     def engine(self) -> Engine:

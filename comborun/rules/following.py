@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from typing import Any, Collection, Iterable, Mapping, Sequence
 
 POLICY, PATH = "step_FOLLOWED", "/*FOLLOWED*"
-SHOWN = "step_N"
-"""what people see in place of POLICY"""
 SAFE = re.compile("[^'\"\\\\\x00-\x1f\x7f\ud800-\udfff]+")
 """a path that ends neither a single quote of a shell nor a string of JSON"""
 STABLE = "STABLE"
@@ -204,11 +202,6 @@ def _code(row: Mapping[str, Any]) -> str:
 def filled(text: str, policy: str, path: str) -> str:
     """A text of the template, for a checkpoint."""
     return text.replace(PATH, path).replace(POLICY, policy)
-
-
-def shown_of(text: str) -> str:
-    """A text of the template, for people."""
-    return text.replace(POLICY, SHOWN)
 
 
 def with_checkpoints(

@@ -67,7 +67,7 @@ WORDS: Words = {
     Why.NO_FILE: "it is or holds {what}[ ({name})], and not a file",
     Why.EMPTY: "it is empty",
     Why.FOREIGN: "it belongs to {owner}, so the system refuses a link to it",
-    Why.ELSEWHERE: "it is on another file system or mount than the run, where no link leads: give `root`, a folder there",
+    Why.ELSEWHERE: "it is on another file system or mount than the run: give `root`, a folder there",
     Why.NO_ROOM: "{free:amount} of the disk are free, and {needed:amount} are needed: see `keep_free`",
     Why.NAME: "its path {path} holds a quote, a backslash or what is no text",
     Why.NO_MARKER: "{marker} is not there or older than {name}, so nothing says that this is complete",
