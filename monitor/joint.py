@@ -34,7 +34,8 @@ def joined(parts: Sequence[PartStatus], deal: Deal, order: Mapping[str, int]) ->
         (session for part in parts for session in _sessions(part)), key=lambda one: order.get(one.name, len(order))
     )
     starts = [one.started - one.ahead for one in every if one.started is not None]
-    going = [part for part in parts if part.host not in deal.lost and not _is_over(part.status)]
+    there = [part for part in parts if part.host not in deal.lost]
+    going = [part for part in there if not _is_over(part.status) or _waits(part.status)]
     held = all(part.status.hold for part in going)
     link = UP if any(one.link.reachable for one in every) else first.link
     return replace(
@@ -74,8 +75,11 @@ def _of_hold(going: Sequence[PartStatus]) -> Fact | None:
 
 def _is_over(seen: RunStatus) -> bool:
     """Whether nothing comes any more. What a host has ended does not know of a session that is on its way to it."""
-    comes = seen.hold is None and any(one.life is Life.QUEUED for one in seen.proper)
-    return seen.finished and seen.link.reachable and not comes
+    return seen.finished and seen.link.reachable and (seen.hold is not None or not _waits(seen))
+
+
+def _waits(seen: RunStatus) -> bool:
+    return any(one.life is Life.QUEUED for one in seen.proper)
 
 
 def _sessions(part: PartStatus) -> Iterator[SessionStatus]:

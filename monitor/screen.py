@@ -69,7 +69,7 @@ def changes(before: RunStatus | None, after: RunStatus) -> list[str]:
     lines += [*_link(before, after), *_cluster(before, after), *_sessions(before, after)]
     lines += [*_progress(before, after), *(f"! {visible(said)}" for said in _remarks(before, after))]
     if after.finished and not (before and before.finished):
-        lines.append(f"finished: {_counts(after)}, took {duration(after.seconds or 0.0)}")
+        lines.append(f"{after.how_over}: {_counts(after)}, took {duration(after.seconds or 0.0)}")
     time = "" if after.now is None else f"{clock(after.now)}  "
     return [f"{time}{line}" for line in lines]
 

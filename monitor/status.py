@@ -253,6 +253,12 @@ class RunStatus(RunFacts):
         return self.now is not None and not self.finished and self.dispatcher is None and not held
 
     @property
+    def how_over(self) -> str:
+        """Of a run in which nothing goes on: `held` if sessions wait for a `resume`, else `finished`."""
+        waits = self.hold is not None and any(one.life is Life.QUEUED for one in self.proper)
+        return "held" if waits else "finished"
+
+    @property
     def disk_full(self) -> bool:
         return self.use.disk is not None and not self.use.disk.free
 

@@ -79,7 +79,7 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
         done=MappingProxyType(parse(_text(directory / RUN.done))),
         provenance=_mapping(manifest.get("provenance")),
         environments=tuple(map(parse, _text(directory / RUN.environments).splitlines())),
-        retuned=tuple(filter(_retunes, happened)),
+        retuned=tuple(_retuned(happened)),
         moved=sessions_moved([*dict.fromkeys(one.session for one in happened if one.kind == events.Kind.TAKEN)]),
         followed=tuple(followed.remarks()),
         trained=MappingProxyType(_trained(directory, histories)),
@@ -89,10 +89,17 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
     )
 
 
-def _retunes(event: events.Event) -> bool:
-    """Whether it changed what the run may use."""
-    ordered = event.kind == events.Kind.ORDERED and event.fields.get("order") == "set"
-    return ordered or (event.kind == events.Kind.QUARANTINE and "reason" in event.fields)
+def _retuned(happened: Iterable[events.Event]) -> Iterator[tuple[events.Event, bool]]:
+    """What changed what the run may use, and whether the run was stopped then."""
+    stopped = False
+    for event in happened:
+        order = event.fields.get("order") if event.kind == events.Kind.ORDERED else ""
+        if event.kind == events.Kind.DISPATCHING or order in {"start", "resume"}:
+            stopped = False
+        elif order == "stop" and "names" not in event.fields:
+            stopped = True
+        elif order == "set" or (event.kind == events.Kind.QUARANTINE and "reason" in event.fields):
+            yield event, stopped
 
 
 def _results(directory: Path, histories: Sequence[SessionHistory], unread: Mapping[PurePosixPath, str]) -> Collected:

@@ -41,7 +41,9 @@ def _urgency(session: Any) -> int:
 
 def _end(status: Any) -> str:
     if status.finished:
-        return "; finished" + (f" after {brief(status.seconds)}" if status.seconds is not None else "")
+        held = status.hold and any(_word(one) == "queued" for one in status.sessions)
+        after = f" after {brief(status.seconds)}" if status.seconds is not None else ""
+        return f"; {'held' if held else 'finished'}{after}"
     if status.estimated_end is None or status.now is None:
         return ""
     return f"; ends in about {brief(max(0.0, status.estimated_end - status.now))}"

@@ -195,6 +195,7 @@ class Status:
     last_seen_seconds: float | None
     hold: Hold | None
     finished: bool
+    """nothing runs, and nothing starts by itself any more; with `hold`, what is queued waits for a `resume`"""
     stopped: bool
     quarantine: tuple[ClosedGpu, ...]
     closed: tuple[ClosedEnvironment, ...]

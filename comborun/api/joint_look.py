@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.api.joint import merged_plan, settle
 from comborun.api.listener import Listener
-from comborun.api.moving import SOON_S, Moved, Mover, useful
+from comborun.api.moving import SOON_S, Moved, Mover, may_go_on, useful
 from comborun.errors import HostError, UserError
 from comborun.model.work import process_of
 from comborun.monitor.classify import classify
@@ -85,6 +85,8 @@ class JointSource:
         plan, _ = merged_plan(plans, self._deal)
         order = {session.name: place for place, session in enumerate(plan.sessions)}
         status = joined([PartStatus(host, one.status) for host, one in parts.items()], self._deal, order)
+        if status.finished and status.hold and may_go_on(parts, self._states, self._deal):
+            status = replace(status, finished=False)
         view = first.view._replace(id=self.target.run, plan=plan)
         attempts = {
             one.name: on_this_clock(parts[one.host].history.of(one.name), parts[one.host].status.ahead)

@@ -70,6 +70,21 @@ def useful(
     return steps(places, soon=soon if rooms.timed else 0.0, least=LEAST_S if rooms.timed else 0.0)
 
 
+def may_go_on(parts: Mapping[str, Look], states: Mapping[str, BoxState], deal: Deal) -> bool:
+    """Whether a session that waits on a drained host could go to another one, though nothing moves now."""
+    if any(one.stops.in_force for one in states.values()):
+        return False
+    seen = {host: Seen(parts[host], states[host]) for host in deal.left if host in parts and host in states}
+    places = rooms_of(seen, deal).places
+    takers = [host for host, one in seen.items() if one.look.status.hold is None and not one.state.stopped]
+    return any(
+        name in places[taker].lengths
+        for giver in seen.keys() - {*takers}
+        for name in places[giver].movable
+        for taker in takers
+    )
+
+
 def without_dispatcher(states: Mapping[str, BoxState]) -> list[str]:
     return [host for host, one in states.items() if not (one.lives or one.done or one.stopped)]
 

@@ -122,7 +122,8 @@ class _Lines(StatusScreen):
     def end(self, status: RunStatus) -> None:
         if not self._as_json:
             took = f", took {duration(status.seconds)}" if status.seconds else ""
-            _say(f"ended: {listed(status.counts())}{took}; {several(self._moves, 'move')}")
+            word = "ended" if status.how_over == "finished" else "held"
+            _say(f"{word}: {listed(status.counts())}{took}; {several(self._moves, 'move')}")
 
 
 def _state_of(one: HostStatus) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import fields
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from comborun.generate.compose import compose_text
 from comborun.generate.script import scripts, server_script
 from comborun.generate.slurm_jobs import kind_of, kinds, texts
 from comborun.model.placement import claimed, copies_text, gibibytes, layouts, memory_on, on_gpu
+from comborun.model.plan import shown_of
 from comborun.model.work import grouped, process_of, processes
 from comborun.planner.knowledge import NOTHING_KNOWN
 from comborun.planner.laying import lay_out, not_held
@@ -90,6 +91,8 @@ def plan(grid: GridChoice, where: HostChoice, hosts: tuple[str, ...], slurm: boo
     known = NOTHING_KNOWN if slurm else known_of(checked, facts)
     laid = laid_out(checked, facts, digest_of(shipments), known, slurm=slurm)
     expected = None if slurm else outlook(laid, checked, facts, known)
+    if laid.follow:
+        laid, expected = laid.template, expected and replace(expected, unknown=tuple(map(shown_of, expected.unknown)))
     if shown["script"]:
         show_text(grids.Text(shown["script"], _script(laid, shown["script"])), as_json=as_json)
         return
@@ -172,9 +175,9 @@ def _show(laid: Plan, shipments: Iterable[Shipment], expected: dict[str, str]) -
     number = len(processes(laid.sessions))
     shared = [several(number, "process", "processes")] if number < len(laid.sessions) else []
     work = [several(count, unit) if count else f"as many {unit}s as the program runs" for unit, count in counts.items()]
-    click.echo(
-        f"{click.style(laid.grid, bold=True)}: {', '.join([several(len(laid.sessions), 'session'), *shared, *work])}"
-    )
+    each = "for each checkpoint " if laid.follow else ""
+    every = ", ".join([several(len(laid.sessions), "session"), *shared, *work])
+    click.echo(f"{click.style(laid.grid, bold=True)}: {each}{every}")
     rows = dict(expected)
     asking = [session for session in laid.sessions if session.gpus]
     if allowed := sorted({gpu for session in asking for gpu in session.request.only or laid.gpus}):
@@ -217,7 +220,8 @@ def _outlook_rows(seen: Outlook, grid: Grid) -> Iterator[tuple[str, str]]:
         yield "one by one", duration(seen.sequential)
     if seen.unknown:
         yield "ends after", f"unknown: no time is known for {first_of(seen.unknown, _MOST, 'combo')}"
-        yield "to measure", f"{program()} calibrate {grid.path}"
+        if not grid.follow:
+            yield "to measure", f"{program()} calibrate {grid.path}"
     elif seen.told:
         yield "known from", seen.told
 
@@ -394,6 +398,8 @@ def compose(grid: GridChoice, where: HostChoice, as_json: bool) -> None:
     combo export compose grid.yaml --host box > compose.yaml
     """
     checked = grid.read()
+    if checked.follow:
+        raise UserError("the checkpoints of this grid are not there yet", "combo follow GRID --pid PID evaluates them")
     warn(*map(str, checked.warnings))
     transport = where.connect(checked.host)
     checked = with_policies(checked, transport)

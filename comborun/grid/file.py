@@ -16,7 +16,7 @@ from comborun.grid.keys.grid_file import GridFile
 from comborun.grid.keys.launch import HostKeys
 from comborun.grid.presets import Preset, draft_with_presets
 from comborun.grid.yaml_tree import read_source, text_of
-from comborun.model.plan import FollowRule, PolicyFiles
+from comborun.model.plan import FollowRule, PolicyFiles, shown_of
 from comborun.rules import following
 from comborun.text import clean, printable, shortened
 
@@ -87,6 +87,8 @@ def parse_grid(text: str, path: Path, found: Found | None = None, given: tuple[s
         draft = replace(draft, broken=draft.broken | {"policies"})
     alone = refused_with_follow(source) if follow else ()
     problems = {*draft.problems, *(alone or _problems(draft))}
+    if follow:
+        problems = {replace(one, message=shown_of(one.message), hint=shown_of(one.hint)) for one in problems}
     if problems:
         raise GridError(tuple(sorted(problems, key=_order)), str(path))
     # no warnings about a preset: its author wrote it on purpose

@@ -37,7 +37,8 @@ from comborun.model.resources import (
     SlurmOptions,
 )
 from comborun.model.stopping import StopRule
-from comborun.rules.names import NAME
+from comborun.rules.following import POLICY, filled
+from comborun.rules.names import NAME, RUN
 from comborun.rules.results.fields import ResultRules
 from comborun.rules.room.capacity import Request
 
@@ -175,6 +176,15 @@ class Notify:
     """seconds between two notices of one kind, at least"""
 
 
+_SHOWN = "step_N"
+"""what people see in place of the policy of a template"""
+
+
+def shown_of(text: str) -> str:
+    """A text of a template, for people."""
+    return text.replace(POLICY, _SHOWN)
+
+
 @dataclass(frozen=True)
 class FollowRule:
     """A training whose checkpoints are the policies, as they appear."""
@@ -243,6 +253,14 @@ class Plan:
         digest = hashlib.sha256(f"{self.digest} {self.follow}".encode()).hexdigest()
         sessions = tuple(replace(session, flag="dropped") for session in self.sessions)
         return replace(self, sessions=sessions, digest=digest)
+
+    @property
+    def template(self) -> Self:
+        """As people see the plan of such a run: with a name and a path that show where those of a checkpoint stand."""
+        if not self.follow:
+            return self
+        name = self.follow.pattern.rpartition("/")[2].replace("*", "N")
+        return self.from_json(filled(self.to_json(), _SHOWN, f".../{RUN.kept}/{_SHOWN}/{name}"))
 
     @property
     def engine(self) -> Engine:

@@ -295,6 +295,8 @@ def lay_out_on_slurm(grid: Grid, login: HostFacts, shipped: str = "") -> Plan:
 
     Raises UserError, with every reason, if the grid asks for something that tasks on several nodes can't have.
     """
+    if grid.follow:
+        raise UserError("a training is followed on its own host, not on Slurm", "combo follow GRID --pid PID, there")
     most = max((max(combo.settings.gpus, gpus_counted(combo)) for combo in grid.combos), default=0)
     nodes = replace(login, gpus=tuple(range(most)), cards=tuple(map(Card, range(most))))
     plan = lay_out(grid.model_copy(update={"use_gpus": None, "servers": {}}), nodes, shipped, here=False)

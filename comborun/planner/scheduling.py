@@ -104,17 +104,17 @@ def _automatic(
     sessions: Sequence[Session], settings: dict[str, SettingKeys], known: Knowledge, slots: int
 ) -> dict[str, int]:
     """The best number of shards of each session with `shards: auto`."""
-    asking = [one for one in sessions if settings[one.name].shards == "auto"]
+    asking = {one.name: one for one in sessions if settings[one.name].shards == "auto"}
     slowdown = known.slowdown(slots)
     paces = {one.name: known.pace(one) for one in sessions}
     slowed = {name: pace and pace.times(slowdown) for name, pace in paces.items()}
     others = [
         pace.length(one.count) if (pace := slowed[one.name]) and one.count else None
         for one in sessions
-        if one not in asking
+        if one.name not in asking
     ]
-    numbers = best_shards([Uncut(one.count, slowed[one.name]) for one in asking], others, slots)
-    return dict(zip((one.name for one in asking), numbers, strict=True))
+    numbers = best_shards([Uncut(one.count, slowed[one.name]) for one in asking.values()], others, slots)
+    return dict(zip(asking, numbers, strict=True))
 
 
 _WORTH = 0.98

@@ -84,6 +84,7 @@ class Seeing(Word):
     NO_FOLDER = "training_without_folder"
     NOT_COMPLETE = "checkpoints_not_complete"
     READING = "checkpoint_read"
+    NO_ROOM = "checkpoint_waits_for_room"
 
 
 def step_of(matched: str) -> int | None:
@@ -131,7 +132,7 @@ class Record:
     @property
     def complete(self) -> int:
         """How many complete checkpoints were seen, whatever became of them."""
-        counted = (Why.NEWER, Why.NOT_DUE)
+        counted = (Why.NEWER, Why.NOT_DUE, Why.NO_ROOM)
         return len(self.checkpoints) + sum(_code(row) in counted for row in self.passed)
 
     def policy(self, step: int, digest: str) -> tuple[str, bool]:

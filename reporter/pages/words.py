@@ -130,16 +130,19 @@ def _early(summary: Summary) -> Iterator[str]:
 
 def _trend(found: Trend, summary: Summary) -> str:
     """The best checkpoint, with a caution about choosing it."""
-    best, environments = found.best, len(found.environments)
+    best, environments, number = found.best, len(found.environments), several(len(found.checkpoints), "checkpoint")
     low, high = map(fraction, best.interval)
     over = f", the mean of {environments} environments" if environments > 1 else ""
     again = "" if found.measured_again is None else fraction(found.measured_again)
     alike = _not_told_apart(found, summary)
     undecided = f", not decided from {_named(alike)}" if alike else ""
     equal = [one.policy for one in found.checkpoints if one.rate == best.rate and one is not best]
+    if len(equal) + 1 == len(found.checkpoints) > 1:
+        within = f" [{low}, {high}]" if len({one.interval for one in found.checkpoints}) == 1 else ""
+        return f"The observed rates of {number} are equal: {fraction(best.rate)} %{within}{over}."
     also = f" (and so {'is' if len(equal) == 1 else 'are'} {_named(equal)})" if equal else ""
     return (
-        f"The {'highest observed' if alike else 'best'} of {several(len(found.checkpoints), 'checkpoint')} is"
+        f"The {'highest observed' if alike else 'best'} of {number} is"
         f" {best.policy}{also}: {fraction(best.rate)} % [{low}, {high}]{over}{undecided}. It was chosen for its rate,"
         f" which therefore leans upwards{again and f'; measured on episodes that did not choose it: {again} %'}."
     )

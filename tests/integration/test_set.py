@@ -75,6 +75,10 @@ def test_what_would_end_sessions_or_is_not_there_is_refused(box: Box, tmp_path: 
         assert done.returncode == 64, word
         assert why in done.stdout + done.stderr
     assert not (box.directory / "dispatch/settings").exists()
+    box.write("dispatch/quarantine", '{"gpu": "1", "class": "gpu_fault", "since": "5"}\n')
+    said = box.program("control", "set", "use_gpus=1,0").stdout
+    assert f"nothing starts there until `combo resume {box.directory.name}`: GPU 1" in said
+    assert "quarantine" not in box.program("control", "set", "parallel=2").stdout
 
 
 def test_on_slurm_the_refusal_says_what_can_be_set_instead(box: Box) -> None:

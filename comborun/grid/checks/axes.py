@@ -9,6 +9,7 @@ from comborun.errors import Problem
 from comborun.grid.combos import MOST_COMBOS
 from comborun.grid.keys.axes import AXES, AXIS_OF
 from comborun.model.command import BY_SEED, placeholders
+from comborun.rules.following import POLICY
 from comborun.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from comborun.grid.keys.axes import ComboMatch, StopKeys
     from comborun.grid.keys.grid_file import GridFile, SettingKeys
 
+_OF_TRAINING = "the checkpoints of a training get their names during the run; environments can be named"
 _EXAMPLES = {"policies": "[flat, rough]", "environments": "[grass, stairs]"}
 
 
@@ -69,7 +71,8 @@ def _unknown_names(draft: Draft, path: Path, match: ComboMatch) -> Iterator[Prob
         known = [entry.name for entry in getattr(draft.file, axis)]
         for index, name in enumerate(getattr(match, kind)):
             if name not in known and axis not in draft.broken:
-                yield draft.at_value((*path, kind, index), f"there is no {kind} `{name}`", did_you_mean(name, known))
+                hint = _OF_TRAINING if known == [POLICY] else did_you_mean(name, known)
+                yield draft.at_value((*path, kind, index), f"there is no {kind} `{name}`", hint)
 
 
 def _session_problems(draft: Draft) -> Iterator[Problem]:

@@ -6,7 +6,6 @@ any line: a link without a row is removed, and a checkpoint that is taken but no
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import sys
@@ -24,40 +23,26 @@ from comborun.host.follow.checkpoints import (
     safe,
     unchanged,
 )
+from comborun.host.follow.sessions import Sessions
 from comborun.host.record import training
 from comborun.host.record.events import Events
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files, process
 from comborun.host.verb_errors import Refusal
-from comborun.host.verbs.amend import amend
 from comborun.rules import records
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact, data_of
-from comborun.rules.following import (
-    POLICY,
-    STABLE,
-    Decision,
-    Evidence,
-    Seeing,
-    Why,
-    filled,
-    plan_text,
-    queue_text,
-    step_of,
-    with_checkpoints,
-)
-from comborun.rules.names import AFTER, RUN, RunLayout
-from comborun.rules.run_files import attempts_of, newest_plan
+from comborun.rules.following import STABLE, Decision, Evidence, Seeing, Why, step_of
+from comborun.rules.names import RunLayout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Iterator
+    from typing import Any, Iterator
 
 _LOOK_S = 2.0
 """seconds between two looks; a rename is heard at once"""
 _LONG_S = 1.0
 """a reading that takes longer is told"""
-_MOST = 999_999_999
 _ANY = "any"
 """the mark of a path that is no checkpoint, whatever is there"""
 
@@ -84,6 +69,16 @@ class Candidate:
         self.seen, self.step, self.evidence = seen, step, evidence
 
 
+class Waits:
+    """A checkpoint that waits for room on the disk."""
+
+    def __init__(self, seen: Seen, why: Fact) -> None:
+        self.seen, self.path, self.mark, self.why = seen, seen.path, seen.mark, why
+
+    def is_of(self, seen: Seen) -> bool:
+        return (seen.path, seen.mark) == (self.path, self.mark)
+
+
 class Linked:
     """A checkpoint that is linked, and is read now."""
 
@@ -96,7 +91,8 @@ class Follower:
         self._layout = layout
         self._events = Events(layout)
         self._record = training.record(layout)
-        self._rule: dict[str, Any] = self._plan()["follow"]
+        self._sessions = Sessions(layout)
+        self._rule: dict[str, Any] = self._sessions.plan()["follow"]
         self._pattern = Pattern(self._rule["pattern"])
         self._appearing = Appearing(self._pattern)
         self._training = training.of_run(layout)
@@ -104,13 +100,15 @@ class Follower:
         """the marks of what was there before anybody watched"""
         self._reading: Reading | None = None
         """the one checkpoint that is read now"""
+        self._waits: Waits | None = None
+        """the newest one that is due, if the disk has no room for it"""
         self._unclear: list[str] = []
         """names of checkpoints that may not be complete"""
         self._told = ""
 
     def follow(self) -> None:
         self._tidy()
-        self._put()
+        self._sessions.put(self._record)
         while True:
             ended = not training.lives(self._training)
             self._hear()
@@ -147,6 +145,9 @@ class Follower:
         folder, seen = self._pattern.folder, []
         if not os.access(folder, os.R_OK | os.X_OK):
             seen.append(Fact(Seeing.NO_FOLDER, path=folder))
+        if self._waits:
+            name, needed = os.path.basename(self._waits.path), self._waits.why.fields["needed"]
+            seen.append(Fact(Seeing.NO_ROOM, name=name, needed=needed))
         if self._unclear:
             seen.append(Fact(Seeing.NOT_COMPLETE, count=len(self._unclear), name=self._unclear[-1]))
         if self._reading and time.monotonic() - self._reading.began > _LONG_S:
@@ -162,10 +163,6 @@ class Follower:
             known = self._record.checkpoints.get(name)
             if not known or known["decision"] == Decision.SKIPPED:
                 remove(f"{self._layout.kept}/{name}")
-
-    def _plan(self) -> dict[str, Any]:
-        plan = json.loads(files.read_text(self._layout.plan(newest_plan(self._layout.directory)), _MOST))
-        return dict(plan)
 
     def _write(self, decision: Decision, **fields: Any) -> None:
         """Add a row, on the disk when this returns. Raises OSError if there is no room for it."""
@@ -190,22 +187,30 @@ class Follower:
 
     def _look(self, *, last: bool) -> None:
         self._unclear = []
+        waited, self._waits = self._waits, None
+        if waited and mark_of(waited.path) != waited.mark:
+            self._pass(Decision.SKIPPED, waited.seen, waited.why)
         ready = sorted(self._candidates(last), key=lambda one: (one.seen.changed, one.step))
         newest = max((_changed(one["mark"]) for one in self._record.checkpoints.values()), default=0)
         for old in [one for one in ready if one.seen.changed < newest]:
-            self._pass(Decision.SKIPPED, old.seen, Fact(Why.NEWER))
+            self._overtaken(old, waited)
             ready.remove(old)
         due: list[Candidate] = []
         for one in ready:
             number, every = self._record.complete + len(due), int(self._rule.get("every") or 1)
-            if number % every and not (last and one is ready[-1]):
+            was_due = waited is not None and waited.is_of(one.seen)
+            if number % every and not was_due and not (last and one is ready[-1]):
                 self._pass(Decision.SKIPPED, one.seen, Fact(Why.NOT_DUE, every=every))
             else:
                 due.append(one)
         for one in due[:-1]:
-            self._pass(Decision.SKIPPED, one.seen, Fact(Why.NEWER))
+            self._overtaken(one, waited)
         for one in due[-1:]:
-            self._link(one)
+            self._link(one, last)
+
+    def _overtaken(self, one: Candidate, waited: Waits | None) -> None:
+        why = waited.why if waited and waited.is_of(one.seen) else Fact(Why.NEWER)
+        self._pass(Decision.SKIPPED, one.seen, why)
 
     def _candidates(self, last: bool) -> Iterator[Candidate]:
         final = self._last_skipped() if last else ""
@@ -270,8 +275,8 @@ class Follower:
     def _draft(self, one: Candidate) -> str:
         return f"{self._layout.kept}/.draft/{os.path.basename(one.seen.path)}"
 
-    def _link(self, one: Candidate) -> None:
-        """Link it, and begin to read it."""
+    def _link(self, one: Candidate, last: bool) -> None:
+        """Link it, and begin to read it. Without room for it, it is tried again at the next look, if there is one."""
         target = self._draft(one)
         draft = os.path.dirname(target)
         remove(draft)
@@ -281,7 +286,11 @@ class Follower:
             room_for(one.seen, draft, int(self._rule.get("floor") or 0), self._owed())
             self._reading = Reading(target, one.seen.size, Linked(one, keep(one.seen, target)))
         except FlawedError as flawed:
-            self._refuse_linked(one, flawed)
+            if flawed.fact.code != Why.NO_ROOM or last:
+                self._refuse_linked(one, flawed)
+            else:
+                remove(draft)
+                self._waits = Waits(one.seen, flawed.fact)
 
     def _refuse_linked(self, one: Candidate, flawed: FlawedError) -> None:
         remove(os.path.dirname(self._draft(one)))
@@ -337,22 +346,14 @@ class Follower:
     def _release(self) -> None:
         """Give the dispatcher the one that waits, once every session of the former ones has begun."""
         held = self._record.having(Decision.HELD)
-        if held and all(attempts_of(self._layout, one) for one in self._sessions(Decision.TAKEN)):
+        if held and self._sessions.all_begun({one["policy"] for one in self._record.having(Decision.TAKEN)}):
             self._write(Decision.TAKEN, policy=held[-1]["policy"])
-            self._put()
-
-    def _sessions(self, *decisions: Decision) -> list[str]:
-        """The names of the sessions of these checkpoints."""
-        policies = {one["policy"] for one in self._record.having(*decisions)}
-        plan = self._plan() if policies else {"sessions": []}
-        first = plan["sessions"][0] if policies else {}
-        sessions = ({**first, **one} for one in plan["sessions"])
-        return [one["name"] for one in sessions if one["policy"] in policies and one.get("flag") != "dropped"]
+            self._sessions.put(self._record)
 
     def _verify(self) -> None:
         """Look once more at checkpoints whose sessions have all ended, and at those that were changed meanwhile."""
         for one in self._record.having(Decision.TAKEN, Decision.VERIFIED):
-            policy, attempts = one["policy"], self._attempts_ended(one["policy"])
+            policy, attempts = one["policy"], self._sessions.attempts_ended(one["policy"])
             if one["decision"] == Decision.VERIFIED and one.get("attempts") == str(attempts):
                 continue
             if mark_of(one["link"]) != one["kept"]:
@@ -372,57 +373,11 @@ class Follower:
 
     def _drop(self, policy: str) -> None:
         self._write(Decision.CHANGED, policy=policy)
-        self._put()
-
-    def _attempts_ended(self, policy: str) -> int:
-        """The number of attempts of a checkpoint's sessions; 0 unless the last of each has ended."""
-        plan = self._plan()
-        first, total = plan["sessions"][0], 0
-        for session in ({**first, **one} for one in plan["sessions"]):
-            if session["policy"] != policy or session.get("flag") == "dropped":
-                continue
-            numbers = attempts_of(self._layout, session["name"])
-            if not numbers or not files.read(self._layout.attempt(session["name"], numbers[-1]).end):
-                return 0
-            total += numbers[-1]
-        return total
+        self._sessions.put(self._record)
 
     def _all_verified(self) -> bool:
         taken = self._record.having(Decision.TAKEN, Decision.VERIFIED)
-        return all(one.get("attempts") == str(self._attempts_ended(one["policy"])) for one in taken)
-
-    def _put(self) -> None:
-        """Bring plan, queue and scripts to what the record says, as an amendment does; nothing where they are so."""
-        while True:
-            layout, number = self._layout, newest_plan(self._layout.directory)
-            taken = self._record.having(Decision.TAKEN, Decision.VERIFIED, Decision.CHANGED)
-            changed = {one["policy"] for one in self._record.having(Decision.CHANGED)}
-            before, rows = self._plan(), files.read_text(layout.queue, _MOST)
-            after = with_checkpoints(before, taken, changed)
-            policies = {one["name"]: one["policy"] for one in after["sessions"]}
-            queue = queue_text(rows, taken, changed, policies)
-            if plan_text(after) == plan_text(with_checkpoints(before, (), ())) and queue == queue_text(
-                rows, (), (), {}
-            ):
-                return
-            had = {one.get("policy") for one in before["sessions"]}
-            fresh = [one for one in taken if one["policy"] not in had]
-            texts = [*self._scripts(fresh), (RUN.plan(number + 1), plan_text(after), False), (RUN.queue, queue, False)]
-            digest = files.read_line(layout.digest)
-            order = {"root": os.path.dirname(layout.directory), "run": layout.directory, "number": number, "rules": {}}
-            order.update(found=digest, digest=digest, files=texts, added=len(fresh), dropped=sorted(changed))
-            order.update(after=os.path.exists(layout.script(AFTER)), followed=True)
-            if amend(order)["state"] == "amended":
-                return
-
-    def _scripts(self, fresh: Iterable[dict[str, Any]]) -> Iterator[tuple[str, str, bool]]:
-        template = [name for name in files.entries(self._layout.sessions) if POLICY in name]
-        for one in fresh:
-            for name in template:
-                session = filled(name, one["policy"], "")
-                for path in (self._layout.script, self._layout.session_json):
-                    text = filled(files.read_text(path(name), _MOST), one["policy"], one["link"])
-                    yield os.path.relpath(path(session), self._layout.directory), text, False
+        return all(one.get("attempts") == str(self._sessions.attempts_ended(one["policy"])) for one in taken)
 
 
 def _changed(mark: str) -> int:

@@ -32,6 +32,7 @@ from comborun.host.record.run_owner import refuse_elsewhere
 from comborun.host.system import files, machine
 from comborun.host.verb_errors import LACKING, USAGE, Refusal, answer, run_directory, say, unwritable
 from comborun.rules import records, settings
+from comborun.rules.endings.breaker import quarantined
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.facts import Fact
 from comborun.rules.holds import DRAINING, PAUSED, HoldReason, Notice
@@ -169,8 +170,16 @@ class Steering:
         told = " ".join(f"{key}={value}{settings.unit(key)}" for key, value in values.items())
         gone = [gpu for gpu in before if gpu not in records.integers(policy, "gpus")]
         drains = f"; running sessions on GPU {', '.join(map(str, gone))} go on" if gone else ""
-        said = f"set {told}{drains}{self._later()}"
+        closed = self._closed(policy) if "use_gpus" in values else ""
+        said = f"set {told}{drains}{closed}{self._later()}"
         return self._ordered(True, said, "set", values=told, **({"why": why} if why else {}))
+
+    def _closed(self, policy: dict[str, str]) -> str:
+        """That nothing starts yet on GPUs that were set: they are in quarantine."""
+        quarantine = {one.gpu for one in quarantined(files.read_text(self.layout.quarantine))}
+        closed = ", ".join(str(gpu) for gpu in records.integers(policy, "gpus") if str(gpu) in quarantine)
+        said = f"; in quarantine, so nothing starts there until `combo resume {self.id}`: GPU {closed}"
+        return said if closed else ""
 
     def _check_room(self, policy: dict[str, str], before: tuple[int, ...]) -> None:
         """Raise Refusal for an unknown GPU, or if a session that is left could never start."""

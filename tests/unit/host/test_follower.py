@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host.follow import checkpoints, follower
+from comborun.host.follow import checkpoints, follower, sessions
+from comborun.host.follow.appearing import Appearing
 from comborun.host.record import training
 from comborun.host.system import files, process
 from comborun.rules import records
 from comborun.rules.facts import Fact, facts_of
-from comborun.rules.following import PATH, POLICY, STABLE, Decision, Why
+from comborun.rules.following import PATH, POLICY, STABLE, Decision, Evidence, Why
 from comborun.rules.names import RunLayout
 from comborun.words import say
 
@@ -29,6 +31,10 @@ TEMPLATE = {
     "digest": "d",
     "flag": "dropped",
 }
+
+
+OVERFLOW = struct.pack("iIII", -1, 0x4000, 0, 0)
+"""IN_Q_OVERFLOW: the kernel had too many events and dropped some"""
 
 
 class EndedError(Exception):
@@ -48,11 +54,16 @@ class Lab:
         monkeypatch.setattr(follower, "_LONG_S", 0.0)
         monkeypatch.setattr(checkpoints, "_CHUNK", 4)
         monkeypatch.setattr(checkpoints, "_digest", self._digest)
-        monkeypatch.setattr(follower, "amend", lambda _: {"state": "amended"})
+        monkeypatch.setattr(sessions, "amend", lambda _: {"state": "amended"})
         monkeypatch.setattr(training, "lives", lambda _: not self.over.is_set())
 
-    def begin(self, done: str = STABLE) -> None:
-        rule = {"pattern": f"{self.folder}/ckpt_*.pt", "done": done.format(folder=self.folder), "floor": 1}
+    def begin(self, done: str = STABLE, every: int = 1) -> None:
+        rule = {
+            "pattern": f"{self.folder}/ckpt_*.pt",
+            "done": done.format(folder=self.folder),
+            "floor": 1,
+            "every": every,
+        }
         Path(self.layout.plan(1)).write_text(json.dumps({"follow": rule, "sessions": [TEMPLATE]}))
         Path(self.layout.queue).write_text(json.dumps({"name": TEMPLATE["name"], "flag": "dropped"}) + "\n")
         files.write(self.layout.training, {**process.identity()}.items())
@@ -144,6 +155,26 @@ def test_a_folder_that_is_made_again_is_watched_again(lab: Lab) -> None:
     until(lambda: lab.decided == {"step_1": Decision.TAKEN})
 
 
+def test_what_the_kernel_lost_is_found_by_a_look(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab.begin()
+    watching(lab)
+    lab.rename("ckpt_1.pt")
+    until(lambda: lab.decided == {"step_1": Decision.TAKEN})
+    take, full = Appearing._take, threading.Event()
+
+    def lose(self: Appearing, data: bytes) -> None:
+        take(self, OVERFLOW)
+        if b"ckpt_2" in data:
+            full.set()
+
+    with monkeypatch.context() as kernel:
+        kernel.setattr(Appearing, "_take", lose)
+        lab.rename("ckpt_2.pt", "unheard")
+        assert full.wait(20)
+    until(lambda: lab.decided.get("step_2") == Decision.TAKEN)
+    assert lab.record.checkpoints["step_2"]["evidence"] == Evidence.AS_OTHERS
+
+
 def test_what_has_no_marker_is_told_and_at_the_end_refused(lab: Lab) -> None:
     lab.begin(done="{folder}/ckpt_*.dome")
     (lab.folder / "ckpt_7.pt").write_text("weights")
@@ -153,6 +184,60 @@ def test_what_has_no_marker_is_told_and_at_the_end_refused(lab: Lab) -> None:
     until(lambda: lab.record.ended)
     assert [row["reason"].code for row in lab.record.passed] == [Why.NO_MARKER]
     assert records.parse(Path(lab.layout.follower).read_text())["facts"] == ()
+
+
+def test_a_checkpoint_without_room_is_taken_when_there_is_room_unless_another_one_is_newer(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs = {"floor": 1 << 60}
+    room_for = follower.room_for
+    monkeypatch.setattr(follower, "room_for", lambda seen, place, _, owed: room_for(seen, place, needs["floor"], owed))
+
+    def passed() -> list[tuple[str, str, str]]:
+        return [(Path(one["path"]).name, one["decision"], one["reason"].code) for one in lab.record.passed]
+
+    def waits(name: str) -> None:
+        until(lambda: [one.fields["name"] for one in lab.sees("checkpoint_waits_for_room")] == [name])
+
+    lab.begin()
+    watching(lab)
+    lab.rename("ckpt_1.pt")
+    waits("ckpt_1.pt")
+    lab.rename("ckpt_2.pt", "others")
+    waits("ckpt_2.pt")
+    skipped = [("ckpt_1.pt", Decision.SKIPPED, Why.NO_ROOM)]
+    assert passed() == skipped
+    needs["floor"] = 1
+    until(lambda: lab.decided == {"step_2": Decision.TAKEN})
+    assert not lab.sees("checkpoint_waits_for_room")
+    needs["floor"] = 1 << 60
+    lab.rename("ckpt_3.pt", "third")
+    waits("ckpt_3.pt")
+    (lab.folder / "ckpt_3.pt").unlink()
+    skipped += [("ckpt_3.pt", Decision.SKIPPED, Why.NO_ROOM)]
+    until(lambda: passed() == skipped)
+    lab.rename("ckpt_4.pt", "fourth")
+    waits("ckpt_4.pt")
+    lab.over.set()
+    until(lambda: passed() == [*skipped, ("ckpt_4.pt", Decision.REFUSED, Why.NO_ROOM)])
+
+
+def test_a_checkpoint_that_waits_for_room_keeps_its_turn(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    full, room_for = [True], follower.room_for
+
+    def room(seen: checkpoints.Seen, place: str, _: int, owed: int) -> None:
+        room_for(seen, place, 1 << 60 if full[0] else 1, owed)
+
+    monkeypatch.setattr(follower, "room_for", room)
+    lab.begin(every=2)
+    watching(lab)
+    lab.rename("ckpt_1.pt")
+    until(lambda: lab.sees("checkpoint_waits_for_room"))
+    lab.rename("ckpt_2.pt", "not due")
+    until(lambda: lab.record.passed)
+    full[0] = False
+    until(lambda: lab.decided == {"step_1": Decision.TAKEN})
+    assert [one["reason"].code for one in lab.record.passed] == [Why.NOT_DUE]
 
 
 def test_a_checkpoint_under_evaluation_is_not_told_as_evaluated(lab: Lab) -> None:

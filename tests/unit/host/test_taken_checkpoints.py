@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
@@ -183,6 +184,24 @@ def test_a_folder_that_is_made_later_is_watched_from_then_on(tmp_path: Path) -> 
     assert appearing.fd < 0
     (tmp_path / "later").mkdir()
     assert appearing.fd >= 0
+
+
+def test_a_queue_of_the_kernel_that_overflowed_is_told_once_and_the_folder_watched_anew(tmp_path: Path) -> None:
+    found = heard(tmp_path)
+    (tmp_path / ".draft").write_text("weights")
+    (tmp_path / ".draft").rename(tmp_path / "ckpt_1.pt")
+    found.hear()
+    assert not found.is_deaf()
+    found._take(struct.pack("iIII", -1, 0x4000, 0, 0))
+    assert found.is_deaf()
+    assert (found.fd >= 0, found.is_deaf()) == (True, False)
+    with pytest.raises(BlockingIOError):
+        os.read(found.fd, 1)
+    assert "ckpt_1.pt" in found.renamed, "it is the same folder, so what was heard holds"
+    (tmp_path / ".draft").write_text("weights")
+    (tmp_path / ".draft").rename(tmp_path / "ckpt_2.pt")
+    found.hear()
+    assert "ckpt_2.pt" in found.renamed
 
 
 def test_a_pattern_finds_what_stands_below_the_name_with_the_star(tmp_path: Path) -> None:

@@ -8,11 +8,13 @@ from typing import Any
 import monitor_stage as stage
 from monitor_stage import NOW, Seen
 
+from comborun.answers.page import page_of
 from comborun.monitor.classify import classify
 from comborun.monitor.document import answer
 from comborun.monitor.fullscreen import heading, pages
 from comborun.monitor.joint import PartStatus, joined
 from comborun.monitor.observe import History, fold
+from comborun.monitor.screen import changes
 from comborun.monitor.snapshot import parse_snapshot
 from comborun.monitor.status import Link, RunStatus
 from comborun.monitor.table import box_lines
@@ -114,3 +116,17 @@ def test_the_host_page_has_the_gpus_of_each_host_with_its_own_sessions_and_no_li
     shown = [line.plain for line in pages.host(whole(parts[0], away, deal=deal), (), (), 100).lines]
     assert any("y  ●1  away, never seen: no route" in line for line in shown)
     assert not any("40.0/79.1" in line for line in shown)
+
+
+def test_a_run_whose_hosts_wait_for_a_resume_is_held_though_nothing_runs_any_more() -> None:
+    left: dict[str, Any] = {"host": (stage.a_hold("draining", ""),), "dispatcher": None, "deal": MOVED}
+    there = part("y", Seen("maze_q").ended(records=4), deal=MOVED, **ENDED)
+    for other in (part("y", **left), there):
+        seen = whole(part("x", **left), other, deal=MOVED)
+        assert (seen.finished, seen.hold and seen.hold.kind, seen.how_over) == (True, "draining", "held")
+        assert changes(None, seen)[-1].partition("  ")[2].startswith("held: ")
+        assert "; held" in page_of(answer(seen))
+        assert seen.advice
+        assert seen.advice.code == "run_held"
+    over = whole(part("x", DONE, **left), there, deal=MOVED)
+    assert (over.finished, over.hold, over.how_over) == (True, None, "finished"), "nothing waits on the held host"

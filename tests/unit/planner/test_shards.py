@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import gridtext
 import pytest
@@ -11,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comborun.amendment.changes import amend, compare
-from comborun.model.plan import Plan
+from comborun.model.plan import Plan, Session
+from comborun.planner import scheduling
 from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge, Pace, pace_key
 from comborun.planner.laying import lay_out
 from comborun.planner.scheduling import Uncut, best_shards, ranges
@@ -116,6 +119,21 @@ def test_auto_never_takes_a_cut_with_which_all_ends_later(combos: list[tuple[int
         return free[-1]
 
     assert ends(numbers) <= ends([1] * len(uncut)) * (1 + 1e-9)
+
+
+def test_with_auto_no_session_is_compared_with_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan may have a hundred thousand."""
+    sessions = plan(HEAD + RANGED).sessions
+    settings: dict[str, Any] = {
+        one.name: SimpleNamespace(shards="auto" if one.policy == "a" else 1) for one in sessions
+    }
+
+    def compared(*_: object) -> bool:
+        raise AssertionError
+
+    monkeypatch.setattr(Session, "__eq__", compared)
+    numbers = scheduling._automatic(sessions, settings, NOTHING_KNOWN, 4)
+    assert {name: number >= 1 for name, number in numbers.items()} == {"x_a": True, "y_a": True}
 
 
 def test_what_was_measured_fills_requests_that_the_grid_leaves_open() -> None:

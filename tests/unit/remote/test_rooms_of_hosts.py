@@ -12,13 +12,14 @@ import pytest
 from monitor_stage import NOW, Seen
 
 from comborun.api import joint_look
-from comborun.api.moving import useful
+from comborun.api.moving import may_go_on, useful
 from comborun.api.named import Target
 from comborun.api.room import MOST_MOVES, Rooms, rooms_of
 from comborun.api.room import Seen as SeenHost
 from comborun.model.plan import Plan
 from comborun.model.resources import Reserve
 from comborun.monitor.classify import classify
+from comborun.monitor.joint import PartStatus, joined
 from comborun.monitor.observe import History, fold
 from comborun.monitor.snapshot import parse_snapshot
 from comborun.monitor.watch import Look, Source
@@ -98,6 +99,33 @@ def test_what_has_no_dispatcher_gives_only_if_that_lasts() -> None:
     looks, states = {"x": x.look, "y": IDLE.look}, {"x": dead, "y": IDLE.state}
     assert useful(looks, states, DEAL) == []
     assert [one.session for one in useful(looks, states, DEAL, abandoned=["x"])] == [NAMES[4], NAMES[3]]
+
+
+def test_a_run_goes_on_while_what_waits_on_a_drained_host_could_go_to_another_one() -> None:
+    left: dict[str, Any] = {"host": [stage.a_hold("draining", "")], "dispatcher": None}
+    dead, over = STATE._replace(lives=False), IDLE.state
+    x = host("x", ran(0, 100), state=dead, **left)
+
+    def goes_on(x: Any = x, y: Any = IDLE, deal: Deal = DEAL) -> bool:
+        assert joined([PartStatus("x", x.look.status), PartStatus("y", y.look.status)], deal, {}).finished
+        return may_go_on({"x": x.look, "y": y.look}, {"x": x.state, "y": y.state}, deal)
+
+    assert goes_on()
+    done = [ran(number, 200) for number in (5, 6, 7)]
+    tried = [ran(number, 100, 20).ended("stopped", "none") for number in range(1, 5)]
+    for why, seen in {
+        "all hosts are held": {"y": host("y", state=dead, **left)},
+        "the other was stopped": {
+            "y": host("y", *done, stopped=True, dispatcher=None, state=over._replace(stopped=True))
+        },
+        "the run was stopped": {"y": IDLE._replace(state=over._replace(stops=Stops(1, 0)))},
+        "the other can run none of them": {
+            "y": host("y", *done, plan=gpu_plan(), done=True, dispatcher=None, state=over, host=[])
+        },
+        "what has begun stays": {"x": host("x", ran(0, 100), *tried, state=dead, **left)},
+        "a breaker has halted it": {"x": host("x", state=dead, host=[stage.a_hold("halted", "")], dispatcher=None)},
+    }.items():
+        assert not goes_on(**seen), why
 
 
 def test_what_is_on_its_way_moves_once() -> None:
@@ -271,3 +299,9 @@ def test_sessions_move_after_each_look_of_whoever_lets_them_and_else_the_status_
     moving.fold(History())
     assert [(sorted(looks), sorted(states)) for looks, states, *_ in moved] == [(["x", "y"], ["x", "y"])]
     assert moving.look(1, History()).status.would_move is None
+    left: dict[str, Any] = {"host": [stage.a_hold("draining", "")], "dispatcher": None}
+    seen["x"] = host("x", state=STATE._replace(lives=False), **left)
+    drained = joint_look.watched(target).status()
+    assert (drained.finished, drained.how_over) == (False, "held")
+    seen["y"] = host("y", state=STATE._replace(lives=False), **left)
+    assert joint_look.watched(target).status().finished

@@ -81,3 +81,13 @@ def test_a_checkpoint_that_beats_every_other_is_the_best(tmp_path: Path) -> None
     summary = told(tmp_path, {"ckpt_1000": (10, 100), "ckpt_2000": (20, 100), "ckpt_3000": (90, 100)})
     assert summary.trends[0].measured_again == pytest.approx(0.9)
     assert any("The best of 3 checkpoints is ckpt_3000" in one for one in sentences(summary))
+
+
+@pytest.mark.parametrize(("rates", "within"), [([(8, 8), (8, 8), (8, 8)], True), ([(8, 8), (9, 9), (8, 8)], False)])
+def test_checkpoints_with_equal_rates_are_told_as_equal(
+    rates: list[tuple[int, int]], within: bool, tmp_path: Path
+) -> None:
+    summary = told(tmp_path, {f"step_{number}000": rate for number, rate in enumerate(rates, 7)})
+    (said,) = (one for one in sentences(summary) if "3 checkpoints" in one)
+    assert said.startswith("The observed rates of 3 checkpoints are equal: 100.0 %")
+    assert ("[" in said) == within, "one interval is shown only if it is that of all"

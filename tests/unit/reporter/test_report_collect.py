@@ -14,12 +14,13 @@ from report_runs import RUN, START, RunDirectory, row
 from comborun.amendment.resumption import Rejected
 from comborun.errors import UserError
 from comborun.reporter.collect import collect_folder, collect_run
-from comborun.reporter.counting.quality import between_runs
+from comborun.reporter.counting.quality import between_runs, differences
 from comborun.reporter.merge import rejected
 from comborun.reporter.pages.page import page
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.records.reading import RejectKind
 from comborun.reporter.summary import summarize
+from comborun.rules.events import Kind
 from comborun.rules.results.fields import ResultRules
 
 
@@ -58,6 +59,26 @@ def test_a_folder_made_ahead_of_its_turn_is_no_attempt_but_one_with_a_result_or_
     collected = collect_run(run.write())
     assert [attempt.number for attempt in collected.sessions[0].attempts] == [1, 2, 3]
     assert [record.episode for record in collected.records] == [1, 2]
+
+
+def test_a_change_is_told_as_made_while_the_run_was_stopped_until_it_goes_on(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    run.attempt(run.session("flat", "stairs"), row(1), number=1)
+
+    def ordered(order: str, **more: object) -> dict[str, object]:
+        return {"kind": Kind.ORDERED, "order": order, **more}
+
+    def changes(number: int) -> dict[str, object]:
+        return ordered("set", values=f"parallel={number}")
+
+    happened = [
+        *({"kind": Kind.DISPATCHING}, ordered("stop", names=["stairs_flat"]), changes(1)),
+        *(ordered("stop"), {"kind": Kind.LEFT, "why": "stopped"}, changes(2), ordered("resume"), changes(3)),
+        *(ordered("stop"), {"kind": Kind.DISPATCHING}, changes(4)),
+    ]
+    run.put(RUN.events, "".join(json.dumps({"at": START + at, **one}) + "\n" for at, one in enumerate(happened)))
+    said = [line for line in differences(collect_run(run.write()), {}) if "parallel=" in line]
+    assert [line.startswith("While it was stopped, at ") for line in said] == [False, True, False, False]
 
 
 def test_the_run_is_known_by_its_id_wherever_it_lies(tmp_path: Path) -> None:
