@@ -217,7 +217,9 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     reasons.IN_COLUMNS: _in_columns,
     reasons.WITHOUT_INDEX: _without_index,
     reasons.REFUSED: _refused,
-    reasons.WITHOUT_VERDICT: lambda fact: f"{_rows(fact)} without a verdict: {part(fact, 'why')}",
+    reasons.WITHOUT_VERDICT: lambda fact: (
+        f"{_rows(fact)} without a verdict: {part(fact, 'why')}" + f" ({fact.count('part')} of them)" * bool(fact.count("part"))
+    ),
     reasons.UNDECIDED: _undecided,
     reasons.NOT_PLANNED: _not_planned,
     reasons.REPEAT: _repeat,

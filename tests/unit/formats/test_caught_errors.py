@@ -113,7 +113,8 @@ def test_a_line_that_looks_like_an_error_makes_the_verdict_suspect_and_is_told(b
     assert (counts.successes, counts.failures) == (1, 1)
     assert [fact.code for fact in counts.facts] == ["verdicts_after_errors"]
     assert counts.facts[0].text("line") in between
-    assert counted(between, rules=ResultRules(errors=["refused", "once more", "gripper", "Errno", "1 error"])).errored == 1
+    markers = ["refused", "once more", "gripper", "Errno", "1 error"]
+    assert counted(between, rules=ResultRules(errors=markers)).errored == 1
 
 
 def test_an_error_before_the_first_episode_is_none_of_it():
