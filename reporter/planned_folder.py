@@ -17,7 +17,7 @@ from comborun.reporter.collect import attempt_number
 from comborun.reporter.records.collected import Collected, SessionHistory
 from comborun.reporter.records.collector import RecordCollector, walk
 from comborun.reporter.records.names import names_in_rows, not_in_grid, other_columns
-from comborun.reporter.records.path_names import names_of_path, not_in_paths, rules_of_rows, session_of_path
+from comborun.reporter.records.path_names import PathNames, not_in_paths, rules_of_rows
 from comborun.reporter.records.reading import Context, Defect, Reading
 from comborun.rules.facts import Fact
 from comborun.rules.results.counts import where_it_ran
@@ -43,9 +43,10 @@ def collect_by_plan(directory: Path, plan: Plan) -> Collected:
     found: list[Defect] = []
     told: set[str] = set()
     unread: list[Reading] = []
+    path_names = PathNames(plan.sessions)
     for path in walk(directory, bool):
         name = PurePosixPath(path.relative_to(directory).as_posix())
-        session = session_of_path(name, plan.sessions)
+        session = path_names.session(name)
         rules = (session or plan.sessions[0]).results
         if name.parts[0] == "report" or (path.exists() and not path.stat().st_size):
             continue
@@ -59,7 +60,7 @@ def collect_by_plan(directory: Path, plan: Plan) -> Collected:
             collector.read_file(path, context, expected=True)
             if session is None and not any(one.entries for one in collector.files[known:]):
                 del collector.files[known:]
-                policy, environment = names_of_path(name, plan.sessions)
+                policy, environment = path_names.of_path(name)
                 collector.read_file(path, replace(context, policy=policy, environment=environment), expected=True)
                 unread += (one for one in collector.files[known:] if not one.entries)
             for reading in collector.files[known:] if session is None else ():
@@ -71,7 +72,7 @@ def collect_by_plan(directory: Path, plan: Plan) -> Collected:
             found += _unmatched(directory, name, session or plan.sessions[0])
     collected = collector.collected(directory.resolve().name)
     found += not_in_grid([one for one in collector.files if one.path not in told], plan.sessions)
-    found += not_in_paths(directory, [one for one in unread if one.path not in told], plan.sessions)
+    found += not_in_paths(directory, [one for one in unread if one.path not in told], path_names)
     named = {f"{one.path}: {one.reason}" for one in collected.rejects}
     misread = _misread(directory, files, plan.sessions, collected.records)
     found += (one for one in misread if one.reason not in named)

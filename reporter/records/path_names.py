@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -23,47 +25,62 @@ KINDS = ("policy", "environment")
 _NAMES_SHOWN = 10
 
 
-def session_of_path(name: PurePosixPath, sessions: Sequence[Session]) -> Session | None:
-    """The session whose combo a path names: by both of its names, or by the one that tells it from the others."""
-    parts = _parts(name)
-    axes = {axis: {getattr(one, axis) for one in sessions} for axis in KINDS}
+class PathNames:
+    """What a path may call the sessions of a plan, and their policies and environments."""
 
-    def named(session: Session, axis: str) -> bool:
-        return len(axes[axis]) == 1 or bool(parts & _called(session, axis))
+    def __init__(self, sessions: Sequence[Session]) -> None:
+        self.sessions = sessions
+        self.known = {axis: list(dict.fromkeys(getattr(one, axis) for one in sessions)) for axis in KINDS}
+        self.called: dict[str, dict[str, set[str]]] = {axis: defaultdict(set) for axis in KINDS}
+        """by axis: what a path calls it -> its names in the grid"""
+        self._sessions: defaultdict[str, list[Session]] = defaultdict(list)
+        self._combos: defaultdict[tuple[str, str], list[Session]] = defaultdict(list)
+        for one in sessions:
+            named = [(getattr(one, axis), *getattr(one.results, axis).values) for axis in KINDS]
+            names = [[*map(_cleaned, called)] for called in named]
+            for axis, called in zip(KINDS, names, strict=True):
+                for name in filter(None, called):
+                    self.called[axis][name].add(getattr(one, axis))
+            pairs = [pair for a in names[0] for b in names[1] for pair in ((a, b), (b, a))]
+            for whole in {one.name, *(f"{a}{sign}{b}" for sign in "_-" for a, b in pairs)}:
+                self._sessions[whole].append(one)
+            self._combos[one.policy, one.environment].append(one)
 
-    def joined(session: Session) -> set[str]:
-        pairs = [(a, b) for a in _called(session, KINDS[0]) for b in _called(session, KINDS[1])]
-        return {f"{a}{sign}{b}" for sign in "_-" for one in pairs for a, b in (one, one[::-1])}
+    def session(self, name: PurePosixPath) -> Session | None:
+        """The session whose combo a path names: by both of its names, or by the one that tells it from the others."""
+        parts = _parts(name)
+        found = list({one.name: one for part in parts for one in self._sessions.get(part, ())}.values())
+        pairs = product(*(self._named(axis, parts) for axis in KINDS))
+        found = found or [one for policy, environment in pairs for one in self._combos.get((policy, environment), ())]
+        if len(found) > 1:  # a folder for each of its seeds
+            found = [one for one in found if {f"seed{one.seed}", f"seed_{one.seed}", f"seed-{one.seed}"} & parts]
+        return found[0] if len(found) == 1 else None
 
-    found = [one for one in sessions if parts & {one.name, *joined(one)}]
-    found = found or [one for one in sessions if named(one, "policy") and named(one, "environment")]
-    if len(found) > 1:  # a folder for each of its seeds
-        found = [one for one in found if {f"seed{one.seed}", f"seed_{one.seed}", f"seed-{one.seed}"} & parts]
-    return found[0] if len(found) == 1 else None
+    def of_path(self, name: PurePosixPath) -> tuple[str | None, str | None]:
+        """The policy and the environment of the grid that a path names; the rows must then name the other one."""
+        return self.own("policy", name), self.own("environment", name)
+
+    def own(self, axis: str, name: PurePosixPath) -> str | None:
+        named = self._named(axis, _parts(name))
+        return next(iter(named)) if len(named) == 1 else None
+
+    def _named(self, axis: str, parts: set[str]) -> set[str]:
+        if len(self.known[axis]) == 1:
+            return {*self.known[axis]}
+        return {own for part in parts for own in self.called[axis].get(part, ())}
 
 
-def names_of_path(name: PurePosixPath, sessions: Sequence[Session]) -> tuple[str | None, str | None]:
-    """The policy and the environment of the grid that a path names; the rows must then name the other one."""
-    return _own("policy", _parts(name), sessions), _own("environment", _parts(name), sessions)
-
-
-def _own(axis: str, parts: set[str], sessions: Sequence[Session]) -> str | None:
-    named = {getattr(one, axis) for one in sessions}
-    own = named if len(named) == 1 else {getattr(one, axis) for one in sessions if parts & _called(one, axis)}
-    return next(iter(own)) if len(own) == 1 else None
-
-
-def not_in_paths(directory: Path, unread: Sequence[Reading], sessions: Sequence[Session]) -> Iterator[Defect]:
+def not_in_paths(directory: Path, unread: Sequence[Reading], names: PathNames) -> Iterator[Defect]:
     """Names in the paths of files which name no combo, where the grid has others, with the line that maps them."""
     for axis in KINDS:
-        known = list(dict.fromkeys(getattr(one, axis) for one in sessions))
-        found = [(one, _Levels(one.path, axis, sessions)) for one in unread]
+        known = names.known[axis]
+        found = [(one, _Levels(one.path, axis, names)) for one in unread]
         lacking = [(one, levels) for one, levels in found if levels.names and not levels.named]
         if len(known) == 1 or not lacking:
             continue
         first, levels = lacking[0]
         tried = ({**levels.other, axis: known[0]}, levels.other)  # rows may name it themselves
-        if [_counts(directory, first, sessions, names) for names in tried] != [True, False]:
+        if [_counts(directory, first, names.sessions, by_path) for by_path in tried] != [True, False]:
             continue
         at = _varying([levels.names for _, levels in lacking], outward=axis == KINDS[0])
         named = list(dict.fromkeys(levels.names[at] for _, levels in lacking))
@@ -77,11 +94,10 @@ def not_in_paths(directory: Path, unread: Sequence[Reading], sessions: Sequence[
 class _Levels:
     """The names in a path that may be one of an axis."""
 
-    def __init__(self, path: str, axis: str, sessions: Sequence[Session]) -> None:
-        name = PurePosixPath(path)
+    def __init__(self, path: str, axis: str, names: PathNames) -> None:
         beside = KINDS[axis == KINDS[0]]
-        others = {called: getattr(one, beside) for one in sessions for called in _called(one, beside)}
-        self.named = _own(axis, _parts(name), sessions)
+        others = names.called[beside]
+        self.named = names.own(axis, PurePosixPath(path))
         """the name of the grid that the path says"""
         self.names: list[str] = []
         self.other: dict[str, str] = {}
@@ -89,14 +105,14 @@ class _Levels:
         for part in saying_names(path):
             rest, other = _apart(part, others)
             self.names += [rest] if rest else []
-            self.other.update({beside: others[other]} if other else {})
+            self.other.update({beside: next(iter(others[other]))} if other else {})
 
 
 def _apart(part: str, others: Iterable[str]) -> tuple[str, str]:
     """`pi0-base` and `hall` of `pi0-base_hall`."""
+    if part in others:
+        return "", part
     for name in others:
-        if _cleaned(part) == name:
-            return "", name
         for sign in "_-":
             if part.endswith(f"{sign}{name}") or part.startswith(f"{name}{sign}"):
                 return part.removesuffix(f"{sign}{name}").removeprefix(f"{name}{sign}"), name
@@ -127,11 +143,6 @@ def _varying(levels: Sequence[Sequence[str]], *, outward: bool) -> int:
 
 def _parts(name: PurePosixPath) -> set[str]:
     return {*map(_cleaned, name.parts[:-1]), _cleaned(stem_of(name))}
-
-
-def _called(session: Session, axis: str) -> set[str]:
-    """What a path may call the policy or the environment of a session."""
-    return {*map(_cleaned, (getattr(session, axis), *getattr(session.results, axis).values))} - {""}
 
 
 def _cleaned(name: str) -> str:

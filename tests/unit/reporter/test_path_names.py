@@ -83,3 +83,8 @@ def test_rows_may_name_what_their_path_does_not(tmp_path: Path) -> None:
     written(tmp_path, "stairs/b.jsonl", policy="rough")
     written(tmp_path, "rough/c.jsonl", policy="flat", environment="stairs")
     assert read(tmp_path)[0] == 9
+
+
+def test_a_path_may_name_its_session_twice(tmp_path: Path) -> None:
+    written(tmp_path, "grass_flat/flat_grass.jsonl")
+    assert read(tmp_path)[0] == 3
