@@ -16,9 +16,9 @@ from comborun.model.plan import Plan, Session
 from comborun.reporter.collect import attempt_number
 from comborun.reporter.records.collected import Collected, SessionHistory
 from comborun.reporter.records.collector import RecordCollector, walk
-from comborun.reporter.records.combos import stem_of
-from comborun.reporter.records.names import names_in_rows, not_in_grid, of_any_session, other_columns
-from comborun.reporter.records.reading import Context, Defect
+from comborun.reporter.records.names import names_in_rows, not_in_grid, other_columns
+from comborun.reporter.records.path_names import PathNames, not_in_paths, rules_of_rows
+from comborun.reporter.records.reading import Context, Defect, Reading
 from comborun.rules.facts import Fact
 from comborun.rules.results.counts import where_it_ran
 from comborun.rules.results.fields import ResultRules
@@ -26,7 +26,6 @@ from comborun.rules.results.formats import candidate, is_log
 from comborun.rules.results.result_files import Folder
 from comborun.rules.results.tally import tally
 from comborun.rules.results.unread import uncounted
-from comborun.text import clean
 from comborun.words import say
 from comborun.words.rows import why_not_counted
 
@@ -43,19 +42,27 @@ def collect_by_plan(directory: Path, plan: Plan) -> Collected:
     files: defaultdict[str, list[str]] = defaultdict(list)
     found: list[Defect] = []
     told: set[str] = set()
+    unread: list[Reading] = []
+    path_names = PathNames(plan.sessions)
     for path in walk(directory, bool):
         name = PurePosixPath(path.relative_to(directory).as_posix())
-        session = _session_of_path(name, plan.sessions)
+        session = path_names.session(name)
         rules = (session or plan.sessions[0]).results
         if name.parts[0] == "report" or (path.exists() and not path.stat().st_size):
             continue
         patterns = (PurePosixPath(pattern).name for pattern in rules.files)
         if (rules.source == "log" and is_log(name.name)) or any(fnmatchcase(name.name, one) for one in patterns):
             files[session.name if session else ""].append(str(name))
-            if session is None:
-                rules = of_any_session(rules)
             known = len(collector.files)
-            collector.read_file(path, _context_in_folder(name, session, rules), expected=True)
+            if session is None:
+                rules = rules_of_rows(rules)
+            context = _context_in_folder(name, session, rules)
+            collector.read_file(path, context, expected=True)
+            if session is None and not any(one.entries for one in collector.files[known:]):
+                del collector.files[known:]
+                policy, environment = path_names.of_path(name)
+                collector.read_file(path, replace(context, policy=policy, environment=environment), expected=True)
+                unread += (one for one in collector.files[known:] if not one.entries)
             for reading in collector.files[known:] if session is None else ():
                 reading.translate(names_in_rows(plan.sessions))
                 if fact := other_columns(path, reading, rules, plan.sessions):
@@ -65,6 +72,7 @@ def collect_by_plan(directory: Path, plan: Plan) -> Collected:
             found += _unmatched(directory, name, session or plan.sessions[0])
     collected = collector.collected(directory.resolve().name)
     found += not_in_grid([one for one in collector.files if one.path not in told], plan.sessions)
+    found += not_in_paths(directory, [one for one in unread if one.path not in told], path_names)
     named = {f"{one.path}: {one.reason}" for one in collected.rejects}
     misread = _misread(directory, files, plan.sessions, collected.records)
     found += (one for one in misread if one.reason not in named)
@@ -114,30 +122,3 @@ def _context_in_folder(name: PurePosixPath, session: Session | None, rules: Resu
         return context
     named = context.named(session.policy, session.environment)
     return replace(named, session=session.name, first=session.first, planned=session.count)
-
-
-def _session_of_path(name: PurePosixPath, sessions: Sequence[Session]) -> Session | None:
-    """The session whose combo a path names: by both of its names, or by the one that tells it from the others."""
-    parts = {*map(_cleaned, name.parts[:-1]), _cleaned(stem_of(name))}
-    axes = {axis: {getattr(one, axis) for one in sessions} for axis in ("policy", "environment")}
-
-    def named(session: Session, axis: str) -> bool:
-        return len(axes[axis]) == 1 or _cleaned(getattr(session, axis)) in parts
-
-    def joined(session: Session) -> set[str]:
-        policy, environment = _cleaned(session.policy), _cleaned(session.environment)
-        return {f"{a}{sign}{b}" for sign in "_-" for a, b in ((policy, environment), (environment, policy))}
-
-    found = [one for one in sessions if parts & {one.name, *joined(one)}]
-    found = found or [one for one in sessions if named(one, "policy") and named(one, "environment")]
-    if len(found) > 1:  # a folder for each of its seeds
-        found = [one for one in found if {f"seed{one.seed}", f"seed_{one.seed}", f"seed-{one.seed}"} & parts]
-    return found[0] if len(found) == 1 else None
-
-
-def _cleaned(name: str) -> str:
-    """The text as it would be in a folder's name; empty if it can't be."""
-    try:
-        return clean(name)
-    except UserError:
-        return ""

@@ -14,7 +14,7 @@ from comborun.cli.terminal import program, show_json, show_rows, show_table, war
 from comborun.errors import UserError
 from comborun.rules.names import RUN
 from comborun.rules.vocabulary import Life
-from comborun.text import alike, harmless, printable
+from comborun.text import alike, harmless, printable, several
 from comborun.words.endings import outcome_words
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ NOT_SHOWN = 4
 """exit code if a condition of --gate is not shown; 0 if all are"""
 _METRICS = 2
 """metrics that are shown if there is no rate"""
+_RUNS_SHOWN = 3
 
 
 @click.command()
@@ -89,6 +90,10 @@ def report(
         warn(f"{run} is a run: its own grid counts, and --grid is not needed")
         grid = None
     if run and (grid or reports.is_folder(run, where)):
+        if runs := _runs_in(Path(run)):
+            names = f"{', '.join(runs[:_RUNS_SHOWN])}{' ...' * (len(runs) > _RUNS_SHOWN)}"
+            held = f"{run} holds {several(len(runs), 'run')} ({names})"
+            warn(f"{held}: `{program()} report RUN` reports one of them, by its own grid")
         folder = output or Path(run) / "report"
         summary = _of_folder(Path(run), where, folder, grid, forms, **how)
     elif grid:
@@ -111,6 +116,12 @@ def _run_around(folder: Path) -> Path | None:
     at = folder.absolute()
     inside = at.name in (RUN.results, RUN.sessions) and (at.parent / RUN.manifest).is_file()
     return at.parent if inside else None
+
+
+def _runs_in(folder: Path) -> list[str]:
+    """The runs that lie in a folder, as in a host's."""
+    found = folder.glob(f"*/{RUN.manifest}")
+    return sorted(name for one in found if not (name := one.relative_to(folder).parts[0]).startswith("."))
 
 
 def _compare(

@@ -11,16 +11,24 @@ from typing import TYPE_CHECKING
 
 from comborun.model.command import ENTRIES, FILES, asks_for, of_all
 from comborun.model.plan import Session
-from comborun.model.resources import OCI_RUNTIMES
+from comborun.model.resources import OCI_RUNTIMES, BashWord
 from comborun.model.work import grouped, process_of, whole
-from comborun.rules.names import AFTER, MULTIPLEXER_NAMES, SERVER_FIELDS, RunLayout, server_variable
+from comborun.rules.names import (
+    AFTER,
+    LOOPBACK,
+    MULTIPLEXER_NAMES,
+    NO_PROXY,
+    SERVER_FIELDS,
+    RunLayout,
+    server_variable,
+)
 from comborun.rules.results.fields import ResultRules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from comborun.model.plan import After, Notify, Plan
-    from comborun.model.resources import BashWord, Container, Display, ModelServer, PinMode, ServerInstance
+    from comborun.model.resources import Container, Display, ModelServer, PinMode, ServerInstance
 
 FRONT = f"""\
 #!/usr/bin/env bash
@@ -189,6 +197,13 @@ def exports(variables: Iterable[tuple[str, BashWord]]) -> Iterator[str]:
         yield f"export {name}={value}"
 
 
+def _variables(session: Session) -> Iterator[tuple[str, BashWord]]:
+    """The variables of the grid. One that keeps a proxy away from hosts also keeps it away from servers here."""
+    for name, value in session.variables:
+        more = f'",{",".join(LOOPBACK)}"' if session.servers and name in NO_PROXY and value.strip("'\"") != "*" else ""
+        yield name, BashWord(f"{value}{more}")
+
+
 def _episodes(session: Session) -> Iterator[str]:
     """The range of episodes, in all forms that programs take."""
     first, count = "COMBORUN_FIRST_EPISODE", "COMBORUN_EPISODES"
@@ -321,7 +336,7 @@ def _surroundings(session: Session) -> Iterator[str]:
     yield from _files(session.around.files)
     box = session.around.container
     if not (box and box.runtime in OCI_RUNTIMES):
-        yield from exports(session.variables)
+        yield from exports(_variables(session))
     yield from _links(session)
     if session.workdir and not session.around.links and not box:
         folder = session.workdir
@@ -414,7 +429,7 @@ def _docker(
         yield 'for gpu in ${gpus//,/ }; do container+=("--device=nvidia.com/gpu=$gpu"); done'
     names = ["PYTHONUNBUFFERED", "CUDA_DEVICE_ORDER", "DISPLAY", "XAUTHORITY"]
     names += [*(THREAD_VARIABLES if session.threads else ()), *secrets]
-    names += ["no_proxy", "NO_PROXY"] if session.servers else []
+    names += NO_PROXY if session.servers else []
     yield "export COMBORUN_INSIDE=1"
     yield 'names=("${!COMBORUN_@}" # handed on by name: no command line shows a secret'
     yield from (f"  {name}" for name in names)
@@ -423,4 +438,4 @@ def _docker(
     yield '  [[ ! -v $name ]] || container+=("--env=$name")'
     yield "done"
     if session.variables:
-        yield from ("container+=(", *(f"  --env={name}={value}" for name, value in session.variables), ")")
+        yield from ("container+=(", *(f"  --env={name}={value}" for name, value in _variables(session)), ")")

@@ -160,6 +160,8 @@ def _path(source: YamlSource, loc: Path) -> Path:
             tree = tree[str(step)]
         elif isinstance(tree, Items) and isinstance(step, int):
             tree = tree[step]
+        elif step == 0 and isinstance(tree, Map):
+            continue  # one, where a list may stand
         else:
             break
         path.append(step)

@@ -51,6 +51,8 @@ def _number(before: str, name: str, after: str = "") -> int:
 SERVER_VARIABLES = "COMBORUN_SERVER_"
 """start of the names of the variables with the addresses of model servers"""
 SERVER_FIELDS = ("url", "host", "port")
+NO_PROXY, LOOPBACK = ("no_proxy", "NO_PROXY"), ("127.0.0.1", "localhost", "::1")
+"""variables of hosts for which no proxy is asked; what they must hold for servers of the same machine"""
 """parts of such an address, as in `{server.NAME.url}`"""
 
 

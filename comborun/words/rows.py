@@ -128,6 +128,11 @@ def _refused(fact: Fact) -> str:
     return f"{_place(fact)}{f' (and {more} more)' * (more > 0)}: {part(fact, 'why')}"
 
 
+def _without_verdict(fact: Fact) -> str:
+    some = f" ({fact.count('part')} of them)" if fact.count("part") else ""
+    return f"{_rows(fact)} without a verdict: {part(fact, 'why')}{some}"
+
+
 def _undecided(fact: Fact) -> str:
     values = ", ".join(fact.texts("values"))
     field = fact.text("field")
@@ -217,7 +222,7 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     reasons.IN_COLUMNS: _in_columns,
     reasons.WITHOUT_INDEX: _without_index,
     reasons.REFUSED: _refused,
-    reasons.WITHOUT_VERDICT: lambda fact: f"{_rows(fact)} without a verdict: {part(fact, 'why')}",
+    reasons.WITHOUT_VERDICT: _without_verdict,
     reasons.UNDECIDED: _undecided,
     reasons.NOT_PLANNED: _not_planned,
     reasons.REPEAT: _repeat,

@@ -30,7 +30,9 @@ def _trained_to(fact: Fact) -> str:
     place = at(fact.number("step") or 0, unit) + (f" of {of:,.0f}" if of else "")
     known = ((role, fact.number(role)) for role in (REWARD, SUCCESS, LENGTH))
     shown = [f"{role} {value(role, told)}" for role, told in known if told is not None]
-    return f"{place}: {', '.join(shown)}" if shown else place
+    late = fact.number("late")
+    before = f" before; its files were not read again within {late:g} s" if late else ""
+    return (f"{place}: {', '.join(shown)}" if shown else place) + before
 
 
 def _others(count: int) -> str:
@@ -39,6 +41,7 @@ def _others(count: int) -> str:
 
 WORDS: Words = {
     "trained_to": _trained_to,
+    "curves_not_in_time": "its curves were not read within {late:g} s",
     "trained_again": lambda fact: (
         f"attempt {fact.count('attempt')} went on from {at(fact.number('step') or 0, fact.text('unit'))}: from"
         " there its values count, and not those of earlier attempts"

@@ -52,7 +52,7 @@ def combo_of_path(path: str) -> tuple[str, str]:
     The environment is the file's name or, if that says nothing (`log`), the innermost folder whose name says something.
     The policy is the next folder outward that is called otherwise.
     """
-    names = _saying_names(path)
+    names = saying_names(path)
     names = tuple(one for one, inner in zip(names, (*names, "")[1:], strict=True) if one.casefold() != inner.casefold())
     for name in reversed(names):
         if match := _MANISKILL.fullmatch(name):
@@ -71,12 +71,13 @@ def policy_of_path(path: str, environments: Collection[str] = ()) -> str:
     """Of a file that names only its environment: the innermost folder that is not a task, else the file's own name.
     Folders called like one of `environments`, or like the task in it (`pick` of `env/pick`), are tasks."""
     tasks = {name.casefold() for environment in environments for name in (environment, environment.rpartition("/")[2])}
-    folders = _saying_names(f"{PurePosixPath(path).parent}/out")
+    folders = saying_names(f"{PurePosixPath(path).parent}/out")
     candidates = (name for name in reversed(folders) if name.casefold() not in tasks)
-    return next(candidates, (UNNAMED, *_saying_names(path))[-1])
+    return next(candidates, (UNNAMED, *saying_names(path))[-1])
 
 
-def _saying_names(path: str) -> tuple[str, ...]:
+def saying_names(path: str) -> tuple[str, ...]:
+    """The names in a path that may be of a policy or an environment, outward ones first."""
     pure = PurePosixPath(path)
     found = [match[1] if (match := _RLINF.fullmatch(part)) else part for part in pure.parent.parts]
     found = [match["name"] or "" if (match := _SHARD.fullmatch(part)) else part for part in (*found, stem_of(pure))]

@@ -11,6 +11,7 @@ from comborun.model.attempt import Aggregate, EpisodeRecord
 from comborun.model.plan import Session
 from comborun.model.work import combo_of
 from comborun.reporter.records.collector import RecordCollector
+from comborun.reporter.records.path_names import KINDS
 from comborun.reporter.records.reading import UNNAMED, Context, Defect, Reading
 from comborun.rules.facts import Fact
 from comborun.rules.results.counts import IN_COLUMNS, NOT_IN_GRID
@@ -19,7 +20,6 @@ from comborun.rules.results.proposals import renamed
 from comborun.words import say
 
 _NAMES_SHOWN = 10
-_KINDS = ("policy", "environment")
 _COLUMNS = {
     "policy": ("policy", "model", "agent", "policy_name", "model_name", "checkpoint", "ckpt"),
     "environment": ("environment", "env", "task", "env_name", "env_id", "task_name", "scene"),
@@ -28,16 +28,10 @@ _COLUMNS = {
 _VALUES_MOST = 100
 
 
-def of_any_session(rules: ResultRules) -> ResultRules:
-    """The rules for a file whose path names no combo: its rows may name any of them."""
-    fields = {kind: getattr(rules, kind) for kind in _KINDS}
-    return rules.replace(**{kind: field.name for kind, field in fields.items() if field.values})
-
-
 def names_in_rows(sessions: Iterable[Session]) -> dict[str, dict[str, str]]:
     """By kind: what rows call a policy or an environment -> its name in the grid, where that is clear."""
     found: dict[str, dict[str, str]] = {}
-    for kind in _KINDS:
+    for kind in KINDS:
         told: defaultdict[str, set[str]] = defaultdict(set)
         for session in sessions:
             for value in getattr(session.results, kind).values:
@@ -49,7 +43,7 @@ def names_in_rows(sessions: Iterable[Session]) -> dict[str, dict[str, str]]:
 def not_in_grid(readings: Sequence[Reading], sessions: Sequence[Session]) -> Iterator[Defect]:
     """Rows whose policy or environment no session has, with the names that the grid could give them."""
     entries: list[EpisodeRecord | Aggregate] = [one for reading in readings for one in reading.entries]
-    for kind in _KINDS:
+    for kind in KINDS:
         known = dict.fromkeys(getattr(one, kind) for one in sessions)
         told = Counter(getattr(one, kind) for one in entries)
         if named := [name for name in told if name not in known and name != UNNAMED]:
@@ -84,7 +78,7 @@ def other_columns(path: Path, reading: Reading, rules: ResultRules, sessions: Se
         return None
     held = _columns(_again(path, rules.replace(policy=IGNORE, environment=IGNORE, episode=LINE)))
     values: dict[str, dict[str, Any]] = {}
-    for kind in _KINDS:
+    for kind in KINDS:
         used = {value["field"] for value in values.values()}
         if getattr(rules, kind).name not in held:
             others = {name: named for name, named in held.items() if name not in used}
@@ -94,7 +88,7 @@ def other_columns(path: Path, reading: Reading, rules: ResultRules, sessions: Se
     told = {kind: value if "values" in value else value["field"] for kind, value in values.items()}
     tried = _again(path, rules.replace(**{kind: value["field"] for kind, value in values.items()}))
     names = {kind: {said: own for own, said in value.get("values", {}).items()} for kind, value in values.items()}
-    tried.translate({**{kind: {} for kind in _KINDS}, **names})
+    tried.translate({**{kind: {} for kind in KINDS}, **names})
     unclear = any("NAME" in value.get("values", {}) for value in values.values())
     before = sum(one.combo in planned for one in reading.records)
     if not unclear and sum(one.combo in planned for one in tried.records) <= before:
@@ -105,7 +99,7 @@ def other_columns(path: Path, reading: Reading, rules: ResultRules, sessions: Se
 
 
 def _again(path: Path, rules: ResultRules) -> Reading:
-    names = dict.fromkeys(_KINDS, UNNAMED if rules.policy.word else None)
+    names = dict.fromkeys(KINDS, UNNAMED if rules.policy.word else None)
     collector = RecordCollector(path.parent)
     collector.read_file(path, Context(path.name, rules=rules, **names), expected=True)
     return next(iter(collector.files), Reading(path.name))

@@ -15,12 +15,12 @@ import shutil
 import sys
 import tempfile
 
-from comborun.host.record.clients import LOOPBACK, NO_PROXY
 from comborun.host.system import commands, files, process
 from comborun.host.system import machine as measured
 from comborun.host.verbs import facts
 from comborun.rules.facts import Fact
 from comborun.rules.findings import Finding, Found, Level, error, fine, note, warning
+from comborun.rules.names import LOOPBACK, NO_PROXY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

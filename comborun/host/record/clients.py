@@ -15,10 +15,9 @@ from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.facts import Fact
 from comborun.rules.host import Denial
-from comborun.rules.names import SERVER_FIELDS, SERVERS, RunLayout, server_variable
+from comborun.rules.names import LOOPBACK, NO_PROXY, SERVER_FIELDS, SERVERS, RunLayout, server_variable
 from comborun.rules.vocabulary import Life
 
-NO_PROXY, LOOPBACK = ("no_proxy", "NO_PROXY"), ("127.0.0.1", "localhost", "::1")
 _URL = r"http://([0-9.]+):([1-9][0-9]{0,4})"
 
 

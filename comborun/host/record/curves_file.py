@@ -6,14 +6,15 @@ import json
 import time
 
 from comborun.host.system import files
+from comborun.rules.facts import Fact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from comborun.rules.facts import Fact
     from comborun.rules.names import AttemptLayout
 
+NOT_IN_TIME = "curves_not_in_time"
 EVERY_S = 5.0
 """seconds between two looks while it runs"""
 LIVE_S, AT_END_S = 5.0, 20.0
@@ -34,8 +35,8 @@ class LiveCurves:
         """How far it is; files that take long to read are read less often."""
         begun = time.monotonic()
         if begun >= self._next:
-            keep_within(LIVE_S, self._at)
-            self._trained = trained(self._at)
+            in_time = keep_within(LIVE_S, self._at)
+            self._trained = told(trained(self._at), in_time, LIVE_S)
             ended = time.monotonic()
             self._next = ended + max(EVERY_S, _SHARE * (ended - begun))
         return self._trained
@@ -54,8 +55,9 @@ def keep(at: AttemptLayout) -> None:
         files.write_text(at.curves, text)
 
 
-def keep_within(seconds: float, at: AttemptLayout) -> None:
-    """The same in a child process, which has so many seconds: no file of a program holds up or ends its supervisor."""
+def keep_within(seconds: float, at: AttemptLayout) -> bool:
+    """The same in a child process, which has so many seconds: no file of a program holds up or ends its supervisor.
+    Returns whether it was done in time."""
     from comborun.host.system import children  # loads `subprocess`, which costs a start
     from comborun.rules.curves import training  # noqa: F401 - here, so that not each child loads it
 
@@ -63,7 +65,14 @@ def keep_within(seconds: float, at: AttemptLayout) -> None:
         keep(at)
         return ""
 
-    children.within(seconds, kept)
+    return children.within(seconds, kept) is not None
+
+
+def told(fact: Fact | None, in_time: bool, seconds: float) -> Fact | None:
+    """How far the training is; `late`: the seconds in which its files were not read, so this is how far it was."""
+    if in_time:
+        return fact
+    return Fact(fact.code, **{**fact.fields, "late": seconds}) if fact else Fact(NOT_IN_TIME, late=seconds)
 
 
 def trained(at: AttemptLayout) -> Fact | None:

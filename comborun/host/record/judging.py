@@ -287,9 +287,12 @@ def judge(at: AttemptLayout, code: int | None) -> Judged:
     """Judge by the rules of the claim, and list the videos. `code` is None if it is unknown or proves nothing."""
     rules = Rules.of(files.read(at.claim))
     list_videos(at, rules)
-    if rules.unit != "episode":
-        curves_file.keep_within(curves_file.AT_END_S, at)
-    return judged(at, rules, code)
+    if rules.unit == "episode":
+        return judged(at, rules, code)
+    in_time = curves_file.keep_within(curves_file.AT_END_S, at)
+    found = judged(at, rules, code)
+    found.counts.trained = curves_file.told(found.counts.trained, in_time, curves_file.AT_END_S)
+    return found
 
 
 def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:

@@ -155,6 +155,10 @@ def _chosen(found: list[Candidate], identity: Identity) -> list[Candidate]:
         return groups[0]
     if not groups and any(identity.episode.find(row) is not MISSING for row in found[0].rows if isinstance(row, dict)):
         return found  # their own indexes say which of them are planned
+    names = (identity.environment, *identity.environment_field.values)
+    own = [one for one in found if one.path and one.path[-1] in names]
+    if len(own) == 1 and all(len(one.rows) == planned for one in found):
+        return own  # the others are of other environments
     raise RefusedError(FORMAT, "several_candidates", found=[one.about for one in found[:SHOWN]], planned=planned)
 
 

@@ -33,6 +33,12 @@ _LOOKS_WRONG = re.compile(
     r"(?i)\b(?:error|exception|crash(?:ed)?|refused|disconnected|out of memory|connection (?:reset|lost|closed)"
     r"|abort(?:ed|ing)|failed to (?:reset|load|connect|step|render|initiali[sz]e|start|reach the server))\b"
 )
+_MEASURED = re.compile(
+    r"(?i)\b(?:no|zero|0(?:/\d+)?)\s+(?:\w+\s+)?(?:errors?|exceptions?|crash(?:es)?)\b|\berrors?\s*[:=]\s*0(?![\w.:])"
+    r"|\w*(?:error|exceptions?|crash(?:es)?)\w*(?:\s*\([^()]{0,30}\))?(?:\s*[:=]\s*\[?|\s+(?:(?:of|is|was)\s+)?)"
+    r"[-+]?\d*\.\d+(?:e[-+]?\d+)?(?![.\d])"
+)
+"""`0 errors`, and an error that is a number with a point, wherever they are in a line"""
 _METRIC = re.compile(r"(?i)\b(?:error|exceptions?|crash(?:es)?)\b\w*\s*[:=]\s*[-+\d.e]+ *[\w/%°]{0,5}\W*$|\bno error")
 _HINTS = (
     *("error", "errno", "exception", "traceback", "crash", "refused", "disconnected", "memory", "connection", "abort"),
@@ -49,7 +55,8 @@ _STACK = re.compile(r"\s|$")
 
 def looks_wrong(text: str) -> bool:
     """Whether a text tells of an exception or something like it."""
-    return bool(_CAUGHT.search(text) or _LOOKS_WRONG.search(text)) and not _METRIC.search(text)
+    bare = _MEASURED.sub(" ", text)
+    return bool(_CAUGHT.search(bare) or _LOOKS_WRONG.search(bare)) and not _METRIC.search(bare)
 
 
 class Caught:
@@ -83,7 +90,8 @@ class Caught:
             if _TOLD.search(text) and not ignored(text):
                 self._suspect = self._suspect or text
             return False
-        if _CAUGHT.search(text):
+        bare = _MEASURED.sub(" ", text)
+        if _CAUGHT.search(bare):
             self._beside = "Traceback (" in text and (aside(before) or of_others(before))
             if self._beside:
                 self._suspect = self._suspect or before
@@ -91,7 +99,7 @@ class Caught:
             if not text.endswith("Traceback (most recent call last):") or not self.texts:
                 self.texts.append(_NAMED.sub("", text.strip()))
             return True
-        if not self._suspect and _LOOKS_WRONG.search(text) and not _METRIC.search(text):
+        if not self._suspect and _LOOKS_WRONG.search(bare) and not _METRIC.search(bare):
             self._suspect = text
         return False
 

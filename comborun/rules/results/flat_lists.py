@@ -8,7 +8,7 @@ import re
 
 from comborun.rules.results.codings import verdict_word
 from comborun.rules.results.fields import TEXT_MOST, integer
-from comborun.rules.results.proposals import SCORES
+from comborun.rules.results.proposals import SCORES, VALUE
 from comborun.rules.results.stated_counts import DEPTH, entries
 
 TYPE_CHECKING = False
@@ -99,9 +99,12 @@ def measures(value: Any, identity: Identity) -> list[Candidate]:
         rows = [{key: one[at] for key, one in columns.items()} for at in range(len(lists[first]))]
         return [Candidate(NAMED, (first,), rows)]
     if _numbers(value) and len(value) == identity.planned:
-        return [Candidate(NAMED, (), [{"value": one} for one in value])]
-    if lists and len(lists) == len(value) and sum(map(len, lists.values())) == identity.planned:
-        return [Candidate(NAMED, (), [{"task": key, "value": one} for key, held in lists.items() for one in held])]
+        return [Candidate(NAMED, (), [{VALUE: one} for one in value])]
+    bits = all(integer(two) in (0, 1) for held in lists.values() for two in held)
+    others = [one for key, one in value.items() if key not in lists] if isinstance(value, dict) else []
+    whole = not (any(isinstance(one, (dict, list)) for one in others) if bits else others)
+    if lists and whole and sum(map(len, lists.values())) == identity.planned:
+        return [Candidate(NAMED, (), [{"task": key, VALUE: one} for key, held in lists.items() for one in held])]
     return []
 
 

@@ -67,6 +67,8 @@ RATE = re.compile(r"(?:^|[_/.])(?:rate|sr|mean|avg|average|ratio)(?:$|[_/.])", r
 """fields of a row that sums up episodes"""
 SCORES = re.compile(r"return|reward|score|\br$", re.IGNORECASE)
 _FULL_MARKS = ({10}, {100})
+VALUE = "value"
+"""the field of numbers that a document lists without a name for each"""
 _DEPTH = 4
 _FIELDS_MOST = 200
 
@@ -211,6 +213,8 @@ def _verdict(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator
         if plain(path) == wanted and (rule := verdict_rule(samples, path)):
             yield {"success": rule}
             return
+    if paths and all(whole(row.get(VALUE)) in (0, 1) for row in samples):
+        yield {"success": VALUE}
     indexed = any(identity.episode.find(row) is not MISSING for row in samples)
     sums_up = any(RATE.search(path) for path, _ in paths) or (len(samples) == 1 < span[1] and not indexed)
     if any(isinstance(value, float) or SCORES.search(path) for path, value in paths) and not sums_up:

@@ -42,6 +42,8 @@ class Rows:
         self.refused: dict[str, Refusals] = {}
         self.complaints: dict[Fact, int] = {}
         """why records have no verdict -> how many"""
+        self.bare = 0
+        """records whose verdict is null or empty, which is no mistake"""
         self.remarks: list[Fact] = []
         """about verdicts that come after errors"""
         self.keys: dict[tuple[object, ...], int] = {}
@@ -120,6 +122,8 @@ class Rows:
             return
         if record.complaint:
             self.complaints[record.complaint] = self.complaints.get(record.complaint, 0) + 1
+        elif record.verdict is None:
+            self.bare += 1
         self.coding.add(record.value, record.verdict)
         self.taken += 1
         known = self.episodes if number is None else self.numbered

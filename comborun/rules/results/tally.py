@@ -125,7 +125,7 @@ class _All:
         """by the reason"""
         self.complaints: dict[Fact, int] = {}
         self.coding = joined(rows.coding for _, rows in files.rows)
-        self.rows = self.taken = 0
+        self.rows = self.taken = self.bare = 0
         self._base = base
         self._keys: dict[tuple[object, ...], int] = {}
         self._rebuilt: dict[str, int] = {}
@@ -155,6 +155,7 @@ class _All:
             self.complaints[complaint] = self.complaints.get(complaint, 0) + times
         self.rows += rows.rows
         self.taken += rows.taken
+        self.bare += rows.bare
 
 
 def _reasons(found: _All, identity: Identity) -> Iterator[Fact]:
@@ -172,7 +173,9 @@ def _reasons(found: _All, identity: Identity) -> Iterator[Fact]:
         yield Fact(reasons.UNDECIDED, **fields)
     elif found.complaints:  # an episode that is meant to be errored has null, and no complaint
         complaint, rows = max(found.complaints.items(), key=lambda pair: pair[1])
-        yield Fact(reasons.WITHOUT_VERDICT, rows=rows, of=found.rows, why=complaint.as_data())
+        every = sum(found.complaints.values()) + found.bare
+        part = {"part": rows} if rows < every else {}
+        yield Fact(reasons.WITHOUT_VERDICT, rows=every, of=found.rows, why=complaint.as_data(), **part)
 
 
 def undecided(coding: Coding) -> dict[str, Any]:

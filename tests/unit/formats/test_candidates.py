@@ -198,3 +198,33 @@ def test_a_verdict_beside_a_degree_of_completion_counts(tmp_path: Path) -> None:
         counts = tally(Folder(str(tmp_path), ["*.jsonl"], identity, "").read(), identity, (0, 10), over=True)
         assert told(counts) == wanted
         keys = next(filter(None, map(proposed, counts.facts)), {})
+
+
+ZEROS_AND_ONES = [int(one) for one in TEN]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"pick": ZEROS_AND_ONES[:5], "push": ZEROS_AND_ONES[5:]},
+        {"results": {"pick": ZEROS_AND_ONES[:5], "push": ZEROS_AND_ONES[5:]}},
+        {"pick": ZEROS_AND_ONES[:5], "push": ZEROS_AND_ONES[5:], "n": 10, "checkpoint": "a.pt"},
+    ],
+)
+def test_lists_of_zeros_and_ones_per_task_come_with_the_line_that_takes_them_for_verdicts(
+    tmp_path: Path, document: dict[str, Any]
+) -> None:
+    counts = counted(tmp_path, {"r.json": document}, 10)
+    assert counts.verdicts == 0
+    assert [proposed(fact) for fact in counts.facts if proposed(fact)] == [{"success": "value"}]
+    assert told(counted(tmp_path, {}, 10, success="value")) == (6, 10, 10)
+
+
+def test_lists_of_other_numbers_are_no_verdicts(tmp_path: Path) -> None:
+    assert not counted(tmp_path, {"r.json": {"goal": [1, 2, 3], "place": [0, 0, 1], "n": 6}}, 6).records
+
+
+def test_of_lists_that_are_called_like_environments_the_own_one_counts(tmp_path: Path) -> None:
+    document = {"e": ZEROS_AND_ONES, "push": [1] * 10}
+    assert told(counted(tmp_path, {"r.json": document}, 10)) == (6, 10, 10)
+    assert not counted(tmp_path, {"r.json": {"pick": ZEROS_AND_ONES, "push": [1] * 10}}, 10).records

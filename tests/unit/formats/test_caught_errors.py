@@ -87,6 +87,10 @@ def test_a_line_that_may_have_ended_the_episode_is_told(between):
         "failed to grasp the mug",
         "errors: 0",
         "no error",
+        "position error: 0.003, 0 errors so far",
+        "policy action error: 0.012 m, max 0.2 m",
+        "L2 error (mean): 1.5e-3 | errors=0 | step 12",
+        "tracking_error=0.02 crashes=0.0 reward=3",
     ],
 )
 def test_warnings_metrics_and_failures_of_the_policy_are_no_errors(between):
@@ -100,6 +104,7 @@ def test_warnings_metrics_and_failures_of_the_policy_are_no_errors(between):
         "the server refused the request",
         "CUDA out of memory, once more with half the batch",
         "[ERROR] gripper",
+        "position error: 0.003, 1 error so far",
         f"Exception in thread Thread-3 (send):\n{TRACEBACK}ConnectionResetError: [Errno 104] reset",
     ],
 )
@@ -108,7 +113,8 @@ def test_a_line_that_looks_like_an_error_makes_the_verdict_suspect_and_is_told(b
     assert (counts.successes, counts.failures) == (1, 1)
     assert [fact.code for fact in counts.facts] == ["verdicts_after_errors"]
     assert counts.facts[0].text("line") in between
-    assert counted(between, rules=ResultRules(errors=["refused", "once more", "gripper", "Errno"])).errored == 1
+    markers = ["refused", "once more", "gripper", "Errno", "1 error"]
+    assert counted(between, rules=ResultRules(errors=markers)).errored == 1
 
 
 def test_an_error_before_the_first_episode_is_none_of_it():

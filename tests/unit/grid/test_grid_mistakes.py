@@ -32,6 +32,12 @@ def test_memory_of_a_gpu_that_nobody_is_granted_is_refused_and_for_some_combos_i
     assert "gpu_memory" not in warnings(HEAD + "resources: {gpus: 1, gpu_memory: 4 GiB}\n")
 
 
+@pytest.mark.parametrize("ready", ["{path: /, statsu: 200}", "[{path: /, statsu: 200}]"])
+def test_a_key_that_one_map_does_not_know_is_named_and_not_the_map(ready: str) -> None:
+    server = f"servers: {{vlm: {{command: 'serve {{port}}', ready: {ready}}}}}\n"
+    assert "there is no key `statsu` in `servers.vlm.ready`" in mistakes(HEAD + server)
+
+
 @pytest.mark.parametrize("path", BAD, ids=lambda path: path.stem)
 def test_a_bad_grid_is_answered_by_the_golden_text(path: Path) -> None:
     with pytest.raises(GridError) as refused:

@@ -20,6 +20,7 @@ from comborun.host.verbs import take_over
 from comborun.host.verbs.stop import Stopping
 from comborun.rules import globs, records
 from comborun.rules.curves import training
+from comborun.rules.facts import Fact
 from comborun.rules.names import AttemptLayout, RunLayout
 from comborun.rules.results import result_files
 from comborun.rules.results.counts import (
@@ -35,6 +36,7 @@ from comborun.rules.results.counts import (
 )
 from comborun.rules.results.result_files import fingerprint
 from comborun.rules.vocabulary import Completeness, Life
+from comborun.words import say
 
 PATTERNS = ["*.jsonl"]
 
@@ -275,8 +277,10 @@ def test_an_end_does_not_wait_for_curves(at: AttemptLayout, monkeypatch: pytest.
     monkeypatch.setattr(training, "read", never_ends)
     monkeypatch.setattr(curves_file, "AT_END_S", 0.05)
     files.write(at.claim, judging.Rules({"unit": "step", "results": {"files": []}}, 0, 3).fields())
-    judging.judge(at, None)
+    judged = judging.judge(at, None)
     assert files.read_text(at.curves) == "of before\n"
+    assert judged.counts.trained
+    assert say(judged.counts.trained) == "its curves were not read within 0.05 s"
 
 
 @pytest.mark.parametrize("reads", [never_ends, lambda *_: os._exit(9), lambda *_: os.kill(os.getpid(), signal.SIGKILL)])
@@ -286,8 +290,25 @@ def test_a_look_at_curves_holds_no_supervisor_up_and_ends_none(
     files.write_text(at.curves, "of before\n")
     monkeypatch.setattr(training, "read", reads)
     monkeypatch.setattr(curves_file, "LIVE_S", 0.05 if reads is never_ends else 20)
-    assert curves_file.LiveCurves(at).look() is None
+    assert said(curves_file.LiveCurves(at).look()).startswith("its curves were not read within ")
     assert files.read_text(at.curves) == "of before\n"
+
+
+def said(fact: Fact | None) -> str:
+    return say(fact) if fact else ""
+
+
+def test_a_look_that_does_not_read_the_curves_in_time_says_how_far_they_were(
+    at: AttemptLayout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(at.log).write_text("step=1000 reward=3\nstep=2000 reward=4\n")
+    curves = curves_file.LiveCurves(at)
+    before = said(curves.look())
+    assert before == "step 2,000: reward 4"
+    curves._next = 0.0
+    monkeypatch.setattr(training, "read", never_ends)
+    monkeypatch.setattr(curves_file, "LIVE_S", 0.05)
+    assert said(curves.look()) == f"{before} before; its files were not read again within 0.05 s"
 
 
 def test_a_look_at_curves_passes_over_what_is_broken_huge_or_a_pipe(at: AttemptLayout) -> None:

@@ -95,6 +95,24 @@ def test_bash_and_shellcheck_read_the_golden_scripts() -> None:
         subprocess.run(words, check=True)
 
 
+@pytest.mark.parametrize(
+    ("servers", "value", "seen"),
+    [
+        ((("tiny", "tiny"),), "internal", "internal,127.0.0.1,localhost,::1"),
+        ((("tiny", "tiny"),), "'a b,c'", "a b,c,127.0.0.1,localhost,::1"),
+        ((("tiny", "tiny"),), "'*'", "*"),
+        ((), "internal", "internal"),
+    ],
+)
+def test_a_variable_of_the_grid_sends_no_request_for_a_server_of_this_machine_to_a_proxy(
+    servers: tuple[tuple[str, str], ...], value: str, seen: str
+) -> None:
+    script = session_script(replace(PLAIN, servers=servers, variables=(("no_proxy", BashWord(value)),)))
+    (line,) = (line for line in script.split("\n") if line.startswith("export no_proxy="))
+    shown = subprocess.run(["bash", "-c", f'{line}; printf %s "$no_proxy"'], capture_output=True, text=True, check=True)
+    assert shown.stdout == seen
+
+
 def test_an_awkward_name_can_not_leave_the_comment(tmp_path: Path) -> None:
     evil = replace(PLAIN, policy="x $(touch pwned) `touch pwned`", environment="y'; touch pwned #")
     script = tmp_path / "session.sh"

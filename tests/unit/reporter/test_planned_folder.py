@@ -221,3 +221,11 @@ def test_the_results_of_a_run_are_reported_as_the_run(tmp_path: Path) -> None:
     assert "a part of the run" not in told()
     (tmp_path / "run.json").write_text("{}")
     assert f"a part of the run {tmp_path.name}: the whole run is reported" in told()
+
+
+def test_of_a_folder_that_holds_runs_it_is_said_how_one_is_reported(tmp_path: Path) -> None:
+    for name in ("a", ".try"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text("{}")
+    told = CliRunner().invoke(combo, ["report", str(tmp_path)]).output
+    assert f"{tmp_path} holds 1 run (a): `combo report RUN` reports one of them" in told

@@ -72,6 +72,15 @@ def test_what_does_not_count_or_counts_in_part_is_told(
     assert all(word in why_not_counted(counts.facts) for word in words), why_not_counted(counts.facts)
 
 
+def test_rows_whose_verdict_is_null_or_empty_are_among_the_rows_without_one() -> None:
+    odd = [row(0, success=[]), row(1, success={}), row(2, success=None), row(3, success="")]
+    told = counted(*odd, *(row(at) for at in range(4, 10)))
+    assert (told.records, told.errored) == (10, 4)
+    sentence = "4 of 10 rows without a verdict: the field 'success' is neither true nor false (3 of them)"
+    assert why_not_counted(told.facts) == sentence
+    assert counted(*odd[2:3], *(row(at) for at in range(3, 10))).facts == ()
+
+
 def test_a_file_that_holds_no_rows_is_named_and_what_is_left_for_later_not_countable_without_rows() -> None:
     told = Files()
     told.refused.append(("r.json", RefusedError(FORMAT, "one JSON list of 10 entries, of no format that is known")))

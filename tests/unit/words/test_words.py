@@ -43,6 +43,7 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
         {"step": 4096, "steps": 100_000, "unit": "steps", "reward": 12.345, "success": 0.4, "length": 61.0},
         {"step": 12, "unit": "iterations", "success": 250.0},
         {"step": 0.5, "unit": "epochs"},
+        {"step": 7, "unit": "iterations", "reward": 2.5, "late": 5.0},
     ],
     "trained_again": [{"attempt": 2, "step": 4096, "unit": "steps"}],
     "following": [

@@ -1,0 +1,90 @@
+"""Files of a folder whose paths name policies and environments otherwise than the grid, or only one of them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from comborun.grid import parse_grid
+from comborun.monitor.trial_setup import plan_anywhere
+from comborun.remote.transport import LocalTransport
+from comborun.reporter.planned_folder import collect_by_plan
+from comborun.reporter.summary import summarize
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GRID = """
+policies: [flat, rough]
+environments: [grass, stairs]
+episodes: 3
+command: run {output_dir} {episodes}
+"""
+
+
+def written(folder: Path, *files: str, **fields: str) -> None:
+    for file in files:
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        rows = (json.dumps({"episode": i, "success": True, **fields}) + "\n" for i in range(3))
+        (folder / file).write_text("".join(rows))
+
+
+def read(folder: Path, line: str = "") -> tuple[int, str]:
+    """How many episodes count, and what is said."""
+    grid = GRID + (f"results: {line}\n" if line else "")
+    plan = plan_anywhere(parse_grid(grid, folder / "grid.yaml"), lambda _: LocalTransport())
+    summary = summarize(collect_by_plan(folder, plan)).summary
+    return summary.totals.completed, " ".join(one.what for one in summary.quality.findings)
+
+
+@pytest.mark.parametrize(
+    ("files", "fields", "line"),
+    [
+        (["flt/grass/r.jsonl", "rgh/stairs/r.jsonl"], {}, "{policy: {values: {flat: flt, rough: rgh}}}"),
+        (["flt_grass.jsonl", "rgh_stairs.jsonl"], {}, "{policy: {values: {flat: flt, rough: rgh}}}"),
+        (["x/flt/grass/r.jsonl", "x/rgh/stairs/r.jsonl"], {}, "{policy: {values: {flat: flt, rough: rgh}}}"),
+        (["grass/flat_v2.jsonl", "grass/rough.jsonl"], {}, "{policy: {values: {flat: flat_v2}}}"),
+        (
+            ["flat/grass-v1/log.jsonl", "flat/stairs-v1/log.jsonl"],
+            {},
+            "{environment: {values: {grass: grass-v1, stairs: stairs-v1}}}",
+        ),
+        (
+            ["grass_1/r.jsonl", "stairs_1/r.jsonl"],
+            {"policy": "flat"},
+            "{environment: {values: {grass: grass_1, stairs: stairs_1}}}",
+        ),
+    ],
+)
+def test_names_in_paths_that_the_grid_does_not_know_come_with_the_mapping_that_counts_them(
+    tmp_path: Path, files: list[str], fields: dict[str, str], line: str
+) -> None:
+    written(tmp_path, *files, **fields)
+    count, said = read(tmp_path)
+    assert f"`results: {line}` counts them" in said
+    assert said.count("does not know") == 1
+    assert count < 6
+    assert read(tmp_path, line)[0] == 6
+
+
+def test_names_that_are_not_alike_are_told_and_not_guessed(tmp_path: Path) -> None:
+    written(tmp_path, "a/grass/r.jsonl", "b/stairs/r.jsonl")
+    count, said = read(tmp_path)
+    assert count == 0
+    assert "6 rows of policy 'a', 'b', which the grid does not know: it has 'flat', 'rough'" in said
+    assert "counts them" not in said
+    assert "{policy: {values: {NAME: a}}}" in said
+
+
+def test_rows_may_name_what_their_path_does_not(tmp_path: Path) -> None:
+    written(tmp_path, "flat/a.jsonl", environment="grass")
+    written(tmp_path, "stairs/b.jsonl", policy="rough")
+    written(tmp_path, "rough/c.jsonl", policy="flat", environment="stairs")
+    assert read(tmp_path)[0] == 9
+
+
+def test_a_path_may_name_its_session_twice(tmp_path: Path) -> None:
+    written(tmp_path, "grass_flat/flat_grass.jsonl")
+    assert read(tmp_path)[0] == 3
