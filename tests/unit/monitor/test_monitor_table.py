@@ -281,3 +281,14 @@ def test_a_column_that_no_session_uses_takes_nothing_away(monkeypatch: pytest.Mo
     unused = Column("unused", "", lambda _session, _setting: Text("x"), lambda _session: False, priority=1)
     monkeypatch.setattr(columns, "COLUMNS", (unused, *COLUMNS))
     assert {width: [one.title for one in columns.columns(busy(), width)] for width in before} == before
+
+
+def test_a_narrow_table_has_the_causes_of_failures_above_its_rows_each_once() -> None:
+    plan = a_plan([a_session("act", f"scene {number:03}") for number in range(40)])
+    line = "ModuleNotFoundError: No module named 'isaacsim'"
+    says = [{"code": "log_says", "said": line}]
+    failed = [
+        Seen(one.name).ended("exited", "none", code=1, ending=says, **{"class": "error"}) for one in plan.sessions[5:8]
+    ]
+    shown = picture(status_of(a_view(plan), an_answer(*failed)), 80).splitlines()[:12]
+    assert f"✗ scene_005_act (3 alike): {line}" in shown
