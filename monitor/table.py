@@ -81,17 +81,21 @@ def render_whole(status: RunStatus, rows: Rows = USUAL) -> RenderableType:
     return Group(*lines)
 
 
-def render(status: RunStatus, width: int, rows_of: Rows = USUAL) -> RenderableType:
-    """The whole table: title, progress, a row per combo, problems."""
+def render(status: RunStatus, width: int, rows_of: Rows = USUAL, height: int | None = None) -> RenderableType:
+    """The whole table: title, progress, problems, a row per combo. A terminal of that height shows the end of what is
+    longer, so there problems come last.
+    """
     ordered = rows_of.of(status)
     chosen = columns(status, width)
     notes = [] if any(one.title == LAST_LINE.title for one in chosen) else list(_notes(status, ordered, width))
     faded = "" if status.link.reachable else "dim"
     rows = len(ordered) if rows_of.every else MOST_ROWS
-    lines = [*_title(status, width), *notes, *_table(chosen, ordered[:rows], faded)]
+    title, table = _title(status, width), [*_table(chosen, ordered[:rows], faded)]
+    scrolls = height is not None and len(title) + len(notes) + len(table) >= height
+    lines = [*title, *([] if scrolls else notes), *table]
     if left := ordered[rows:]:
         lines.append(cut(Text(f"and {len(left)} more: {listed(Counter(one.word for one in left))}", "dim"), width))
-    return Group(*lines, *_footer(status, width))
+    return Group(*lines, *([Text(), *notes[:-1]] if scrolls and notes else []), *_footer(status, width))
 
 
 def _smoke_test_first(session: SessionStatus) -> bool:

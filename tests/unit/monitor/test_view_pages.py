@@ -15,7 +15,7 @@ from comborun.monitor.view.bundle import Redaction
 from comborun.monitor.view.drawing import gpu_chart, slots, strip, times
 from comborun.monitor.view.gpus import GpuHistory, samples
 from comborun.monitor.view.pages import Site, alerts, news, of_hosts, of_run, render, the_map, verdicts_of
-from comborun.monitor.view.records import Rollout, alike, choose
+from comborun.monitor.view.records import ReportSoFar, Rollout, alike, choose
 from comborun.monitor.watch import Look
 from comborun.rules import events
 from comborun.words.times import clock
@@ -152,3 +152,11 @@ def test_the_host_of_an_ended_run_says_when_it_was_seen(over: bool) -> None:
     look = Look(1, VIEW, history, classify(VIEW, history))
     page = render("host.html.j2", Site(), look, "host", **of_hosts(look, {}, 0.0))
     assert (f"<dt>as of</dt><dd>{clock(NOW)}</dd>" in page) == over
+
+
+@pytest.mark.parametrize(("records", "said"), [(5, "Not final: 20 episodes are missing"), (10, "Not final: the run")])
+def test_a_report_so_far_says_what_is_missing(records: int, said: str) -> None:
+    history = look_at(an_answer(*(Seen(name).ended(records=records) for name in NAMES)), view=VIEW)
+    look = Look(1, VIEW, history, classify(VIEW, history))
+    report = ReportSoFar(NOW, {}, "")
+    assert said in render("report.html.j2", Site(), look, "report", report=report, busy=False, complaint="")
