@@ -60,7 +60,8 @@ def mcp(target: Target, act: bool) -> None:
         raise UserError("combo mcp needs the library mcp", "pip install 'comborun[mcp]'") from error
     if isinstance(target.transport, LocalTransport):
         target.transport.forks = False  # calls come in threads
-    server = MCPServer("comborun", version=__version__, instructions=_INSTRUCTIONS.format(run=target.run), log_level="ERROR")
+    told = _INSTRUCTIONS.format(run=target.run)
+    server = MCPServer("comborun", version=__version__, instructions=told, log_level="ERROR")
     run = Run(target._replace(listener=QUIET))
 
     def add(tool: Callable[..., str], annotations: ToolAnnotations) -> None:
