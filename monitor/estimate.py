@@ -8,7 +8,8 @@ deviation of
 The three terms are the spread of the r durations, the error of the mean, and b, how much a pace may change. A session
 with too few episodes gets the mean pace of its run: then k counts the episodes of the whole run, and b is how much the
 paces of its sessions differ: of many sessions the middle 80 %, so that one slow session does not widen the range. The
-range is the middle 80 % of a normal distribution. For queued sessions all durations are taken as short, as likely, or
+range is the middle 80 % of a normal distribution. A session that has been silent for unusually long shows no pace: its
+limit for a stall will end it. For queued sessions all durations are taken as short, as likely, or
 as long. But a run does not end before its slots can have done what is left at its mean pace.
 
 All estimates are points in time, computed at the probe, so that they don't drift between two probes.
@@ -33,6 +34,8 @@ _APART = 0.3
 """assumed difference between paces, until three sessions have shown theirs"""
 _MANY = 10
 """sessions whose paces show their own range"""
+_SILENT = 4
+"""part of a session's limit for a stall, and number of its episodes, after which its silence is unusual"""
 _LIKELIEST = 0.0
 _LEVELS = (-1.2816, _LIKELIEST, 1.2816)
 """in standard deviations: 10 %, 50 % and 90 % of a normal distribution"""
@@ -117,11 +120,23 @@ def _left(one: SessionStatus, paces: Mapping[Unit, _Pace], now: float, level: fl
     overdue = not one.latest.done and one.remaining and likely is not None and ran > likely
     if one.life is Life.STALLED or not one.latest.whole or overdue:
         return None
+    if (limit := _until_stall(one, now)) is not None:
+        again = _length(one, paces, level) if one.again else 0.0
+        return None if again is None else limit + again
     if _shows_pace(one, now) and one.latest.done >= ENOUGH:
         return _Pace(ran / one.latest.done, one.latest.done, _DRIFT).seconds(one.remaining, level)
     length = _length(one, paces, level)
     spent = 0.0 if one.latest.done else ran  # for episodes that are not done yet
     return None if length is None else max(0.0, length - spent)
+
+
+def _until_stall(one: SessionStatus, now: float) -> float | None:
+    """Seconds until its limit for a stall ends it; None while its silence is usual."""
+    quiet = max(0.0, now - (one.latest.last_sign or now))
+    if one.silent or not one.latest.done or quiet >= one.stall_s:
+        return None
+    usual = (_ran(one, now) - quiet) / one.latest.done
+    return one.stall_s - quiet if quiet > max(_SILENT * usual, one.stall_s / _SILENT) else None
 
 
 def _length(one: SessionStatus, paces: Mapping[Unit, _Pace], level: float) -> float | None:
@@ -133,7 +148,8 @@ def _length(one: SessionStatus, paces: Mapping[Unit, _Pace], level: float) -> fl
 
 def _shows_pace(one: SessionStatus, now: float) -> bool:
     """Whether its latest attempt shows a pace. The run time of a lost attempt is unknown."""
-    return one.latest.whole and one.latest.done > 0 and _ran(one, now) > _SHORTEST_S and one.outcome is not Outcome.LOST
+    known = one.latest.whole and one.latest.done > 0 and _ran(one, now) > _SHORTEST_S
+    return known and one.outcome is not Outcome.LOST and (not one.alive or _until_stall(one, now) is None)
 
 
 def _paces(sessions: Sequence[SessionStatus], now: float) -> Mapping[Unit, _Pace]:

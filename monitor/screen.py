@@ -55,7 +55,8 @@ class JsonScreen(StatusScreen):
 
 def show_once(console: Console, status: RunStatus, rows: Rows = USUAL) -> None:
     if console.is_terminal or os.environ.keys() >= {"COLUMNS", "LINES"}:  # as `watch` gives them
-        console.print(render(status, console.width, rows_of=rows))
+        height = console.height if console.is_terminal else None
+        console.print(render(status, console.width, rows, height))
     else:
         console.print(render_whole(status, rows), soft_wrap=True)
 

@@ -9,7 +9,7 @@ from comborun.model.attempt import SLURM
 from comborun.model.plan import Plan, Session
 from comborun.monitor.snapshot import NOT_STARTED, Attempt, SlurmTask, Waiting
 from comborun.monitor.status import SessionStatus
-from comborun.monitor.waiting import next_start
+from comborun.monitor.waiting import budget, next_start
 from comborun.monitor.wording import last_line, visible
 from comborun.rules.curves.metrics import STEPS
 from comborun.rules.endings.evidence import Evidence
@@ -94,6 +94,8 @@ def session_status(case: Case, part: str = "") -> SessionStatus:
         successes=counts.successes if counted else None,
         reasons=counts.facts if session.results.counted and not crashed else (),
         silent=session.progress.silent,
+        stall_s=session.watch.stall_s,
+        again=session.watch.stall_s > 0 and budget(case.plan, case.attempts, Failure.STALLED).left > 1,
         part=part,
         latest=case.latest,
         trained=counts.trained,

@@ -108,6 +108,10 @@ class SessionStatus(NamedTuple):
     """seconds since its newest record, file of output, or line of its log; None unless it is alive"""
     silent: bool = False
     """whether its program is known to print nothing for long"""
+    stall_s: int = 0
+    """seconds without progress after which it is ended; 0: never"""
+    again: bool = False
+    """whether it would be started again then"""
     last_line: str = ""
     started: float | None = None
     seconds: float | None = None

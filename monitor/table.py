@@ -74,24 +74,28 @@ def render_whole(status: RunStatus, rows: Rows = USUAL) -> RenderableType:
     ordered = rows.of(status)
     chosen = columns(status, whole_width(status))
     lines = [*_title(status, min(sum(one.width + PADDING for one in chosen), _PAGE))]
-    for line in (*_table(chosen, ordered, ""), *_footer(status, _ENDLESS, problems=())):
+    for line in (*_table(chosen, ordered, ""), *_footer(status, _ENDLESS)):
         line.rstrip()
         line.overflow = "ignore"
         lines.append(line)
     return Group(*lines)
 
 
-def render(status: RunStatus, width: int, rows_of: Rows = USUAL) -> RenderableType:
-    """The whole table: title, progress, a row per combo, problems."""
+def render(status: RunStatus, width: int, rows_of: Rows = USUAL, height: int | None = None) -> RenderableType:
+    """The whole table: title, progress, problems, a row per combo. A terminal of that height shows the end of what is
+    longer, so there problems come last.
+    """
     ordered = rows_of.of(status)
     chosen = columns(status, width)
-    has_logs = any(one.title == LAST_LINE.title for one in chosen)
+    notes = [] if any(one.title == LAST_LINE.title for one in chosen) else list(_notes(status, ordered, width))
     faded = "" if status.link.reachable else "dim"
     rows = len(ordered) if rows_of.every else MOST_ROWS
-    lines = [*_title(status, width), *_table(chosen, ordered[:rows], faded)]
+    title, table = _title(status, width), [*_table(chosen, ordered[:rows], faded)]
+    scrolls = height is not None and len(title) + len(notes) + len(table) >= height
+    lines = [*title, *([] if scrolls else notes), *table]
     if left := ordered[rows:]:
         lines.append(cut(Text(f"and {len(left)} more: {listed(Counter(one.word for one in left))}", "dim"), width))
-    return Group(*lines, *_footer(status, width, problems=() if has_logs else ordered))
+    return Group(*lines, *([Text(), *notes[:-1]] if scrolls and notes else []), *_footer(status, width))
 
 
 def _smoke_test_first(session: SessionStatus) -> bool:
@@ -223,14 +227,29 @@ def _unreachable(status: RunStatus) -> list[Text]:
     return [line, Text(f"this was seen {duration(link.last_seen)} ago; the sessions don't need the link", "yellow")]
 
 
-def _footer(status: RunStatus, width: int, problems: Sequence[SessionStatus]) -> list[Text]:
-    noted = [session for session in problems if session.remark]
-    lines = []
-    for session in noted[:_MOST_PROBLEMS]:
-        line = Text(f"{MARKS[session.word].symbol} {session.name}: {session.remark}", note_style(session))
-        lines.append(cut(line.append(f"  {session.unquoted_line}" if session.unquoted_line else "", "dim"), width))
+def _notes(status: RunStatus, sessions: Sequence[SessionStatus], width: int) -> Iterator[Text]:
+    """What the rows have no room for: why sessions failed or wait, the same cause once."""
+    causes = {name: cause for cause in shared_causes(status) for name in cause.names}
+    noted: dict[object, SessionStatus] = {}
+    for session in sessions:
+        if session.remark:
+            cause = causes.get(session.name)
+            noted.setdefault(cause.names if cause else session.name, session)
+    for session in list(noted.values())[:_MOST_PROBLEMS]:
+        cause = causes.get(session.name)
+        count = f" ({len(cause.sessions)} alike)" if cause and len(cause.sessions) > 1 else ""
+        why = (cause.said if cause and session.life is Life.ENDED else "") or session.remark
+        name = visible(session.name, max(12, width // 3))
+        line = Text(f"{MARKS[session.word].symbol} {name}{count}: {why}", note_style(session))
+        yield cut(line.append(f"  {session.unquoted_line}" if session.unquoted_line else "", "dim"), width)
     if len(noted) > _MOST_PROBLEMS:
-        lines.append(Text(f"and {len(noted) - _MOST_PROBLEMS} more with a note", "dim"))
+        yield Text(f"and {len(noted) - _MOST_PROBLEMS} more with a note", "dim")
+    if noted:
+        yield Text()
+
+
+def _footer(status: RunStatus, width: int) -> list[Text]:
+    lines = []
     waits = status.server_waits
     over = status.finished and not status.hold  # a server may be the reason for a halt
     servers = () if over else status.servers[:_MOST_SERVERS]

@@ -54,7 +54,8 @@ ANSWERS: Mapping[str, tuple[Any, ...]] = {
     "completion": (grids.Text,),
     "report": (runs.Report, runs.Comparison),
 }
-"""command -> what `--json` may answer; one that fails answers `Done` with an error. `schema` answers a schema."""
+"""command -> what `--json` may answer; one that fails answers `Done` with an error"""
+_SCHEMA = {"title": "combo schema", "description": "A JSON Schema", "type": "object", "required": ["$schema"]}
 _WHOLE = {kind for kinds in ANSWERS.values() for one in kinds for kind in (one, *get_args(one))}
 """the types of whole answers, and of items of answers that are lists"""
 _PLAIN: Mapping[Any, dict[str, Any]] = {
@@ -77,7 +78,7 @@ def answers_schema() -> str:
     commands = {
         f"command_{name.replace(' ', '_')}": {"title": f"combo {name}", **shapes.any_of((*kinds, Done))}
         for name, kinds in ANSWERS.items()
-    }
+    } | {"command_schema": _SCHEMA}
     document = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What the commands of comborun answer with --json",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 from pydantic import Field
 
+from comborun import __version__
 from comborun.answers import data_of, to_json
 from comborun.api.listener import QUIET
 from comborun.api.run import Run
@@ -59,7 +60,8 @@ def mcp(target: Target, act: bool) -> None:
         raise UserError("combo mcp needs the library mcp", "pip install 'comborun[mcp]'") from error
     if isinstance(target.transport, LocalTransport):
         target.transport.forks = False  # calls come in threads
-    server = MCPServer("comborun", instructions=_INSTRUCTIONS.format(run=target.run), log_level="ERROR")
+    told = _INSTRUCTIONS.format(run=target.run)
+    server = MCPServer("comborun", version=__version__, instructions=told, log_level="ERROR")
     run = Run(target._replace(listener=QUIET))
 
     def add(tool: Callable[..., str], annotations: ToolAnnotations) -> None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import time
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from comborun.monitor.fullscreen import grid, heading, keys, pages, pane
 from comborun.monitor.fullscreen.desk import Desk
 from comborun.monitor.fullscreen.pages import Page
-from comborun.monitor.fullscreen.table import Layout, Moment, layout
+from comborun.monitor.fullscreen.table import Layout, Moment, clipped, layout
 from comborun.monitor.grid_map import the_map
 from comborun.monitor.status import SessionStatus
 
@@ -188,10 +189,12 @@ def _tabs(desk: Desk) -> Text:
         count = f"{desk.cursor + 1 if desk.rows else 0} of {len(desk.rows)}"
         marked = f"{len(desk.marked)} marked" if desk.marked else ""
         sorted_by = f"sort: {order}" if desk.choice.sort != "urgency" or desk.choice.backwards else ""
+        others = sum(len(one) + 2 for one in (marked, sorted_by, count) if one)
+        words = clipped(words, min(cell_len(words), max(0, desk.width - others - 4)))
         right = Text(f" {'  '.join(filter(None, (marked, words, sorted_by, count)))} ─")
     free = desk.width - line.cell_len - right.cell_len
     if free < 0:
-        line.truncate(max(0, desk.width - right.cell_len), overflow="ellipsis")
+        line.truncate(max(1, desk.width - right.cell_len), overflow="ellipsis")
     return line.append("─" * max(0, free), "dim").append_text(right)
 
 

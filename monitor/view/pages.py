@@ -50,6 +50,8 @@ SCREENS = {
     "hosts": "All hosts",
 }
 _UNCOUNTED_MOST = 5
+_RESUMABLE = {"run_was_stopped", "run_held", "dispatcher_gone", "dispatcher_gone_at_end", "nothing_has_started"}
+"""advice that a resume follows"""
 
 
 @dataclass(frozen=True)
@@ -177,8 +179,10 @@ def alerts(status: RunStatus) -> list[tuple[str, str, str]]:
     found += [("stalled", words, "resume") for words in closed]
     if status.disk_full:
         found.append(("failed", "the disk of the run is full", ""))
-    advice = status.advice if not status.hold or (status.advice and status.advice.code != "run_held") else None
-    said = (advice, status.notify_problem, None if status.finished else status.slurm)
+    advice = status.advice
+    if advice and not (status.hold and advice.code == "run_held" and not status.finished):
+        found.append(("stalled", harmless(say(advice)), "resume" if advice.code in _RESUMABLE else ""))
+    said = (status.notify_problem, None if status.finished else status.slurm)
     words = [clock_words(status.ahead, status.host), *map(say, filter(None, said)), status.undecided]
     words += status.uncounted[:_UNCOUNTED_MOST]
     found += [("queued", say(one), "") for one in (status.would_move, status.following, status.moved) if one]

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from answered import checked, schema
+from click.testing import CliRunner
 from desk import Desk
 from jsonschema import Draft202012Validator
 
 from comborun.answers.schema import ANSWERS
-from comborun.cli import _modules, command_named
+from comborun.cli import _modules, combo, command_named
 
 FAILING = (
     "import json, os, sys; policy, out, count = sys.argv[1:]\n"
@@ -54,6 +55,11 @@ def test_every_command_has_json_and_a_place_in_the_schema() -> None:
     with_json = {name for name, own in parts.items() for one in own for it in one.params if "--json" in it.opts}
     assert commands.keys() - with_json == set()
     assert {name.split()[0] for name in ANSWERS} | {"schema", "mcp"} == {*_modules()}
+
+
+@pytest.mark.parametrize("options", [[], ["--answers"]])
+def test_a_schema_is_an_answer_too(options: list[str]) -> None:
+    checked(["schema"], json.loads(CliRunner().invoke(combo, ["schema", "--json", *options]).stdout))
 
 
 def test_every_command_answers_by_the_schema(desk: Desk, failing: str) -> None:

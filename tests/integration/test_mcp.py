@@ -16,6 +16,8 @@ from mcp import StdioServerParameters
 from mcp.client import Client
 from mcp.client.stdio import stdio_client
 
+from comborun import __version__
+
 READS = ["status", "causes", "explain", "logs", "compare"]
 CALLS = (
     ("status", {"only_failed": True}),
@@ -34,6 +36,7 @@ async def spoken_to(desk: Desk, *options: str) -> tuple[list[str], list[Any]]:
     command, *arguments = map(str, desk.command("mcp", *options))
     server = StdioServerParameters(command=command, args=arguments, env=desk.environment, cwd=desk.home)
     async with Client(stdio_client(server)) as client:
+        assert client.server_info.version == __version__
         offered = await client.list_tools()
         return [one.name for one in offered.tools], [await client.call_tool(*call) for call in CALLS]
 

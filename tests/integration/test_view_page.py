@@ -17,7 +17,12 @@ from typing import Any
 import pytest
 from box import until
 from desk import Desk
+from monitor_stage import Seen, a_plan, a_session, a_view, an_answer, look_at
 from sshd import fresh_user, running_sshd
+
+from comborun.monitor.classify import classify
+from comborun.monitor.view.pages import HERE, Site, of_run, render
+from comborun.monitor.watch import Look
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
@@ -42,6 +47,8 @@ for episode in range(int(count)):
         print(json.dumps(row), file=file, flush=True)
     print(f"{place}: {episode}\\rsaid episode {episode} <script>document.title='owned'</script>", flush=True)
 """
+A4 = 703
+"""pixels between the margins of a page on paper"""
 SHOWN = "document.querySelectorAll('#sessions tbody tr:not([hidden])').length"
 SCREENS = ("", "cell/field_poor", "rollouts", "host", "report", "hosts")
 
@@ -253,3 +260,26 @@ def test_a_video_of_a_session_that_runs_on_another_host_comes_on_a_click(
         assert "running" in desk.combo("status", "--host", "testbox").stdout, "it runs all the while"
         ended(process)
         desk.combo("stop", "--yes", "--host", "testbox")
+
+
+def test_long_names_leave_the_list_its_last_column_and_a_printed_page_its_width(tab: Any) -> None:
+    places = ["L" * 200, *(f"a_longer_place_{at}" for at in range(5))]
+    plan = a_plan([a_session("p" * 60, place, 15) for place in places])
+    view = a_view(plan)
+    history = look_at(
+        an_answer(*(Seen(one.name).ended("exited", "partial", records=12, successes=11) for one in plan.sessions)),
+        view=view,
+    )
+    look = Look(1, view, history, classify(view, history))
+    main = render("run.html.j2", Site(bundled=True), look, "run", **of_run(look), news=())
+    css = (HERE / "static" / "view.css").read_text()
+    choice = f"<p class=filter><label>environment <select><option>{places[0]}</select></label></p>"
+    tab.set_viewport_size({"width": 1280, "height": 800})
+    tab.set_content(f"<!doctype html><style>{css}</style><body><main>{main}{choice}</main>")
+    ends = "[...document.querySelectorAll('.why, select')].map((one) => one.getBoundingClientRect().right)"
+    assert max(tab.evaluate(ends)) <= 1280
+    assert tab.evaluate("document.querySelector('.map thead').getBoundingClientRect().height") < 150
+    tab.set_viewport_size({"width": A4, "height": 1000})
+    tab.emulate_media(media="print")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= A4
+    assert not tab.locator(".filter").first.is_visible()

@@ -538,3 +538,11 @@ def test_a_question_and_its_answers_fit_a_tiny_screen() -> None:
     desk.ask(["Start stack_blocks_pi00 again?"], {"y": ("retry 1 session", lambda: None)})
     shown = " ".join(line.plain.strip() for line in picture(desk))
     assert "Start stack_blocks_pi00 again? y retry 1 session any other key: no" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_a_narrow_screen_says_that_a_filter_is_on_and_how_many_rows_fit(width: int) -> None:
+    desk = desk_of(*many(70), width, 15)
+    desk.choose(words="state:failed,partial,lost policy:pi")
+    (line,) = (one for one in text(desk).split("\n") if "filter: sta" in one)
+    assert line.endswith(f"1 of {len(desk.rows)} ─")

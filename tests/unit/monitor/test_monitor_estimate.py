@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer, look_at
 
+from comborun.model.judging import WatchRules
+from comborun.model.plan import RetryRule
 from comborun.monitor.classify import classify
 from comborun.monitor.estimate import Forecast, forecast
 from comborun.monitor.progress import LogProgress
 from comborun.monitor.snapshot import Attempt, Waiting
 from comborun.monitor.status import SessionStatus
+from comborun.rules.endings.failures import Failure
 from comborun.rules.vocabulary import Life, Outcome
 
 
@@ -165,3 +170,23 @@ def test_a_run_ends_no_sooner_than_its_slots_can_do_what_is_left() -> None:
     told = forecast([*past, *(queued(f"q{at}", 10) for at in range(40))], 2, NOW).run
     assert told
     assert told.earliest - NOW > 0.8 * 40 * 550 / 2
+
+
+@pytest.mark.parametrize(
+    ("quiet", "stall_s", "attempts", "left"),
+    [(100, 300, 1, 200), (100, 300, 2, 200 + 9 * 10), (20, 300, 1, 9 * 11), (100, 0, 1, 9 * 19), (301, 300, 1, 9 * 39)],
+    ids=[
+        "its limit ends it", "and it starts again", "a silence that is usual", "no limit", "CPU time was progress, too",
+    ],
+)  # fmt: skip
+def test_a_silent_session_ends_by_its_limit_for_a_stall(quiet: int, stall_s: int, attempts: int, left: int) -> None:
+    watch = WatchRules(stall_s=stall_s)
+    sessions = [replace(a_session("act", "grass", 19), watch=watch), a_session("act", "stairs", 10)]
+    plan = a_plan(sessions)
+    retry = (RetryRule(Failure.STALLED, 1, 0.0),)
+    plan = replace(plan, limits=replace(plan.limits, attempts=attempts), retry=retry)
+    silent = Seen("grass_act", counts=(10, 1), started=NOW - 90 - quiet, changed=NOW - quiet, written=NOW - quiet)
+    other = Seen("stairs_act", counts=(5, 1), started=NOW - 50)
+    status = classify(a_view(plan), look_at(an_answer(silent, other)))
+    assert status.sessions[0].expected
+    assert status.sessions[0].expected.likeliest == pytest.approx(NOW + left, abs=12)

@@ -281,3 +281,24 @@ def test_a_column_that_no_session_uses_takes_nothing_away(monkeypatch: pytest.Mo
     unused = Column("unused", "", lambda _session, _setting: Text("x"), lambda _session: False, priority=1)
     monkeypatch.setattr(columns, "COLUMNS", (unused, *COLUMNS))
     assert {width: [one.title for one in columns.columns(busy(), width)] for width in before} == before
+
+
+@pytest.mark.parametrize(("terminal", "height", "first"), [(True, 24, False), (True, 60, True), (False, 24, True)])
+def test_a_narrow_table_has_each_cause_of_failures_once_where_it_is_seen(
+    terminal: bool, height: int, first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the end of what scrolls; above the rows of what is cut, as by `watch`."""
+    monkeypatch.setenv("LINES", str(height))
+    monkeypatch.setenv("COLUMNS", "80")
+    plan = a_plan([a_session("act", f"scene {number:03}") for number in range(40)])
+    line = "ModuleNotFoundError: No module named 'isaacsim'"
+    says = [{"code": "log_says", "said": line}]
+    failed = [
+        Seen(one.name).ended("exited", "none", code=1, ending=says, **{"class": "error"}) for one in plan.sessions[5:8]
+    ]
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=terminal, color_system=None, width=80, height=height)
+    show_once(console, status_of(a_view(plan), an_answer(*failed)))
+    lines = file.getvalue().splitlines()
+    place = lines.index(f"✗ scene_005_act (3 alike): {line}")
+    assert place < 12 if first else place > 40

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from monitor_stage import NOW, Seen, a_hold, a_host, a_plan, a_session, a_view, an_answer, look_at, status_of
 
+from comborun.monitor.classify import classify
 from comborun.monitor.observe import RunView
+from comborun.monitor.snapshot import Order
 from comborun.monitor.view.bundle import Redaction
 from comborun.monitor.view.drawing import gpu_chart, slots, strip, times
 from comborun.monitor.view.gpus import GpuHistory, samples
-from comborun.monitor.view.pages import alerts, news, the_map, verdicts_of
-from comborun.monitor.view.records import Rollout, alike, choose
+from comborun.monitor.view.pages import Site, alerts, news, of_hosts, of_run, render, the_map, verdicts_of
+from comborun.monitor.view.records import ReportSoFar, Rollout, alike, choose
+from comborun.monitor.watch import Look
 from comborun.rules import events
+from comborun.words.times import clock
 
 PLAN = a_plan([a_session(policy, place, 10) for policy in ("flat", "rough") for place in ("grass", "stairs")])
 VIEW: RunView = a_view(PLAN)
@@ -124,3 +129,34 @@ def test_a_hold_is_one_alert_with_the_command_that_lifts_it() -> None:
     assert (kind, order) == ("failed", "resume")
     assert "until noon" in words
     assert f"`combo resume {status.run}`" in words
+
+
+def test_a_stopped_run_says_who_stopped_it_and_can_go_on() -> None:
+    answer = an_answer(Seen(NAMES[0]).ended("stopped", "none"), dispatcher=None, stopped=True, done={"at": NOW})
+    history = look_at(answer, view=VIEW)
+    status = replace(classify(VIEW, history), ordered=Order("stop", "ann", "10.0.0.7", NOW))
+    look = Look(1, VIEW, history, status)
+    ((_, words, order),) = alerts(look.status)
+    assert "stopped" in words
+    assert order == "resume"
+    sites = (Site(), Site(bundled=True))
+    page, copy = (render("run.html.j2", site, look, "run", **of_run(look), news=()) for site in sites)
+    assert "ann from 10.0.0.7" in page
+    assert "10.0.0.7" not in copy
+
+
+@pytest.mark.parametrize("over", [False, True])
+def test_the_host_of_an_ended_run_says_when_it_was_seen(over: bool) -> None:
+    seen = [Seen(name).ended(records=10) for name in NAMES]
+    history = look_at(an_answer(*seen, dispatcher=None, done={"at": NOW}) if over else ANSWER, view=VIEW)
+    look = Look(1, VIEW, history, classify(VIEW, history))
+    page = render("host.html.j2", Site(), look, "host", **of_hosts(look, {}, 0.0))
+    assert (f"<dt>as of</dt><dd>{clock(NOW)}</dd>" in page) == over
+
+
+@pytest.mark.parametrize(("records", "said"), [(5, "Not final: 20 episodes are missing"), (10, "Not final: the run")])
+def test_a_report_so_far_says_what_is_missing(records: int, said: str) -> None:
+    history = look_at(an_answer(*(Seen(name).ended(records=records) for name in NAMES)), view=VIEW)
+    look = Look(1, VIEW, history, classify(VIEW, history))
+    report = ReportSoFar(NOW, {}, "")
+    assert said in render("report.html.j2", Site(), look, "report", report=report, busy=False, complaint="")
