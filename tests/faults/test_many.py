@@ -13,7 +13,8 @@ from matrix import FULL, faults
 
 SESSIONS = 500 if FULL else 60
 ROW = '{"policy": "%s", "environment": "%s", "episode": 0, "success": true}\\n'
-COMMAND = f'bash -c \'printf "$0" "$1" "$2" >"$3/episodes.jsonl"\' \'{ROW}\' {{policy}} {{environment}} {{output_dir}}'
+WRITES = 'sleep 0.5; printf "$0" "$1" "$2" >"$3/episodes.jsonl"'
+COMMAND = f"bash -c '{WRITES}' '{ROW}' {{policy}} {{environment}} {{output_dir}}"
 
 
 @pytest.mark.timeout(240)

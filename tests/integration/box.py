@@ -60,7 +60,7 @@ def until(condition: Callable[[], object], what: str | Callable[[], str], second
         now = time.monotonic()
         if now > began + seconds:
             pytest.fail(f"within {seconds:g} s: {what() if callable(what) else what}")
-        time.sleep(min(1.5, max(0.02, 6 * (now - asked))))
+        time.sleep(min(1.0, max(0.02, 3 * (now - asked))))
         asked = time.monotonic()
 
 

@@ -65,7 +65,7 @@ def test_each_order_is_an_event_with_what_was_ordered_by_whom_and_from_where(box
     assert [(one["order"], one["from"]) for one in others] == [
         ("set", "192.0.2.7"), ("resume", "192.0.2.7"), ("start", "local"), ("retry", "local"), ("stop", "local")
     ]  # fmt: skip
-    assert (others[0]["slots"], others[3]["names"], others[4]["names"]) == (3, ["env_one"], ["env_two"])
+    assert (others[0]["values"], others[3]["names"], others[4]["names"]) == ("parallel=3", ["env_one"], ["env_two"])
 
 
 def test_one_that_runs_is_not_started_twice(box: Box) -> None:

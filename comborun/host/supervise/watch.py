@@ -22,7 +22,7 @@ from comborun.rules.endings.evidence import Evidence, fact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterable
+    from typing import Container, Iterable, Iterator
 
     from comborun.host.record.together import WatchedProcess
     from comborun.host.supervise.attempt import Attempt, Verdict
@@ -77,14 +77,18 @@ class Activity:
         """
         if now or self._pace.due():
             began, ticks = time.process_time(), time.clock_gettime(time.CLOCK_BOOTTIME) * self._per_second
-            below = (pid for pid in descendants.of_this_process() if not process.marker_of(pid))
-            self.pids = sorted({*process.marked(self._attempt.marker), *below})
+            self.pids = sorted({*process.marked(self._attempt.marker), *self._below()})
             self._pace.took(began)
             looks = {pid: process.look(pid) for pid in self.pids}
             self._ticks.update((pid, 0) for pid, one in looks.items() if one and int(one.start) >= self._found_at)
             self._found_at = ticks
         else:
-            self.pids = sorted({*self.pids, *descendants.of_this_process()})
+            self.pids = sorted({*self.pids, *self._below(self.pids)})
+
+    def _below(self, known: Container[int] = ()) -> Iterator[int]:
+        """The descendants of this process, without those of another attempt."""
+        own = ("", self._attempt.marker)
+        return (pid for pid in descendants.of_this_process() if pid in known or process.marker_of(pid) in own)
 
     def own_mib(self, limit: int) -> int:
         """MiB of main memory without shared pages; measured exactly only near the limit."""

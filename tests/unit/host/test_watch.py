@@ -187,3 +187,12 @@ def test_who_waits_for_a_core_works(tmp_path):
         for child in children:
             child.kill()
             child.communicate()
+
+
+def test_what_another_attempt_runs_below_this_process_is_not_counted():
+    with subprocess.Popen(["sleep", "60"], env={"COMBORUN_SESSION": "other/session/1"}) as other:
+        seen = Activity(SimpleNamespace(marker="run/session/1"))
+        for _ in range(2):  # a search, and a look between two searches
+            seen.find()
+            assert other.pid not in seen.pids
+        other.kill()
