@@ -192,7 +192,8 @@ def compare_runs(before: Collected, after: Collected, same: Mapping[str, str] = 
     if alone:
         partners = {combo: (min(then), environment) for combo, (_, environment) in partners.items()}
     partner = {combo: other for combo, other in partners.items() if other in first}
-    alike_names = [*_alike_names((before, after), (first.keys() - {*partner.values()}, second.keys() - partner.keys()))]
+    unmet = (first.keys() - {*partner.values()}, second.keys() - partner.keys())
+    alike_names = [*_alike_names((before, after), unmet)]
     pairs = [(partner[combo], combo) for combo in second if combo in partner]
     if not pairs:
         return _without_pairs((before, after), results, findings, alike_names, same)
@@ -216,11 +217,7 @@ def compare_runs(before: Collected, after: Collected, same: Mapping[str, str] = 
         rows=tuple((name, one) for (name, _), one in zip(meetings, found, strict=True)),
         overall=tuple(zip(over, (one for one in family if isinstance(one, Overall)), strict=True)),
         notes=(
-            *_notes(
-                (before, after),
-                (first.keys() - {*partner.values()}, second.keys() - partner.keys()),
-                {*first, *second},
-            ),
+            *_notes((before, after), unmet, {*first, *second}),
             *map(_sentence, alike_names),
         ),
         findings=tuple(findings),
