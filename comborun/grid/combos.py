@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from comborun.errors import Problem, UserError
 from comborun.grid.keys.axes import AXIS_OF, AxisEntry
 from comborun.grid.keys.grid_file import GridFile, SettingKeys
-from comborun.grid.keys.results import naming
+from comborun.grid.keys.results import naming, rules_of
 from comborun.grid.keys.shapes import merged
 from comborun.grid.keys.values import OWNED, line_of, parse_size, parse_whole, scalar_of, whole_of
 from comborun.grid.yaml_tree import Items, Map, Scalar, ScalarKind, Tree, YamlSource
@@ -55,7 +55,7 @@ class Combo:
     @property
     def result_rules(self) -> ResultRules:
         """The rules for its records, with its attributes filled in. Raises UserError."""
-        rules = self.settings.result_rules
+        rules = rules_of(self.settings.results)
         return rules.replace(
             policy=naming(rules.policy, self.policy), environment=naming(rules.environment, self.environment)
         )

@@ -178,7 +178,7 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
         workdir=work_folder(settings.workdir, grid, host, inside=settings.container is not None),
         variables=variables_of(settings.variables, values),
         gpus=settings.gpus,
-        request=_request(settings.request, combo.environment),
+        request=_request(settings.resources.request, combo.environment),
         pin=settings.pinned,
         display=settings.display,
         results=combo.result_rules.replace(base=episode_offset),

@@ -310,7 +310,7 @@ def _sequential(sessions: Sequence[Session], known: Knowledge) -> float:
 
 def _filled(sessions: Sequence[Session], grid: Grid) -> Iterator[str]:
     """Says which requests the grid leaves open and a measurement has filled in."""
-    of_combos = {(combo.policy.name, combo.environment.name): combo.settings.request for combo in grid.combos}
+    of_combos = {(combo.policy.name, combo.environment.name): combo.settings.resources.request for combo in grid.combos}
     for key, unit in _FILLED.items():
         values = {getattr(one.request, key) for one in sessions if not getattr(of_combos[combo_of(one)], key)} - {0}
         if values:

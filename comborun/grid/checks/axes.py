@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from comborun.errors import Problem
 from comborun.grid.combos import MOST_COMBOS
 from comborun.grid.keys.axes import AXES, AXIS_OF
+from comborun.grid.keys.results import rules_of
 from comborun.model.command import BY_SEED, placeholders
 from comborun.rules.following import POLICY
 from comborun.text import did_you_mean
@@ -171,7 +172,7 @@ def stopping_problems(draft: Draft) -> Iterator[Problem]:
 
 _NEEDS: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (
     (lambda settings: settings.episodes, "a number of episodes", "such as `episodes: 100`"),
-    (lambda settings: settings.result_rules.has_records, "records", "say in `results` where they are"),
+    (lambda settings: rules_of(settings.results).has_records, "records", "say in `results` where they are"),
     (lambda settings: settings.ranged, "a program that takes a range of episodes", _RANGE),
     (
         lambda settings: "seed" in placeholders(settings.command_text),
@@ -219,7 +220,7 @@ def _metric_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:
             message = f"`{key}` is of success rates, and `metric` compares `{stop.metric}`"
             yield draft.at_key(("stop_early", key), message, "leave out one of them")
     for combo in draft.combos:
-        metrics = combo.settings.result_rules.metrics
+        metrics = rules_of(combo.settings.results).metrics
         if metrics and stop.metric not in metrics:
             message = f"`stop_early` compares `{stop.metric}`, which is not among `results.metrics`"
             yield draft.at_value(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from comborun.errors import Problem
 from comborun.grid.draft import some
-from comborun.grid.keys.results import ProgressKeys, naming
+from comborun.grid.keys.results import ProgressKeys, naming, rules_of
 from comborun.model.command import CommandError, placeholders, split_command
 from comborun.model.judging import PLANNED, EvidenceRules
 from comborun.rules.endings.failures import Failure
@@ -34,7 +34,7 @@ def naming_problems(draft: Draft) -> Iterator[Problem]:
         return
     for combo in draft.combos:
         for kind in ("policy", "environment"):
-            given = getattr(combo.settings.result_rules, kind)
+            given = getattr(rules_of(combo.settings.results), kind)
             path = draft.set_at("results", kind, combo=combo)
             yield from draft.checked(path, f"`results.{kind}`", naming, given, getattr(combo, kind))
 
@@ -46,7 +46,7 @@ def nominal_problems(draft: Draft) -> Iterator[Problem]:
     found = {
         draft.set_at("results", "nominal", combo=combo): name
         for combo in draft.combos
-        if (name := combo.settings.result_rules.nominal) and name not in names
+        if (name := rules_of(combo.settings.results).nominal) and name not in names
     }
     for path, name in found.items():
         message = f"`results.nominal`: there is no environment `{name}`"
@@ -57,7 +57,7 @@ def count_warnings(draft: Draft) -> Iterator[Problem]:
     uncounted = [
         combo.label
         for combo in draft.combos
-        if combo.settings.result_rules.files and not combo.settings.episodes and not combo.settings.evidence.line
+        if rules_of(combo.settings.results).files and not combo.settings.episodes and not combo.settings.evidence.line
     ]
     if uncounted:
         where = "" if len(uncounted) == len(draft.combos) else f" for {some(uncounted)}"
@@ -68,7 +68,7 @@ def count_warnings(draft: Draft) -> Iterator[Problem]:
 def judging_problems(draft: Draft) -> Iterator[Problem]:
     """A `notify` that can't run or has no kinds, a memory limit without memory, evidence without a number."""
     yield from _notify_problems(draft)
-    unbound = draft.where(lambda one: one.settings.watch.memory and not one.settings.request.memory)
+    unbound = draft.where(lambda one: one.settings.watch.memory and not one.settings.resources.request.memory)
     message = "`limits.memory: enforce`: {} asks for no memory"
     yield from draft.for_combos(
         unbound, draft.set_at("limits", "memory"), message, "such as `resources: {memory: 16 GiB}`"
@@ -105,7 +105,9 @@ def _check_unfilled(command: str) -> None:
 
 def judging_warnings(draft: Draft) -> Iterator[Problem]:
     nothing = draft.where(
-        lambda one: one.settings.result_rules.counted and one.settings.evidence.rules == EvidenceRules(records=False)
+        lambda one: (
+            rules_of(one.settings.results).counted and one.settings.evidence.rules == EvidenceRules(records=False)
+        )
     )
     message = "`evidence: {records: false}` without other evidence for {}: only the exit code decides"
     hint = "add a `line` of the log or `files`: programs may exit with 0 before their work is done"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from comborun.grid.keys.grid_file import SettingKeys
 from comborun.grid.keys.program import ContainerKeys
+from comborun.grid.keys.results import rules_of
 from comborun.model.command import BY_INDEX, BY_SEED, ENVIRONMENTS, of_environment, placeholders, without_entries
 from comborun.model.work import grouped
 from comborun.rules.results.fields import IGNORE, LOG, ResultRules
@@ -39,19 +40,19 @@ _NEEDS: tuple[tuple[str, Callable[[SettingKeys], object], str, str], ...] = (
     ("episodes", lambda it: it.episodes, "there is no number of episodes for {}", "such as `episodes: 100`"),
     (
         "results",
-        lambda it: it.result_rules.counted and it.result_rules.format not in _TOTALS,
+        lambda it: rules_of(it.results).counted and rules_of(it.results).format not in _TOTALS,
         "the results of {} are totals, or none: which environment is done?",
         "rows of episodes, each with the field `environment` or the one that `results.environment` names",
     ),
     (
         "results",
-        lambda it: it.result_rules.environment.word != IGNORE,
+        lambda it: rules_of(it.results).environment.word != IGNORE,
         "`results: {environment: ignore}` for {}: rows must name their environment",
         "name the field: `results: {environment: task}`",
     ),
     (
         "results",
-        lambda it: _names_environment(it.result_rules),
+        lambda it: _names_environment(rules_of(it.results)),
         "no group of `results.pattern` of {} is the environment: rows must name it",
         "such as (?P<environment>\\S+), or the field that `results.environment` names",
     ),

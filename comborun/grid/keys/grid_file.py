@@ -52,8 +52,6 @@ from comborun.model.command import takes_range
 from comborun.model.judging import WatchRules
 from comborun.model.resources import PinMode
 from comborun.rules.names import DEFAULT_ROOT
-from comborun.rules.results.fields import ResultRules
-from comborun.rules.room.capacity import Request
 from comborun.text import SESSION_NAME
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -102,10 +100,6 @@ class SettingKeys(Keys):
         return self.resources.gpus
 
     @property
-    def request(self) -> Request:
-        return self.resources.request
-
-    @property
     def seeded(self) -> tuple[int | None, ...]:
         """The values of {seed}, one for each session of an uncut combo."""
         return self.seeds or (self.seed,)
@@ -124,11 +118,6 @@ class SettingKeys(Keys):
     def ranks(self) -> int:
         """Number of processes of the launcher; 0 without one."""
         return (self.launcher.processes or self.gpus) if self.launcher else 0
-
-    @property
-    def result_rules(self) -> ResultRules:
-        """The rules for results. Without `results` the exit code decides."""
-        return self.results.rules if self.results else ResultRules(files=())
 
     @property
     def watch(self) -> WatchRules:

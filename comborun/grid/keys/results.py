@@ -255,10 +255,13 @@ class ResultKeys(Keys):
                 )
         return self
 
-    @property
-    def rules(self) -> ResultRules:
-        better = {word: tuple(str(one) for one in self.compare if one.better == word) for word in (LOWER, HIGHER)}
-        return ResultRules(**{**vars(self), **better, "compare": tuple(map(str, self.compare))})
+
+def rules_of(keys: ResultKeys | None) -> ResultRules:
+    """The rules for results. Without the key `results` the exit code decides."""
+    if keys is None:
+        return ResultRules(files=())
+    better = {word: tuple(str(one) for one in keys.compare if one.better == word) for word in (LOWER, HIGHER)}
+    return ResultRules(**{**vars(keys), **better, "compare": tuple(map(str, keys.compare))})
 
 
 def naming(field: Field, axis: AxisEntry) -> Field:

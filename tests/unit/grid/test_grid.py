@@ -55,7 +55,8 @@ overrides:
     settings = {(combo.policy.name, combo.environment.name): combo.settings for combo in grid.combos}
     assert settings["flat", "stairs"].episodes == 10
     assert dict(settings["flat", "stairs"].variables) == {"A": "one", "B": "two", "C": "two"}
-    assert settings["flat", "stairs"].result_rules == ResultRules(("x.jsonl",), success="done", metrics=("speed",))
+    rules = {(combo.policy.name, combo.environment.name): combo.result_rules for combo in grid.combos}
+    assert rules["flat", "stairs"] == ResultRules(("x.jsonl",), success="done", metrics=("speed",))
     assert (settings["rough", "stairs"].episodes, settings["rough", "stairs"].gpus) == (20, 0)
     assert settings["rough", "stairs"].command.startswith("other")
     assert dict(settings["rough", "stairs"].variables) == {"A": "one", "B": "two", "C": "two"}
