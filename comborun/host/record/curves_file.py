@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 
-from comborun.host.system import files
+from comborun.host.system import children, files
 from comborun.rules.facts import Fact
 
 TYPE_CHECKING = False
@@ -58,7 +58,6 @@ def keep(at: AttemptLayout) -> None:
 def keep_within(seconds: float, at: AttemptLayout) -> bool:
     """The same in a child process, which has so many seconds: no file of a program holds up or ends its supervisor.
     Returns whether it was done in time."""
-    from comborun.host.system import children  # loads `subprocess`, which costs a start
     from comborun.rules.curves import training  # noqa: F401 - here, so that not each child loads it
 
     def kept() -> str:

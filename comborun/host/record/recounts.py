@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 
-from comborun.host.record import judging
+from comborun.host.record import judging, together
 from comborun.host.system import children, files
 from comborun.rules import globs, records
 from comborun.rules.facts import Fact
@@ -118,8 +118,6 @@ def _is_changed(at: AttemptLayout, rules: judging.Rules, end: dict[str, Any]) ->
 
 def judged(at: AttemptLayout, code: int | None, seconds: float = AT_END_S) -> Judged:
     """As `together.judge`; if its files may take long, in a child process, and without counts after so many seconds."""
-    from comborun.host.record import together
-
     if not _takes_long(at):
         return together.judge(at, code)
     text = children.within(seconds, lambda: json.dumps(together.judge(at, code).as_data()))

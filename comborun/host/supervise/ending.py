@@ -11,7 +11,7 @@ import resource
 import signal
 import time
 
-from comborun.host.record import clients, judging, together
+from comborun.host.record import clients, judging, recounts, together
 from comborun.host.record.run_directory import stopping
 from comborun.host.system import files, machine, process
 from comborun.host.system.descendants import Leftovers
@@ -106,8 +106,6 @@ class Finishing:
     def judge(self, peak_memory_kib: int) -> None:
         attempt, end = self._attempt, self._end
         proven = end.code if end.cause == "exited" else None  # told to end, it may exit with 0 before its work is done
-        from comborun.host.record import recounts  # loads `subprocess`, which costs a start
-
         judged = recounts.judged(self._at, proven)
         if judged.now.value != "complete" and end.cause not in _NO_BLAME:
             if self._behind and self._grace:

@@ -1,12 +1,12 @@
-"""Runs programs that may not answer, with a deadline."""
+"""Runs programs that may not answer, with a deadline.
+
+Supervisors load this module and run no program with it, so what is slow to load is loaded where it is used.
+"""
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import subprocess
-import tempfile
 import threading
 
 from comborun.host.system import process
@@ -28,6 +28,9 @@ def run(seconds: float, *command: str, errors: bool = False, stdin: bytes = b"",
 
     The output goes to a file, because a process that outlives the program could hold a pipe open for ever.
     """
+    import subprocess
+    import tempfile
+
     folder = "/dev/shm" if os.path.isdir("/dev/shm") else None  # noqa: S108
     with tempfile.TemporaryFile(dir=folder) as output, tempfile.TemporaryFile(dir=folder) as given:
         given.write(stdin)
@@ -68,7 +71,9 @@ def end_running() -> None:
 
 def first_line(*command: str) -> str:
     """The first line that a program prints, or nothing. Some programs end with 1 although all is well."""
-    return run(PATIENCE_S, *command)[1].partition("\n")[0].strip() if shutil.which(command[0]) else ""
+    from shutil import which
+
+    return run(PATIENCE_S, *command)[1].partition("\n")[0].strip() if which(command[0]) else ""
 
 
 def bash_version() -> str:
@@ -77,6 +82,8 @@ def bash_version() -> str:
 
 def lack(name: str) -> str:
     """What is wrong with a needed program: `absent`, or the box that stands in for it; empty if nothing is."""
-    found = shutil.which(name)
+    from shutil import which
+
+    found = which(name)
     real = os.path.basename(os.path.realpath(found)) if found else ABSENT
     return real if not found or real.startswith(("busybox", "toybox")) else ""
