@@ -25,7 +25,7 @@ STABLE = "STABLE"
 """in place of a marker's pattern: a checkpoint appears by a rename"""
 _NAMED_STEP, _NUMBER = re.compile(r"step[-_=]?(\d{1,15})(?!\d)", re.IGNORECASE), re.compile(r"\d{1,15}")
 _DIGEST = 4
-"""characters of the digest in the name of a step that was written again"""
+"""characters of the digest in the name of a step that was written again; more if another one has the same"""
 
 
 class Decision(Word):
@@ -163,7 +163,9 @@ class Record:
         """The name of a checkpoint as a policy, and whether this step is known with another content."""
         name = f"step_{step}"
         again = any(str(one.get("step")) == str(step) for one in self.checkpoints.values())
-        return (f"{name}_{digest[:_DIGEST]}" if again else name), again
+        longer = (f"{name}_{digest[:count]}" for count in range(_DIGEST, len(digest)))
+        free = (one for one in longer if one not in self.checkpoints)
+        return (next(free, f"{name}_{digest}") if again else name), again
 
     def same(self, step: int, digest: str) -> str:
         """The policy of a step with this content; empty if there is none."""
