@@ -34,6 +34,7 @@ from comborun.rules.deal import parse as parse_deal
 from comborun.rules.deal import sessions_moved
 from comborun.rules.facts import Fact
 from comborun.rules.following import Decision, Record
+from comborun.rules.holds import DRAINING, HALTED, PAUSED
 from comborun.rules.names import RUN, RunLayout
 from comborun.rules.records import parse
 from comborun.rules.results.counts import CHANGED
@@ -89,17 +90,25 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
     )
 
 
-def _retuned(happened: Iterable[events.Event]) -> Iterator[tuple[events.Event, bool]]:
-    """What changed what the run may use, and whether the run was stopped then."""
-    stopped = False
+_HOLDS = {"pause": PAUSED, "drain": DRAINING}
+"""the hold that an order of a person makes"""
+
+
+def _retuned(happened: Iterable[events.Event]) -> Iterator[tuple[events.Event, str]]:
+    """What changed what the run may use, and whether the run was stopped or held then."""
+    stopped = held = ""
     for event in happened:
         order = event.fields.get("order") if event.kind == events.Kind.ORDERED else ""
         if event.kind == events.Kind.DISPATCHING or order in {"start", "resume"}:
-            stopped = False
+            stopped, held = "", "" if order == "resume" else held
         elif order == "stop" and "names" not in event.fields:
-            stopped = True
+            stopped = "stopped"
+        elif order in _HOLDS:
+            held = _HOLDS[order]
+        elif event.kind == events.Kind.HALTED:
+            held = held or HALTED
         elif order == "set" or (event.kind == events.Kind.QUARANTINE and "reason" in event.fields):
-            yield event, stopped
+            yield event, stopped or held
 
 
 def _results(directory: Path, histories: Sequence[SessionHistory], unread: Mapping[PurePosixPath, str]) -> Collected:

@@ -25,12 +25,16 @@ STABLE = "STABLE"
 """in place of a marker's pattern: a checkpoint appears by a rename"""
 _NAMED_STEP, _NUMBER = re.compile(r"step[-_=]?(\d{1,15})(?!\d)", re.IGNORECASE), re.compile(r"\d{1,15}")
 _DIGEST = 4
-"""characters of the digest in the name of a step that was written again"""
+"""characters of the digest in the name of a step that was written again; more if another one has the same"""
 
 
 class Decision(Word):
     """What became of a checkpoint; a row of the record holds one."""
 
+    SEEN = "seen"
+    """it appeared, and nothing is decided of it: `path`, `mark`, and `evidence` if by a rename, else in place"""
+    DUE = "due"
+    """it is complete, and its turn has come: it is linked and read, or waits for room: `path`, `mark`"""
     HELD = "held"
     """it is linked, and waits: `policy`, `step`, `digest`, `link`, `how`, `evidence`"""
     TAKEN = "taken"
@@ -74,6 +78,8 @@ class Why(Word):
     ELSEWHERE = "checkpoint_elsewhere"
     NO_ROOM = "checkpoint_no_room"
     NAME = "checkpoint_name"
+    DISK_FULL = "checkpoint_disk_full"
+    """error"""
     UNREADABLE = "checkpoint_unreadable"
     NO_MARKER = "checkpoint_without_marker"
 
@@ -85,6 +91,9 @@ class Seeing(Word):
     NOT_COMPLETE = "checkpoints_not_complete"
     READING = "checkpoint_read"
     NO_ROOM = "checkpoint_waits_for_room"
+    """name, reason"""
+    DISK_FULL = "training_disk_full"
+    """error: nothing can be written down, so nothing is decided"""
 
 
 def step_of(matched: str) -> int | None:
@@ -100,21 +109,36 @@ class Record:
     def __init__(self, rows: Iterable[Mapping[str, Any]] = ()) -> None:
         self.decided: set[tuple[str, str]] = set()
         """path and mark of what needs no further decision"""
+        self.seen: dict[str, Mapping[str, Any]] = {}
+        """path: how it appeared, as was last seen"""
+        self.due: set[tuple[str, str]] = set()
+        """path and mark of those whose turn it is"""
         self.checkpoints: dict[str, dict[str, Any]] = {}
         """policy: its rows as one, so `decision` is its newest"""
         self.passed: list[Mapping[str, Any]] = []
         """rows of those without a policy: refused, or skipped before they were linked"""
         self.ended: Mapping[str, Any] | None = None
+        self._renamed = self._in_place = False
         for row in rows:
             self.add(row)
 
     def add(self, row: Mapping[str, Any]) -> None:
-        decision, policy = row.get("decision"), row.get("policy")
+        decision, policy, by_rename = row.get("decision"), row.get("policy"), row.get("evidence") == Evidence.RENAMED
+        self._renamed |= by_rename
+        self._in_place |= _code(row) == Why.IN_PLACE or (decision == Decision.SEEN and not by_rename)
         if decision == Decision.ENDED:
             self.ended = row
             return
-        if row.get("mark"):
-            self.decided.add((row["path"], row["mark"]))
+        of = str(row.get("path", "")), str(row.get("mark", ""))
+        if decision == Decision.SEEN:
+            self.seen[of[0]] = row
+            return
+        if decision == Decision.DUE:
+            self.due.add(of)
+            return
+        if of[1]:
+            self.decided.add(of)
+            self.due.discard(of)
         if policy:
             self.checkpoints[policy] = {**self.checkpoints.get(policy, {}), **row}
         else:
@@ -126,20 +150,22 @@ class Record:
     @property
     def renames(self) -> bool:
         """Whether this training was seen to rename its checkpoints, and never to write one in place."""
-        in_place = any(_code(row) == Why.IN_PLACE for row in self.passed)
-        return not in_place and any(one.get("evidence") == Evidence.RENAMED for one in self.checkpoints.values())
+        return self._renamed and not self._in_place
 
     @property
     def complete(self) -> int:
         """How many complete checkpoints were seen, whatever became of them."""
-        counted = (Why.NEWER, Why.NOT_DUE, Why.NO_ROOM)
-        return len(self.checkpoints) + sum(_code(row) in counted for row in self.passed)
+        counted = (Why.NEWER, Why.NOT_DUE, Why.NO_ROOM, Why.DISK_FULL, Why.GONE)
+        skipped = (row for row in self.passed if row.get("decision") == Decision.SKIPPED)
+        return len(self.checkpoints) + sum(_code(row) in counted for row in skipped)
 
     def policy(self, step: int, digest: str) -> tuple[str, bool]:
         """The name of a checkpoint as a policy, and whether this step is known with another content."""
         name = f"step_{step}"
         again = any(str(one.get("step")) == str(step) for one in self.checkpoints.values())
-        return (f"{name}_{digest[:_DIGEST]}" if again else name), again
+        longer = (f"{name}_{digest[:count]}" for count in range(_DIGEST, len(digest)))
+        free = (one for one in longer if one not in self.checkpoints)
+        return (next(free, f"{name}_{digest}") if again else name), again
 
     def same(self, step: int, digest: str) -> str:
         """The policy of a step with this content; empty if there is none."""

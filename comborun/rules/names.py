@@ -161,6 +161,7 @@ class RunLayout:
     multiplexer = _File("dispatch/multiplexer")
     slots = _File("dispatch/slots")
     settings = _File("dispatch/settings")
+    settings_lock = _File("dispatch/.settings.lock")
     lock = _File("dispatch/lock")
     start_lock = _File("dispatch/.start")
     leaving = _File("dispatch/leaving")

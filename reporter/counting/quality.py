@@ -214,10 +214,10 @@ def _retuned(collected: Collected) -> Iterator[str]:
     """What a person changed while the run went on or later, and which GPUs it lost."""
     ends = [attempt.end.ended for one in collected.sessions for attempt in one.attempts if attempt.end]
     last = max(ends, default=None) if collected.done else None
-    for event, stopped in collected.retuned:
+    for event, state in collected.retuned:
         said = say_event(event).removeprefix("ordered: ")
         ran = "While it ran" if last is None or event.at <= last else "After its last session"
-        yield f"{'While it was stopped' if stopped else ran}, at {clock(event.at)}: {said}."
+        yield f"{f'While it was {state}' if state else ran}, at {clock(event.at)}: {said}."
 
 
 def _other_environments(collected: Collected) -> Iterator[str]:

@@ -172,8 +172,8 @@ class Collected:
     """as the run's manifest has it; a foreign one may hold anything"""
     environments: tuple[Mapping[str, str], ...] = ()
     """the variables of each start that differed, the first launch's first"""
-    retuned: tuple[tuple[Event, bool], ...] = ()
-    """settings that a person changed, and GPUs that it lost; each with whether the run was stopped then"""
+    retuned: tuple[tuple[Event, str], ...] = ()
+    """settings that a person changed, and GPUs that it lost; each with `stopped`, or its hold then"""
     moved: Fact | None = None
     """sessions that went from one host of the run to another"""
     followed: tuple[Fact, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 
-from comborun.host.follow.checkpoints import mark_of
+from comborun.host.follow.checkpoints import mark_of, same_file
 from comborun.host.system import files
 from comborun.host.system.changes import notified
 from comborun.rules.following import step_of
@@ -42,6 +42,11 @@ class Pattern:
             if matched is not None and os.path.lexists(self.path(name)):
                 yield matched, name, self.path(name)
 
+    def name(self, path: str) -> str:
+        """The name in the folder of such a path; empty for another path."""
+        name = path[len(self.folder) + 1 : len(path) - len(self._rest)]
+        return name if self.path(name) == path else ""
+
     def path(self, name: str) -> str:
         return f"{self.folder}/{name}{self._rest}"
 
@@ -59,6 +64,15 @@ class Appearing:
         """name: the mark of what was renamed to it"""
         self.in_place: set[str] = set()
         """names that were written or made where they are"""
+        self.told: set[str] = set()
+        """names of which something was heard; whoever writes that down empties it"""
+
+    def recall(self, name: str, mark: str, *, renamed: bool) -> None:
+        """What a former life has heard of a name holds, as long as the same is there."""
+        if renamed:
+            self.renamed[name] = mark
+        elif same_file(mark, self._pattern.path(name)):
+            self.in_place.add(name)
 
     @property
     def fd(self) -> int:
@@ -100,6 +114,8 @@ class Appearing:
             matched = self._pattern.matched(name) if name else None
             if matched is None or step_of(matched) is None:
                 continue
+            if mask & (_MOVED | _MODIFIED | _WRITTEN) or (mask & _CREATED and mask & _FOLDER):
+                self.told.add(name)
             if mask & _MOVED:
                 self._moved(name)
             elif mask & _MODIFIED:

@@ -78,7 +78,7 @@ def _mark(path: str, name: str) -> tuple[int, int, int]:
 
 
 def keep(seen: Seen, target: str) -> str:
-    """Link all of it to `target`. Returns how it is kept. Raises FlawedError."""
+    """Link all of it to `target`. Returns how it is kept. Raises FlawedError, and OSError if the disk is full."""
     if not seen.size:
         raise FlawedError(Why.EMPTY)
     try:
@@ -87,6 +87,8 @@ def keep(seen: Seen, target: str) -> str:
     except FileNotFoundError:
         raise FlawedError(Why.GONE) from None
     except OSError as error:
+        if files.no_room(error):
+            raise
         raise FlawedError(Why.UNREADABLE, error=error.strerror) from None
     how = "hard link" if "hard link" in hows else "reflink"
     unchanged(seen, target, how)
@@ -122,7 +124,11 @@ def _cloned(source: str, target: str, mark: tuple[int, int, int]) -> bool:
         given = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except PermissionError:
         return False
-    made = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    try:
+        made = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    except OSError:
+        os.close(given)
+        raise
     try:
         fcntl.ioctl(made, _CLONE, given)
         found = os.fstat(given)
@@ -220,6 +226,11 @@ def mark_of(path: str) -> str:
         except OSError:
             return "gone"
         return f"{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
+
+
+def same_file(mark: str, path: str) -> bool:
+    """Whether a path leads to the file or folder of that mark, whatever was written into it since."""
+    return mark.partition("-")[0] == mark_of(path).partition("-")[0]
 
 
 def remove(path: str) -> None:

@@ -21,6 +21,7 @@ from comborun.host.follow.checkpoints import (
     remove,
     room_for,
     safe,
+    same_file,
     unchanged,
 )
 from comborun.host.follow.sessions import Sessions
@@ -67,16 +68,14 @@ class Candidate:
 
     def __init__(self, seen: Seen, step: int, evidence: Evidence) -> None:
         self.seen, self.step, self.evidence = seen, step, evidence
+        self.of = seen.path, seen.mark
 
 
 class Waits:
     """A checkpoint that waits for room on the disk."""
 
-    def __init__(self, seen: Seen, why: Fact) -> None:
-        self.seen, self.path, self.mark, self.why = seen, seen.path, seen.mark, why
-
-    def is_of(self, seen: Seen) -> bool:
-        return (seen.path, seen.mark) == (self.path, self.mark)
+    def __init__(self, of: tuple[str, str], why: Fact) -> None:
+        self.of, self.why = of, why
 
 
 class Linked:
@@ -104,25 +103,46 @@ class Follower:
         """the newest one that is due, if the disk has no room for it"""
         self._unclear: list[str] = []
         """names of checkpoints that may not be complete"""
+        self._full: Fact | None = None
+        """why the last round was not carried through"""
         self._told = ""
+        for path, row in self._record.seen.items():
+            name = self._pattern.name(path)
+            if name:
+                self._appearing.recall(name, row["mark"], renamed=row.get("evidence") == Evidence.RENAMED)
 
     def follow(self) -> None:
         self._tidy()
-        self._sessions.put(self._record)
-        while True:
-            ended = not training.lives(self._training)
-            self._hear()
-            self._finish()
-            self._verify()
-            if self._reading is None:
-                self._look(last=ended)
-            self._release()
-            self._tell()
-            done = self._reading is None and not self._record.having(Decision.HELD) and self._all_verified()
-            if ended and done:
-                self._write(Decision.ENDED, training=training.named(self._training))
-                return
-            self._wait()
+        put = over = False
+        while not over:
+            try:
+                if not put:
+                    self._sessions.put(self._record)
+                put, over = True, self._round()
+            except (OSError, Refusal) as error:
+                said = files.no_room(error)
+                if not said:
+                    raise
+                put, self._full = False, Fact(Seeing.DISK_FULL, error=said)
+                self._tell()
+            if not over:
+                self._wait()
+
+    def _round(self) -> bool:
+        """Decide what can be decided now. Whether that was the last round. It may end by an error at any line."""
+        ended = not training.lives(self._training)
+        self._hear()
+        self._finish()
+        self._verify()
+        if self._reading is None:
+            self._look(last=ended)
+        self._release()
+        self._full = None
+        self._tell()
+        done = self._reading is None and not self._record.having(Decision.HELD) and self._all_verified()
+        if ended and done:
+            self._write(Decision.ENDED, training=training.named(self._training))
+        return ended and done
 
     def _wait(self) -> None:
         fds = [fd for fd in (self._appearing.fd, self._reading.fd if self._reading else -1) if fd >= 0]
@@ -146,15 +166,18 @@ class Follower:
         if not os.access(folder, os.R_OK | os.X_OK):
             seen.append(Fact(Seeing.NO_FOLDER, path=folder))
         if self._waits:
-            name, needed = os.path.basename(self._waits.path), self._waits.why.fields["needed"]
-            seen.append(Fact(Seeing.NO_ROOM, name=name, needed=needed))
+            name = os.path.basename(self._waits.of[0])
+            seen.append(Fact(Seeing.NO_ROOM, name=name, reason=self._waits.why.as_data()))
+        if self._full:
+            seen.append(self._full)
         if self._unclear:
             seen.append(Fact(Seeing.NOT_COMPLETE, count=len(self._unclear), name=self._unclear[-1]))
         if self._reading and time.monotonic() - self._reading.began > _LONG_S:
             name = os.path.basename(self._reading.path)
             seen.append(Fact(Seeing.READING, name=name, read=self._reading.read, size=self._reading.size))
         text = records.render({**process.identity(), records.FACTS: data_of(seen)}.items())
-        if text != self._told and files.write_text(self._layout.follower, text):
+        path = self._layout.follower
+        if text != self._told and (files.write_text(path, text) or files.overwrite(path, text)):
             self._told = text
 
     def _tidy(self) -> None:
@@ -165,31 +188,52 @@ class Follower:
                 remove(f"{self._layout.kept}/{name}")
 
     def _write(self, decision: Decision, **fields: Any) -> None:
-        """Add a row, on the disk when this returns. Raises OSError if there is no room for it."""
-        row = {"at": f"{time.time():.3f}", "decision": decision, **fields}
-        torn = files.tail(self._layout.checkpoints, 1)[0] not in (b"", b"\n")
-        if not files.append(self._layout.checkpoints, "\n" * torn + records.render(row.items())):
-            raise OSError(f"can't write {self._layout.checkpoints}")
-        files.sync(self._layout.checkpoints)
-        files.sync(self._layout.dispatch)
-        self._record.add(records.parse(records.render(row.items())))
+        """Add a decision, which is an event, too. Raises OSError."""
+        self._note(decision, **fields)
         told = {key: fields[key] for key in ("policy", "path", "reason", "again") if key in fields}
         self._events.write(Kind.CHECKPOINT, decision=decision, **told)
 
+    def _note(self, decision: Decision, **fields: Any) -> None:
+        """Add a row, on the disk when this returns. Raises OSError if there is no room for it."""
+        row = {"at": f"{time.time():.3f}", "decision": decision, **fields}
+        torn = files.tail(self._layout.checkpoints, 1)[0] not in (b"", b"\n")
+        files.add(self._layout.checkpoints, "\n" * torn + records.render(row.items()))
+        files.sync(self._layout.checkpoints)
+        files.sync(self._layout.dispatch)
+        self._record.add(records.parse(records.render(row.items())))
+
     # What appears
+
+    def _listen(self) -> None:
+        """Hear how names appeared, and write it down: the next life of this follower has not heard it."""
+        self._appearing.hear()
+        for name in sorted(self._appearing.told):
+            if self._rule["done"] == STABLE:
+                self._saw(self._pattern.path(name), self._appearing.renamed.get(name, ""))
+            self._appearing.told.discard(name)
+
+    def _saw(self, path: str, renamed: str) -> None:
+        """`renamed`: the mark of what was renamed to it. A file that is written in place is told of many times."""
+        before = self._record.seen.get(path, {})
+        if renamed:
+            if (before.get("mark"), before.get("evidence")) != (renamed, Evidence.RENAMED):
+                self._note(Decision.SEEN, path=path, mark=renamed, evidence=Evidence.RENAMED)
+        elif before.get("evidence") or not same_file(before.get("mark", ""), path):
+            self._note(Decision.SEEN, path=path, mark=mark_of(path))
 
     def _hear(self) -> None:
         if self._appearing.is_deaf():
             self._before = None
         if self._before is None and self._appearing.fd >= 0:
             self._before = {path: mark_of(path) for _, _, path in self._pattern.found()}
-        self._appearing.hear()
+        self._listen()
 
     def _look(self, *, last: bool) -> None:
         self._unclear = []
         waited, self._waits = self._waits, None
-        if waited and mark_of(waited.path) != waited.mark:
-            self._pass(Decision.SKIPPED, waited.seen, waited.why)
+        for path, mark in [one for one in self._record.due if mark_of(one[0]) != one[1]]:
+            gone = Fact(Why.REWRITTEN if os.path.lexists(path) else Why.GONE)
+            self._pass(Decision.SKIPPED, (path, mark), waited.why if waited and waited.of == (path, mark) else gone)
         ready = sorted(self._candidates(last), key=lambda one: (one.seen.changed, one.step))
         newest = max((_changed(one["mark"]) for one in self._record.checkpoints.values()), default=0)
         for old in [one for one in ready if one.seen.changed < newest]:
@@ -198,19 +242,21 @@ class Follower:
         due: list[Candidate] = []
         for one in ready:
             number, every = self._record.complete + len(due), int(self._rule.get("every") or 1)
-            was_due = waited is not None and waited.is_of(one.seen)
+            was_due = one.of in self._record.due
             if number % every and not was_due and not (last and one is ready[-1]):
-                self._pass(Decision.SKIPPED, one.seen, Fact(Why.NOT_DUE, every=every))
+                self._pass(Decision.SKIPPED, one.of, Fact(Why.NOT_DUE, every=every))
             else:
                 due.append(one)
         for one in due[:-1]:
             self._overtaken(one, waited)
         for one in due[-1:]:
+            if one.of not in self._record.due or self._full:  # before it is read in vain
+                self._note(Decision.DUE, path=one.seen.path, mark=one.seen.mark)
             self._link(one, last)
 
     def _overtaken(self, one: Candidate, waited: Waits | None) -> None:
-        why = waited.why if waited and waited.is_of(one.seen) else Fact(Why.NEWER)
-        self._pass(Decision.SKIPPED, one.seen, why)
+        why = waited.why if waited and waited.of == one.of else Fact(Why.NEWER)
+        self._pass(Decision.SKIPPED, one.of, why)
 
     def _candidates(self, last: bool) -> Iterator[Candidate]:
         final = self._last_skipped() if last else ""
@@ -246,12 +292,12 @@ class Follower:
         if self._rule["done"] != STABLE:
             marker = files.home(self._rule["done"]).replace("*", matched)
             written = files.changed(marker)
-            if written and written >= seen.changed:
+            if (written and written >= seen.changed) or (seen.path, seen.mark) in self._record.due:
                 return Evidence.MARKER
             if last:
                 raise FlawedError(Why.NO_MARKER, name=name, marker=marker)
             return None
-        self._appearing.hear()  # what `seen` holds has been told by now
+        self._listen()  # what `seen` holds has been told by now
         if name in self._appearing.in_place:
             raise FlawedError(Why.IN_PLACE, name=name)
         if self._appearing.renamed.get(name) == seen.mark:
@@ -259,7 +305,8 @@ class Follower:
         if self._record.renames and (self._before or {}).get(seen.path) == seen.mark:
             return Evidence.AS_OTHERS
         if last:
-            raise FlawedError(Why.UNSEEN, name=name)
+            told = self._record.seen.get(seen.path)
+            raise FlawedError(Why.IN_PLACE if told and not told.get("evidence") else Why.UNSEEN, name=name)
         return None
 
     def _refuse(self, path: str, fact: Fact) -> None:
@@ -267,8 +314,8 @@ class Follower:
         if (path, mark) not in self._record.decided:
             self._write(Decision.REFUSED, path=path, mark=mark, reason=fact)
 
-    def _pass(self, decision: Decision, seen: Seen, why: Fact) -> None:
-        self._write(decision, path=seen.path, mark=seen.mark, reason=why)
+    def _pass(self, decision: Decision, of: tuple[str, str], why: Fact) -> None:
+        self._write(decision, path=of[0], mark=of[1], reason=why)
 
     # What is kept
 
@@ -285,12 +332,22 @@ class Follower:
             os.makedirs(draft, exist_ok=True)
             room_for(one.seen, draft, int(self._rule.get("floor") or 0), self._owed())
             self._reading = Reading(target, one.seen.size, Linked(one, keep(one.seen, target)))
+        except OSError as error:
+            if not files.no_room(error):
+                raise
+            self._without_room(one, FlawedError(Why.DISK_FULL, error=error.strerror), last)
         except FlawedError as flawed:
-            if flawed.fact.code != Why.NO_ROOM or last:
-                self._refuse_linked(one, flawed)
+            if flawed.fact.code == Why.NO_ROOM:
+                self._without_room(one, flawed, last)
             else:
-                remove(draft)
-                self._waits = Waits(one.seen, flawed.fact)
+                self._refuse_linked(one, flawed)
+
+    def _without_room(self, one: Candidate, flawed: FlawedError, last: bool) -> None:
+        if last:
+            self._refuse_linked(one, flawed)
+        else:
+            remove(os.path.dirname(self._draft(one)))
+            self._waits = Waits(one.of, flawed.fact)
 
     def _refuse_linked(self, one: Candidate, flawed: FlawedError) -> None:
         remove(os.path.dirname(self._draft(one)))
@@ -310,7 +367,7 @@ class Follower:
             return
         if known := self._record.same(one.step, digest):
             remove(draft)
-            self._pass(Decision.SKIPPED, one.seen, Fact(Why.KNOWN, policy=known))
+            self._pass(Decision.SKIPPED, one.of, Fact(Why.KNOWN, policy=known))
             return
         for old in self._record.having(Decision.HELD):
             self._write(Decision.SKIPPED, policy=old["policy"], reason=Fact(Why.NEWER))

@@ -385,7 +385,7 @@ def write_end(at: AttemptLayout, ending: Ending, judged: Judged, reserved: bool 
     draft = f"{at.directory}/.end" if reserved else files.draft(at.end)
     fields = end_fields(at, ending, judged, claim)
     short = [pair for pair in fields if pair[0] not in ("marks", records.FACTS, "refused")]
-    if not (_fill(draft, records.render(fields)) or _fill(draft, records.render(short))):
+    if not (files.overwrite(draft, records.render(fields)) or files.overwrite(draft, records.render(short))):
         files.remove(*([] if reserved else [draft]))
         return False
     _to_disk([*_evidence(at, Rules.of(claim)), at.claim, draft])  # no end without its evidence after a power loss
@@ -449,21 +449,6 @@ def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping
 
 def _moment(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 6)
-
-
-def _fill(path: str, text: str) -> bool:
-    """Overwrite a file in place, to use its reserved blocks, and cut the rest off."""
-    data = text.encode("utf-8", "surrogateescape")
-    try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        try:
-            files.write_all(fd, data)
-            os.ftruncate(fd, len(data))
-        finally:
-            os.close(fd)
-    except OSError:
-        return False
-    return True
 
 
 def _publish(at: AttemptLayout, draft: str, nonce: str) -> bool:

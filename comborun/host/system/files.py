@@ -161,10 +161,37 @@ def append(path: str, text: str = "") -> bool:
     Adding nothing works even on a full disk.
     """
     try:
-        _put(path, os.O_CREAT | os.O_APPEND, text)
+        add(path, text)
     except OSError:
         return False
     return True
+
+
+def add(path: str, text: str) -> None:
+    """The same. Raises OSError."""
+    _put(path, os.O_CREAT | os.O_APPEND, text)
+
+
+def overwrite(path: str, text: str) -> bool:
+    """Write a file in place, to use the blocks that it has, and cut the rest off. False if that fails."""
+    data = text.encode("utf-8", "surrogateescape")
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            write_all(fd, data)
+            os.ftruncate(fd, len(data))
+        finally:
+            os.close(fd)
+    except OSError:
+        return False
+    return True
+
+
+def no_room(error: BaseException | None) -> str:
+    """What the system says where the disk or a quota is full, also if a refusal came of it; empty for other errors."""
+    while error is not None and not isinstance(error, OSError):
+        error = error.__context__
+    return error.strerror or "" if error and error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
 
 
 def create(path: str, text: str = "") -> bool:

@@ -19,7 +19,8 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from comborun.host.engines import slurm_of
 from comborun.host.record.deals import refuse_ceded
@@ -104,6 +105,19 @@ class Steering:
         if not done:
             raise unwritable(where)
 
+    @contextmanager
+    def _locked(self, path: str) -> Iterator[None]:
+        """Hold a lock of the run meanwhile. Raises Refusal if that takes too long."""
+        try:
+            lock = files.lock(path, 30)
+        except OSError:
+            lock = -1
+        self._must(lock >= 0, self.layout.dispatch)
+        try:
+            yield
+        finally:
+            os.close(lock)
+
     def _ordered(self, done: bool, what: str, order: str, **given: Any) -> int:
         """Send an order for the whole run to the dispatcher or Slurm. Raises Refusal if it could not be written."""
         self._must(done, self.layout.dispatch)
@@ -159,12 +173,13 @@ class Steering:
             if self.slurm and key != settings.PARALLEL:
                 raise Refusal(USAGE, Denial.SLURM_DECIDES, key=key)
         planned = self.attempts.planned
-        record = settings.changed(files.read(self.layout.settings), planned, values)
-        before = records.integers(self.attempts.policy, "gpus")
-        policy = {**planned, **settings.in_force(record, planned)}
-        if values.keys() & settings.FIELDS.keys():
-            self._check_room(policy, before)
-            self._must(files.write(self.layout.settings, record.items()), self.layout.dispatch)
+        with self._locked(self.layout.settings_lock):  # somebody else may set another key now
+            record = settings.changed(files.read(self.layout.settings), planned, values)
+            before = records.integers(self.attempts.policy, "gpus")
+            policy = {**planned, **settings.in_force(record, planned)}
+            if values.keys() & settings.FIELDS.keys():
+                self._check_room(policy, before)
+                self._must(files.write(self.layout.settings, record.items()), self.layout.dispatch)
         if number := values.get(settings.PARALLEL):
             self._must(files.write_text(self.layout.slots, f"{number}\n"), self.layout.dispatch)
         told = " ".join(f"{key}={value}{settings.unit(key)}" for key, value in values.items())
@@ -286,11 +301,10 @@ class Steering:
 
     def _write_decided(self, text: str) -> None:
         """Append the lines that are not there yet."""
-        try:
-            lock = files.lock(self.layout.decided_lock, 30)
-        except OSError:
-            lock = -1
-        self._must(lock >= 0, self.layout.dispatch)
+        with self._locked(self.layout.decided_lock):
+            self._append_decided(text)
+
+    def _append_decided(self, text: str) -> None:
         there = files.read_text(self.layout.decided, most=1 << 26)
         known = set(there.split("\n"))
         fresh = [line for line in dict.fromkeys(text.split("\n")) if line and line not in known]
@@ -300,7 +314,6 @@ class Steering:
             self._must(files.append(self.layout.decided, torn + lines), self.layout.dispatch)
             print(lines, end="", flush=True)
             self.events.order("decided", decisions=len(fresh))
-        os.close(lock)
 
     def _not_needed(self, name: str) -> None:
         """End a session before it begins or before its next attempt. A running one goes on."""

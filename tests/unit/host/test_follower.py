@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import struct
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +19,10 @@ from comborun.host.follow import checkpoints, follower, sessions
 from comborun.host.follow.appearing import Appearing
 from comborun.host.record import training
 from comborun.host.system import files, process
+from comborun.host.verb_errors import unwritable
 from comborun.rules import records
 from comborun.rules.facts import Fact, facts_of
-from comborun.rules.following import PATH, POLICY, STABLE, Decision, Evidence, Why
+from comborun.rules.following import PATH, POLICY, STABLE, Decision, Evidence, Seeing, Why
 from comborun.rules.names import RunLayout
 from comborun.words import say
 
@@ -47,6 +50,10 @@ class Lab:
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self.layout = path / "ckpt", RunLayout(str(path / "run"))
         self.over, self.open = threading.Event(), threading.Event()
+        self.reads = threading.Event()
+        """whether a checkpoint was ever read"""
+        self.added: list[int] = []
+        """sessions that each change of the plan added"""
         self.open.set()
         self._read = checkpoints._digest
         (path / "run/dispatch").mkdir(parents=True)
@@ -54,10 +61,11 @@ class Lab:
         monkeypatch.setattr(follower, "_LONG_S", 0.0)
         monkeypatch.setattr(checkpoints, "_CHUNK", 4)
         monkeypatch.setattr(checkpoints, "_digest", self._digest)
-        monkeypatch.setattr(sessions, "amend", lambda _: {"state": "amended"})
+        monkeypatch.setattr(sessions, "amend", self._amend)
         monkeypatch.setattr(training, "lives", lambda _: not self.over.is_set())
 
     def begin(self, done: str = STABLE, every: int = 1) -> None:
+        """Its first life."""
         rule = {
             "pattern": f"{self.folder}/ckpt_*.pt",
             "done": done.format(folder=self.folder),
@@ -67,15 +75,32 @@ class Lab:
         Path(self.layout.plan(1)).write_text(json.dumps({"follow": rule, "sessions": [TEMPLATE]}))
         Path(self.layout.queue).write_text(json.dumps({"name": TEMPLATE["name"], "flag": "dropped"}) + "\n")
         files.write(self.layout.training, {**process.identity()}.items())
+        self.live()
+
+    def live(self) -> None:
         self.thread = threading.Thread(target=self._follow, daemon=True)
         self.thread.start()
+
+    def live_again(self) -> None:
+        """The follower is killed, and another one goes on."""
+        with pytest.MonkeyPatch.context() as kill:
+            kill.setattr(follower.Follower, "_wait", ends)
+            self.thread.join(20)
+        assert not self.thread.is_alive()
+        self.open.set()
+        self.live()
 
     def _follow(self) -> None:
         with suppress(EndedError):
             follower.Follower(self.layout).follow()
 
+    def _amend(self, order: dict[str, Any]) -> dict[str, str]:
+        self.added.append(order["added"])
+        return {"state": "amended"}
+
     def _digest(self, path: str, told: Callable[[int], object]) -> str:
         told(4)
+        self.reads.set()
         assert self.open.wait(20)
         return self._read(path, told)
 
@@ -163,8 +188,9 @@ def test_what_the_kernel_lost_is_found_by_a_look(lab: Lab, monkeypatch: pytest.M
     take, full = Appearing._take, threading.Event()
 
     def lose(self: Appearing, data: bytes) -> None:
-        take(self, OVERFLOW)
-        if b"ckpt_2" in data:
+        lost = b"ckpt_2" in data
+        take(self, OVERFLOW if lost else data)
+        if lost:
             full.set()
 
     with monkeypatch.context() as kernel:
@@ -222,7 +248,10 @@ def test_a_checkpoint_without_room_is_taken_when_there_is_room_unless_another_on
     until(lambda: passed() == [*skipped, ("ckpt_4.pt", Decision.REFUSED, Why.NO_ROOM)])
 
 
-def test_a_checkpoint_that_waits_for_room_keeps_its_turn(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_checkpoint_that_waits_for_room_keeps_its_turn(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, killed: bool
+) -> None:
     full, room_for = [True], follower.room_for
 
     def room(seen: checkpoints.Seen, place: str, _: int, owed: int) -> None:
@@ -235,9 +264,107 @@ def test_a_checkpoint_that_waits_for_room_keeps_its_turn(lab: Lab, monkeypatch: 
     until(lambda: lab.sees("checkpoint_waits_for_room"))
     lab.rename("ckpt_2.pt", "not due")
     until(lambda: lab.record.passed)
+    if killed:
+        lab.live_again()
     full[0] = False
     until(lambda: lab.decided == {"step_1": Decision.TAKEN})
     assert [one["reason"].code for one in lab.record.passed] == [Why.NOT_DUE]
+
+
+def test_what_was_seen_of_a_checkpoint_that_is_read_outlives_the_follower(lab: Lab) -> None:
+    lab.open.clear()
+    lab.begin()
+    watching(lab)
+    lab.rename("ckpt_1.pt")
+    assert lab.reads.wait(20)
+    lab.rename("ckpt_2.pt", "heard while the first is read")
+    until(lambda: len(lab.record.seen) == 2)
+    lab.live_again()
+    until(lambda: lab.decided == {"step_2": Decision.TAKEN})
+    assert lab.record.checkpoints["step_2"]["evidence"] == Evidence.RENAMED
+    assert [(one["path"][-9:], one["reason"].code) for one in lab.record.passed] == [("ckpt_1.pt", Why.NEWER)]
+
+
+def test_the_first_checkpoint_counts_though_its_follower_is_killed_while_it_is_read(lab: Lab) -> None:
+    lab.open.clear()
+    lab.begin()
+    watching(lab)
+    lab.rename("ckpt_1.pt")
+    assert lab.reads.wait(20)
+    lab.live_again()
+    until(lambda: lab.decided == {"step_1": Decision.TAKEN})
+    assert lab.record.checkpoints["step_1"]["evidence"] == Evidence.RENAMED
+
+
+def test_what_was_seen_to_be_written_in_place_outlives_the_follower(lab: Lab) -> None:
+    lab.begin()
+    watching(lab)
+    lab.rename("ckpt_1.pt")
+    until(lambda: lab.decided == {"step_1": Decision.TAKEN})
+    lab.open.clear()
+    lab.rename("ckpt_2.pt", "is read")
+    until(lambda: lab.record.due)
+    (lab.folder / "ckpt_3.pt").write_text("half")
+    until(lambda: len(lab.record.seen) == 3)
+    lab.live_again()
+    until(lambda: lab.record.passed)
+    assert [one["reason"].code for one in lab.record.passed] == [Why.IN_PLACE]
+    until(lambda: lab.decided.get("step_2") == Decision.TAKEN)
+
+
+def test_a_checkpoint_that_goes_before_the_next_life_of_the_follower_is_told(lab: Lab) -> None:
+    lab.open.clear()
+    lab.begin()
+    watching(lab)
+    lab.rename("ckpt_1.pt")
+    assert lab.reads.wait(20)
+    (lab.folder / "ckpt_1.pt").unlink()
+    lab.live_again()
+    until(lambda: lab.record.passed)
+    assert [(one["decision"], one["reason"].code) for one in lab.record.passed] == [(Decision.SKIPPED, Why.GONE)]
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, part: str, full: list[bool]) -> None:
+    """This part of the work finds a full disk."""
+    owner, name = {
+        "draft": (os, "makedirs"),
+        "link": (checkpoints, "_keep_file"),
+        "record": (files, "add"),
+        "plan": (sessions, "amend"),
+    }[part]
+    works = getattr(owner, name)
+
+    def refused(*given: object, **more: object) -> object:
+        if full[0] and not (part == "record" and "checkpoints" not in str(given[0])):
+            error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            try:
+                raise error
+            except OSError:
+                if part == "plan":
+                    raise unwritable("plan", error) from None
+                raise
+        return works(*given, **more)
+
+    monkeypatch.setattr(owner, name, refused)
+
+
+@pytest.mark.parametrize("part", ["draft", "link", "record", "plan"])
+def test_a_full_disk_is_told_and_the_checkpoint_taken_once_there_is_room(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    lab.begin()
+    watching(lab)
+    full, write_text = [True], files.write_text
+    refuse(monkeypatch, part, full)
+    monkeypatch.setattr(files, "write_text", lambda *given: not full[0] and write_text(*given))
+    lab.rename("ckpt_1.pt")
+    code = Seeing.NO_ROOM if part in ("draft", "link") else Seeing.DISK_FULL
+    until(lambda: lab.sees(code))
+    assert "No space left on device" in lab.said
+    full[0] = False
+    until(lambda: lab.decided == {"step_1": Decision.TAKEN} and not lab.sees(code))
+    until(lambda: lab.added)
+    assert not lab.record.passed
 
 
 def test_a_checkpoint_under_evaluation_is_not_told_as_evaluated(lab: Lab) -> None:

@@ -61,7 +61,7 @@ def test_a_folder_made_ahead_of_its_turn_is_no_attempt_but_one_with_a_result_or_
     assert [record.episode for record in collected.records] == [1, 2]
 
 
-def test_a_change_is_told_as_made_while_the_run_was_stopped_until_it_goes_on(tmp_path: Path) -> None:
+def test_a_change_is_told_as_made_while_the_run_was_stopped_or_held_until_it_goes_on(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     run.attempt(run.session("flat", "stairs"), row(1), number=1)
 
@@ -75,10 +75,15 @@ def test_a_change_is_told_as_made_while_the_run_was_stopped_until_it_goes_on(tmp
         *({"kind": Kind.DISPATCHING}, ordered("stop", names=["stairs_flat"]), changes(1)),
         *(ordered("stop"), {"kind": Kind.LEFT, "why": "stopped"}, changes(2), ordered("resume"), changes(3)),
         *(ordered("stop"), {"kind": Kind.DISPATCHING}, changes(4)),
+        *(ordered("pause"), changes(5), {"kind": Kind.HALTED}, changes(6), ordered("drain"), changes(7)),
+        *({"kind": Kind.DISPATCHING}, ordered("start"), changes(8), ordered("stop"), changes(9)),
+        *(ordered("resume"), changes(10), {"kind": Kind.HALTED}, changes(11)),
     ]
     run.put(RUN.events, "".join(json.dumps({"at": START + at, **one}) + "\n" for at, one in enumerate(happened)))
     said = [line for line in differences(collect_run(run.write()), {}) if "parallel=" in line]
-    assert [line.startswith("While it was stopped, at ") for line in said] == [False, True, False, False]
+    states = [line.partition(", at ")[0].rpartition(" ")[2] for line in said]
+    until_stop = ["ran", "stopped", "ran", "ran", "paused", "paused", "draining", "draining", "stopped"]
+    assert states == [*until_stop, "ran", "halted"]
 
 
 def test_the_run_is_known_by_its_id_wherever_it_lies(tmp_path: Path) -> None:

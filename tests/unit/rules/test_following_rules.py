@@ -105,6 +105,9 @@ def test_a_step_that_is_written_again_has_a_name_of_its_own() -> None:
     record = Record([held(1)])
     assert record.policy(2, "bbbb2") == ("step_2", False)
     assert record.policy(1, "bbbb2") == ("step_1_bbbb", True)
+    record.add(held(1, "bbbb2", policy="step_1_bbbb"))
+    assert record.policy(1, "bbbb31") == ("step_1_bbbb3", True), "a second rollback with the same first letters"
+    record = Record([held(1)])
     assert record.same(1, "aaaa1") == "step_1"
     assert record.same(1, "bbbb2") == record.same(2, "aaaa1") == ""
 
