@@ -105,8 +105,9 @@ def _link(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
     if was.reachable and not link.reachable:
         why = f": {visible(link.complaint)}" if link.complaint else ""
         yield f"! {link.trouble} since {clock(link.since)}{why}"
-    if link.reachable and not was.reachable:
+    if link.reachable and not was.reachable and not after.back:  # those words say it, too
         yield "reachable again"
+    yield from (say(one) for one in after.back if not (before and one in before.back))
     outage, known = after.outage, before.outage if before else None
     if outage and not (known and set(known.sessions) >= set(outage.sessions)):
         yield f"! {say(outage.fact(after.host))}"
