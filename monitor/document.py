@@ -80,6 +80,7 @@ def answer(status: RunStatus) -> Status:
             filter(
                 None,
                 (
+                    status.ordered and status.ordered.fact,
                     *(status.advice, status.would_move, status.notify_problem),
                     *(*status.back, status.moved, status.following),
                 ),

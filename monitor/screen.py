@@ -78,6 +78,8 @@ def changes(before: RunStatus | None, after: RunStatus) -> list[str]:
 def _remarks(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
     if (clocks := clock_words(after.ahead, after.host)) and not (before and clock_words(before.ahead, before.host)):
         yield clocks
+    if after.ordered and not (before and before.ordered == after.ordered):
+        yield say(after.ordered.fact)
     if after.advice and not (before and before.advice == after.advice):
         yield say(after.advice)
     if after.would_move and not (before and before.would_move):
