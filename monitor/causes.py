@@ -75,7 +75,8 @@ class RunCauses(NamedTuple):
 
 
 def run_causes(status: RunStatus) -> RunCauses:
-    advice = (say(status.advice),) if status.advice else ()
+    said = (status.ordered.fact if status.ordered else None, status.advice)
+    advice = tuple(say(one) for one in said if one)
     return RunCauses(status.run, advice, shared_causes(status))
 
 

@@ -77,8 +77,16 @@ def answer(status: RunStatus) -> Status:
         hint=say(status.advice) if status.advice else None,
         unheard=say(status.notify_problem) if status.notify_problem else None,
         facts=tuple(
-            filter(None, (status.advice, status.would_move, status.notify_problem, status.moved, status.following))
+            filter(
+                None,
+                (
+                    status.ordered and status.ordered.fact,
+                    *(status.advice, status.would_move, status.notify_problem),
+                    *(*status.back, status.moved, status.following),
+                ),
+            )
         ),
+        folder_gone=link.gone,
         hosts=tuple(map(_host, status.hosts)),
     )
 
@@ -94,6 +102,7 @@ def _host(one: HostStatus) -> HostOfRun:
         counts=dict(one.counts),
         load=one.use.load,
         gpus=one.use.gpus,
+        folder_gone=one.link.gone,
         hold=_hold(one.hold),
     )
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from comborun.errors import HostError, RunGoneError, UserError
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, last_look, load_run
-from comborun.monitor.status import Expected
+from comborun.monitor.status import Expected, Link
 from comborun.monitor.watch import Clock, Source, last_seen
 from comborun.monitor.wording import MARKS, listed, urgency
 from comborun.remote.runs import STAMPED, GpuUser, Listing, Run, keep_listings, last_listings, number, remembered
@@ -258,7 +258,7 @@ def _since(one: Listing) -> Iterator[Listing]:
     for launch in launched.values():
         run, look = Run(launch.run, launch.directory, {}), last_look(launch.host, launch.run, launch.directory)
         if run.id not in {known.id for known in one.runs} and run.started >= (one.seen or 0):
-            now = _now_of(last_seen(look, one.complaint, Clock())) if look else {}
+            now = _now_of(last_seen(look, Link(reachable=False, complaint=one.complaint), Clock())) if look else {}
             yield Listing(one.host, (replace(run, now=now),), look.at if look else None, one.complaint)
 
 

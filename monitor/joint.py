@@ -37,7 +37,8 @@ def joined(parts: Sequence[PartStatus], deal: Deal, order: Mapping[str, int]) ->
     there = [part for part in parts if part.host not in deal.lost]
     going = [part for part in there if not _is_over(part.status) or _waits(part.status)]
     held = all(part.status.hold for part in going)
-    link = UP if any(one.link.reachable for one in every) else first.link
+    silent = [one.link for one in every if not one.link.gone] or [first.link]
+    link = UP if any(one.link.reachable for one in every) else silent[0]
     return replace(
         first,
         host=", ".join(part.host for part in parts),

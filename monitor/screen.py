@@ -78,6 +78,8 @@ def changes(before: RunStatus | None, after: RunStatus) -> list[str]:
 def _remarks(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
     if (clocks := clock_words(after.ahead, after.host)) and not (before and clock_words(before.ahead, before.host)):
         yield clocks
+    if after.ordered and not (before and before.ordered == after.ordered):
+        yield say(after.ordered.fact)
     if after.advice and not (before and before.advice == after.advice):
         yield say(after.advice)
     if after.would_move and not (before and before.would_move):
@@ -105,8 +107,9 @@ def _link(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
     if was.reachable and not link.reachable:
         why = f": {visible(link.complaint)}" if link.complaint else ""
         yield f"! {link.trouble} since {clock(link.since)}{why}"
-    if link.reachable and not was.reachable:
+    if link.reachable and not was.reachable and not after.back:  # those words say it, too
         yield "reachable again"
+    yield from (say(one) for one in after.back if not (before and one in before.back))
     outage, known = after.outage, before.outage if before else None
     if outage and not (known and set(known.sessions) >= set(outage.sessions)):
         yield f"! {say(outage.fact(after.host))}"

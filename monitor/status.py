@@ -57,6 +57,11 @@ class Link(NamedTuple):
     def trouble(self) -> str:
         return "run folder gone" if self.gone else "unreachable"
 
+    @property
+    def comfort(self) -> str:
+        """What goes on meanwhile. Of a run whose folder is gone nobody knows."""
+        return "" if self.gone else "the sessions don't need the link"
+
 
 UP = Link()
 
@@ -245,6 +250,8 @@ class RunStatus(RunFacts):
     undecided: str = ""
     """why `stop_early` of the grid can't end any comparison"""
     link: Link = UP
+    back: tuple[Fact, ...] = ()
+    """hosts that did not answer for a while, or had not the run's folder, and what happened meanwhile"""
     hosts: tuple[HostStatus, ...] = ()
     """of a run on several hosts"""
     server_waits: Mapping[str, Waiting] = field(default_factory=lambda: MappingProxyType({}))

@@ -159,7 +159,7 @@ def _title(status: RunStatus, width: int) -> list[Text]:
         lines += _unreachable(status)
     if status.outage:
         lines.append(Text(f"! {say(status.outage.fact(status.host))}", "bold yellow"))
-    lines += [Text(say(one)) for one in (status.following, status.moved) if one]
+    lines += [Text(say(one)) for one in (*status.back, status.following, status.moved) if one]
     if status.ordered:
         lines.append(cut(Text(say(status.ordered.fact), "dim"), width))
     clocks = clock_words(status.ahead, status.host)
@@ -176,7 +176,7 @@ def box_lines(status: RunStatus) -> list[Text]:
 
 
 def box_line(one: HostStatus, width: int) -> Text:
-    """One of several hosts: its sessions, its GPUs and its load; or that it is away."""
+    """One of several hosts: its sessions, its GPUs and its load; or why they are not known."""
     counts = sorted(one.counts.items(), key=lambda item: urgency(item[0]))
     line = Text(visible(one.host).ljust(width + 2)).append(" ".join(f"{MARKS[word].symbol}{n}" for word, n in counts))
     if one.lost:
@@ -184,7 +184,7 @@ def box_line(one: HostStatus, width: int) -> Text:
     if not one.link.reachable:
         age = "never seen" if one.link.last_seen is None else f"seen {brief(one.link.last_seen)} ago"
         why = f": {visible(one.link.complaint)}" if one.link.complaint else ""
-        return line.append(f"  away, {age}", "bold yellow").append(why, "yellow")
+        return line.append(f"  {one.link.trouble}, {age}", "bold yellow").append(why, "yellow")
     if one.hold:
         line.append(f"  {one.hold.kind}", "bold red")
     for fact in host_facts(one.use, summed=True):
@@ -224,7 +224,8 @@ def _unreachable(status: RunStatus) -> list[Text]:
     line.append(f": {visible(link.complaint)}" if link.complaint else "", "not bold")
     if link.last_seen is None:
         return [line, Text("not seen yet: this is the plan", "yellow")]
-    return [line, Text(f"this was seen {duration(link.last_seen)} ago; the sessions don't need the link", "yellow")]
+    seen = f"this was seen {duration(link.last_seen)} ago"
+    return [line, Text("; ".join(filter(None, (seen, link.comfort))), "yellow")]
 
 
 def _notes(status: RunStatus, sessions: Sequence[SessionStatus], width: int) -> Iterator[Text]:

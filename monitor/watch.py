@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from comborun.clock import elapsed
-from comborun.errors import HostError, RunGoneError
+from comborun.errors import HostError, RunGoneError, UserError
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, Known, RunView, SavedLook, fold, is_due, load_run, observe, save
 from comborun.monitor.snapshot import parse_snapshot
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 SHORTEST_S = 2.0
 """seconds between two looks, unless the interval is shorter"""
 _LAST_RETRY_S = 60.0
+_GONE_RETRY_S = 5.0
+"""seconds between two looks for a folder that is gone: its host answers, so they cost little"""
 _MOST_DOUBLINGS = 10
 T = TypeVar("T")
 
@@ -178,10 +180,10 @@ def until_answered(act: Callable[[], T], clock: Clock, settings: Settings, tell:
         except HostError as error:
             link = missed(link, error, clock)
         tell(link)
-        clock.sleep(backoff(settings.interval, link.failures, settings.chance()))
+        clock.sleep(until_retry(link, settings))
 
 
-def missed(before: Link, error: HostError, clock: Clock) -> Link:
+def missed(before: Link, error: UserError, clock: Clock) -> Link:
     """The link after one more look without an answer."""
     since, gone = clock.now() if before.reachable else before.since, isinstance(error, RunGoneError)
     failures = before.failures + 1
@@ -193,15 +195,12 @@ def once(source: Source) -> RunStatus:
     return classify(source.view, source.fold(History()))
 
 
-def last_seen(look: SavedLook, complaint: str, clock: Clock) -> RunStatus:
-    """The saved status of a run, with its age."""
+def last_seen(look: SavedLook, link: Link, clock: Clock) -> RunStatus:
+    """The saved status of a run, with its age; `link` says why there is no newer one."""
     view, now = look.view, clock.now()
     sessions = {session.name: session for session in view.plan.sessions}
     history = fold(History(), parse_snapshot(look.answer), sessions)
-    age = max(0.0, now - look.at)
-    return classify(
-        view, history, link=Link(reachable=False, since=now, last_seen=age, failures=1, complaint=complaint)
-    )
+    return classify(view, history, link=link._replace(last_seen=max(0.0, now - look.at)))
 
 
 def until_next(status: RunStatus, settings: Settings, calm: float) -> float:
@@ -211,13 +210,19 @@ def until_next(status: RunStatus, settings: Settings, calm: float) -> float:
     to end earlier, the look is at that time.
     """
     if not status.link.reachable:
-        return backoff(settings.interval, status.link.failures, settings.chance())
+        return until_retry(status.link, settings)
     return min(settings.interval, max(shortest(len(status.sessions)), min(calm, due(status))))
 
 
 def shortest(sessions: int) -> float:
     """The least seconds between two looks: looks at many sessions take the longer, here and on the host."""
     return SHORTEST_S * (1 + sessions // 100 / 2)
+
+
+def until_retry(link: Link, settings: Settings) -> float:
+    """Seconds until the next look after one without an answer."""
+    pause = backoff(settings.interval, link.failures, settings.chance())
+    return min(pause, _GONE_RETRY_S) if link.gone else pause
 
 
 def backoff(interval: float, failures: int, chance: float) -> float:

@@ -29,11 +29,15 @@ from comborun.monitor.observe import History
 from comborun.monitor.screen import StatusScreen
 from comborun.monitor.status import UP, Link, RunStatus, SessionStatus
 from comborun.monitor.watch import Clock, Look, Settings, Watched, missed, until_next
+from comborun.monitor.wording import urgency, visible
 from comborun.remote.transport import LOCAL
+from comborun.rules.facts import Fact
 
 SILENT_S = 3.0
 """seconds without an answer after which a look is said to wait"""
 MOST_CHANGES = 5000
+_BACK_S, _MOST_BACK = 600.0, 4
+"""it is said for so many seconds what happened while a host did not answer"""
 _END_LOOK_S = 0.1
 """seconds between two looks at a file of this machine"""
 _LINK_LOOK_S = 1.0
@@ -77,6 +81,8 @@ class Watcher:
         self._changed = clock.elapsed()
         """when a session last began, ended or finished its work"""
         self._phases: dict[str, tuple[object, ...]] = {}
+        self._back: list[tuple[Fact, float]] = []
+        """that a host was away, and when it came back"""
         self._changes: deque[Change] = deque(maxlen=MOST_CHANGES)
         self._told: list[Callable[[], object]] = []
         self._news = Condition()
@@ -234,14 +240,32 @@ class Watcher:
                 self._lost = now
             link = missed(before.status.link, answer, self._clock)
             link = link._replace(last_seen=None if before.seen is None else now - before.seen, lasting=now - self._lost)
-            status = replace(before.status, link=link)
+            silent = link._replace(complaint="")  # it is that of one host
+            hosts = (one._replace(link=silent) if one.link.reachable else one for one in before.status.hosts)
+            status = replace(before.status, link=link, hosts=tuple(hosts))
             look = before._replace(number=before.number + 1, status=status)
         else:
             look = source.look(before.number + 1, answer, UP._replace(last_seen=0.0))
-            status = replace(look.status, undecided=before.undecided)
+            self._note_return(before.status, look)
+            back = tuple(fact for fact, at in self._back if self._clock.now() < at + _BACK_S)
+            status = replace(look.status, undecided=before.undecided, back=back)
             look = look._replace(status=status, seen=now, undecided=before.undecided)
             self._note_phases(status)
         self._publish(look, _changes(before.status, look) if before.seen is not None else ())
+
+    def _note_return(self, before: RunStatus, look: Look) -> None:
+        """Keep what happened on hosts that did not answer at the look before."""
+        was, alone = _links(before), len(_links(look.status)) == 1
+        hosts = {one.name: one.host for one in look.status.every}
+        for host, link in _links(look.status).items():
+            away = was.get(host, UP)
+            if away.reachable or not link.reachable or away.last_seen is None:
+                continue
+            words = [one.after for one in _changes(before, look) if alone or hosts[one.session] == host]
+            changes = {word: words.count(word) for word in sorted(set(words), key=urgency)}
+            at = self._clock.now()
+            told = {"seconds": max(0.0, at - away.since), "at": at, "gone": away.gone, "changes": changes}
+            self._back = [*self._back[1 - _MOST_BACK :], (Fact("host_back", host=visible(host), **told), at)]
 
     def _note_phases(self, status: RunStatus) -> None:
         phases: dict[str, tuple[object, ...]] = {
@@ -278,6 +302,10 @@ class Watcher:
             step = _END_LOOK_S if end else _LINK_LOOK_S if hasattr(transport, "lost") else left
             if self._clock.wait(self._wanted, min(step, left)) or getattr(transport, "lost", False):
                 return
+
+
+def _links(status: RunStatus) -> dict[str, Link]:
+    return {one.host: one.link for one in status.hosts} or {status.host: status.link}
 
 
 def _changes(before: RunStatus, look: Look) -> tuple[Change, ...]:

@@ -51,7 +51,8 @@ def _end(status: Any) -> str:
 
 def _alerts(status: Any) -> list[str]:
     seen = "" if status.last_seen_seconds is None else f", last seen {brief(status.last_seen_seconds)} ago"
-    away = [] if status.reachable else [f"the host does not answer{seen}"]
+    trouble = "the run's folder is gone" if status.folder_gone else "the host does not answer"
+    away = [] if status.reachable else [f"{trouble}{seen}"]
     held = [f"{status.hold.kind}: {status.hold.why}"] if status.hold else []
     return [*away, *held, *([status.hint] if status.hint else [])]
 

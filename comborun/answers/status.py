@@ -176,6 +176,8 @@ class HostOfRun:
     counts: Mapping[str, int]
     load: float | None
     gpus: tuple[Card, ...]
+    folder_gone: bool = False
+    """the host answers, but has not the folder of its part; then `reachable` is false, too"""
     hold: Hold | None = None
     """why nothing new starts there; that of the run is set only if all hosts with work left have one"""
 
@@ -233,6 +235,8 @@ class Status:
     unheard: Untrusted | None
     """set if the latest notice could not be sent"""
     facts: UntrustedFacts
+    folder_gone: bool = False
+    """the host answers, but has not the run's folder; then `reachable` is false, too"""
     hosts: tuple[HostOfRun, ...] = ()
     """of a run on several hosts; then `host` names all of them, and the numbers are of all together"""
     record: Literal["status"] = "status"

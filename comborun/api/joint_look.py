@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from comborun.api.joint import merged_plan, settle
 from comborun.api.listener import Listener
 from comborun.api.moving import SOON_S, Moved, Mover, may_go_on, useful
-from comborun.errors import HostError, UserError
+from comborun.errors import HostError, RunGoneError, UserError
 from comborun.model.work import process_of
 from comborun.monitor.classify import classify
 from comborun.monitor.joint import PartStatus, joined, on_this_clock
 from comborun.monitor.observe import History, RunView, last_look
 from comborun.monitor.status import UP, Link
-from comborun.monitor.watch import Clock, Look, Source, last_seen
+from comborun.monitor.watch import Clock, Look, Source, last_seen, missed
 from comborun.remote import boxes
 from comborun.remote.boxes import BoxState, at_once
 from comborun.remote.joint_copy import Part, joint_folder, newest_deal
@@ -62,6 +62,8 @@ class JointSource:
         """of the hosts that have answered the last look"""
         self._seen: dict[str, tuple[_Answer, float]] = {}
         """the last answer of each host, and when it came"""
+        self._links: dict[str, Link] = {}
+        """of the hosts that have not answered the last look"""
         self._deal: Deal | None = None
         self._last: Look | None = None
         self._copying = Lock()
@@ -145,7 +147,8 @@ class JointSource:
         """Look, and let sessions move. Raises HostError while no host answers."""
         seen = self.status()
         if not seen.link.reachable:
-            raise HostError(seen.link.complaint or "no host answers")
+            kind = RunGoneError if seen.link.gone else HostError
+            raise kind(seen.link.complaint or "no host answers")
         if self._mover and self._deal and not seen.finished:
             self._mover(self._known.parts, self._states, self._deal, SOON_S)
         return self._known.history
@@ -174,15 +177,17 @@ class JointSource:
         """What is known of one host; None if nothing is."""
         seen = self._seen.get(one.transport.host)
         if not isinstance(found, UserError):
+            self._links.pop(one.transport.host, None)
             return _part_look(found.source.view, deal, found.history)
-        link = Link(reachable=False, since=self._clock.now(), failures=1, complaint=found.headline)
+        link = missed(self._links.get(one.transport.host, UP), found, self._clock)
+        self._links[one.transport.host] = link
         if seen:
             link = link._replace(last_seen=self._clock.elapsed() - seen[1])
             return _part_look(seen[0].source.view, deal, seen[0].history, link)
         kept = last_look(one.transport.host, one.run, one.directory)
         if kept:
             view = _dealt(kept.view, deal)
-            return Look(0, view, History(), last_seen(kept._replace(view=view), found.headline, self._clock))
+            return Look(0, view, History(), last_seen(kept._replace(view=view), link, self._clock))
         plans = [look.source.view.plan for look, _ in self._seen.values()]
         if not plans:
             return None

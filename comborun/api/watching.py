@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.errors import HostError, UserError
 from comborun.monitor.observe import last_look
-from comborun.monitor.watch import Clock, Settings, last_seen, once
+from comborun.monitor.status import UP
+from comborun.monitor.watch import Clock, Settings, last_seen, missed, once
 from comborun.monitor.watcher import Watcher
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import several
@@ -41,7 +42,7 @@ def status_of(target: Target) -> RunStatus:
         kept = last_look(target.transport.host, target.run, target.directory)
         if kept is None:
             raise away
-        return last_seen(kept, away.headline, Clock())
+        return last_seen(kept, missed(UP, away, Clock()), Clock())
     with target.listener.working(f"looking at {target.run}"):
         source = target.source()
         seen = once(source)

@@ -54,7 +54,7 @@ def list_hosts(target: Target, as_json: bool) -> None:
     for one in seen.hosts:
         age = "never seen" if one.link.last_seen is None else f"seen {brief(one.link.last_seen)} ago"
         held = f"{one.hold.kind}; " if one.hold else ""
-        state = "given up; " if one.lost else held if one.link.reachable else f"away, {age}; "
+        state = "given up; " if one.lost else held if one.link.reachable else f"{one.link.trouble}, {age}; "
         rows[harmless(one.host)] = harmless(f"{state}{listed(one.counts) or 'no sessions'}")
     show_rows(rows)
 

@@ -109,7 +109,8 @@ class _Lines(StatusScreen):
             show_record(HostChange(self._run, time.time(), one.host, state, one.link.complaint))
             return
         why = f": {one.link.complaint}" if state == "away" and one.link.complaint else ""
-        words = {"answers": "answers again", "away": f"does not answer{why}", "lost": "was given up"}
+        missing = "has not the run's folder" if one.link.gone else "does not answer"
+        words = {"answers": "answers again", "away": f"{missing}{why}", "lost": "was given up"}
         _say(f"{'! ' * (state != 'answers')}{one.host} {words[state]}")
 
     def moved(self, one: Moved) -> None:

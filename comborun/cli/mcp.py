@@ -9,10 +9,11 @@ from __future__ import annotations
 import functools
 import json
 from dataclasses import replace
+from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from comborun import __version__
 from comborun.answers import data_of, to_json
@@ -25,7 +26,9 @@ from comborun.remote.transport import LocalTransport
 from comborun.text import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
+
+    from mcp.server import MCPServer
 
     from comborun.api.named import Target
 
@@ -53,16 +56,38 @@ def mcp(target: Target, act: bool) -> None:
     claude mcp add maze -- combo mcp maze --host h100
     """
     try:
-        from mcp.server import MCPServer
-        from mcp.server.mcpserver.exceptions import ToolError
-        from mcp.types import ToolAnnotations
+        import mcp.server  # noqa: F401 - it is an extra
     except ImportError as error:
         raise UserError("combo mcp needs the library mcp", "pip install 'comborun[mcp]'") from error
     if isinstance(target.transport, LocalTransport):
         target.transport.forks = False  # calls come in threads
-    told = _INSTRUCTIONS.format(run=target.run)
-    server = MCPServer("comborun", version=__version__, instructions=told, log_level="ERROR")
-    run = Run(target._replace(listener=QUIET))
+    server_of(Run(target._replace(listener=QUIET)), act=act).run()
+
+
+def server_of(run: Run, *, act: bool) -> MCPServer:
+    """The server of the tools; `act`: with those that give orders."""
+    from mcp.server import MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
+    from mcp.types import ToolAnnotations
+
+    reads, orders = tools(run)
+    takes = {tool.__name__: tuple(signature(tool).parameters) for tool in (*reads, *(orders if act else ()))}
+
+    class Server(MCPServer):
+        """Says in our words what is wrong with a call."""
+
+        async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+            if mistake := _mistake(takes, name, arguments):
+                raise ToolError(f"mistake: {mistake}")
+            try:
+                return await super().call_tool(name, arguments, context)
+            except ToolError as error:
+                if isinstance(error.__cause__, ValidationError):
+                    raise ToolError(f"mistake: {name}: {_problems(error.__cause__)}") from None
+                raise (error.__cause__ if isinstance(error.__cause__, ToolError) else error) from None
+
+    told = _INSTRUCTIONS.format(run=run.id)
+    server = Server("comborun", version=__version__, instructions=told, log_level="ERROR")
 
     def add(tool: Callable[..., str], annotations: ToolAnnotations) -> None:
         @functools.wraps(tool)
@@ -70,16 +95,31 @@ def mcp(target: Target, act: bool) -> None:
             try:
                 return tool(**arguments)
             except UserError as error:
-                raise ToolError(f"{error.code}: {harmless(error.message)}. {harmless(error.hint)}") from error
+                said = filter(None, (error.message, error.hint))
+                raise ToolError(f"{error.code}: {harmless('; '.join(said))}") from error
 
         server.tool(annotations=annotations, structured_output=False)(called)
 
-    reads, orders = tools(run)
     for tool in reads:
         add(tool, ToolAnnotations(read_only_hint=True))
     for tool in orders if act else ():
         add(tool, ToolAnnotations(read_only_hint=False, destructive_hint=True))
-    server.run()
+    return server
+
+
+def _mistake(takes: Mapping[str, Sequence[str]], name: str, arguments: Mapping[str, Any]) -> str:
+    """What is wrong with the names in a call; empty if nothing is. The library leaves out unknown arguments."""
+    if name not in takes:
+        return f"there is no tool {harmless(name)}; there are {', '.join(takes)}"
+    unknown = [harmless(one) for one in arguments if one not in takes[name]]
+    known = f"only {', '.join(takes[name])}" if takes[name] else "nothing"
+    return f"{name} takes {known}, and not {', '.join(unknown)}" if unknown else ""
+
+
+def _problems(error: ValidationError) -> str:
+    """`lines: Input should be less than or equal to 400`."""
+    found = error.errors(include_url=False, include_input=False)
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found)
 
 
 def tools(run: Run) -> tuple[tuple[Callable[..., str], ...], tuple[Callable[..., str], ...]]:

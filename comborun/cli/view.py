@@ -136,7 +136,7 @@ def _tell(access: Access, *, browser: bool, as_json: bool) -> None:
 def tunnel_command(connection: str, port: int) -> str:
     """The command that brings the page to the machine from which the user has logged in; empty without ssh."""
     words = connection.split()
-    if len(words) != 4:
+    if len(words) != 4 or "UNKNOWN" in words:  # sshd says that where the connection is no socket
         return ""
     user, (_, _, host, ssh_port) = getpass.getuser(), words
     there = shlex.quote(f"{user}@{host}")

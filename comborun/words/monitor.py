@@ -7,7 +7,7 @@ from comborun.rules.facts import Fact
 from comborun.rules.holds import Notice
 from comborun.rules.vocabulary import first_of, several
 from comborun.words import because, part
-from comborun.words.endings import class_words, how_ended
+from comborun.words.endings import class_words, how_ended, outcome_words
 from comborun.words.times import brief, clock, span
 
 TYPE_CHECKING = False
@@ -95,6 +95,17 @@ def _ends_about(fact: Fact) -> str:
     now = earliest - left
     first, last = clock(earliest, near=now), clock(latest, near=now)
     return f"ends {f'about {last}' if first == last else f'{first}–{last}'} (in {span(left, latest - now)})"
+
+
+def _host_back(fact: Fact) -> str:
+    """`h100 did not answer for 3 min, until 13:05:10; meanwhile: 2 failed, 1 running`."""
+    host, gone = fact.text("host"), fact.fields.get("gone")
+    what = f"the run's folder on {host} was gone" if gone else f"{host} did not answer"
+    changes = fact.fields.get("changes")
+    counts = changes.items() if isinstance(changes, dict) else ()
+    meanwhile = ", ".join(f"{count} {outcome_words(word)}" for word, count in counts) or "nothing changed"
+    lasted, until = brief(fact.number("seconds") or 0), clock(fact.number("at") or 0)
+    return f"{what} for {lasted}, until {until}; meanwhile: {meanwhile}"
 
 
 def _host_rebooted(fact: Fact) -> str:
@@ -223,6 +234,7 @@ WORDS: Words = {
     "nothing_starts": "nothing new starts until the run is resumed",
     "notices_fail": _notices_fail,
     "ends_about": _ends_about,
+    "host_back": _host_back,
     "host_rebooted": _host_rebooted,
     "all_sessions_vanished": (
         "all {sessions} sessions that ran vanished together[ after {at:clock}]:"

@@ -146,12 +146,12 @@ def remarks(status: RunStatus, link: Link) -> Sequence[str]:
     """What the user should know of the whole run, the most important first."""
     said: list[str] = []
     if not link.reachable and link.complaint:
-        said.append(f"{visible(link.complaint)}: the sessions don't need the link")
+        said.append(": ".join(filter(None, (visible(link.complaint), link.comfort))))
     if status.outage:
         said.append(say(status.outage.fact(status.host)))
     if status.advice and not (status.hold and status.advice.code == "run_held"):
         said.append(say(status.advice))
-    said += [say(one) for one in (status.would_move, status.following, status.moved) if one]
+    said += [say(one) for one in (*status.back, status.would_move, status.following, status.moved) if one]
     said += [say(status.ordered.fact)] if status.ordered else []
     said += [say(status.notify_problem)] if status.notify_problem else []
     said += [clock_words(status.ahead, status.host), status.undecided, *status.uncounted]

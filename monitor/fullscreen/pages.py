@@ -98,7 +98,7 @@ def host(status: RunStatus, samples: Sequence[Sample], found: Sequence[Event], w
 
 
 def _several(status: RunStatus, width: int) -> Iterator[Text]:
-    """Of each host its GPUs with their sessions and its machine, or that it is away."""
+    """Of each host its GPUs with their sessions and its machine, or why they are not known."""
     for one in status.hosts:
         line = box_line(one._replace(use=HostUse()), len(one.host))
         line.stylize("bold", 0, len(visible(one.host)))

@@ -6,6 +6,7 @@ A line that can be clicked has the meta data `act`.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -13,12 +14,18 @@ from rich.text import Text
 from comborun.monitor.fullscreen import grid, heading, keys, pages, pane
 from comborun.monitor.fullscreen.desk import Desk
 from comborun.monitor.fullscreen.pages import Page
-from comborun.monitor.fullscreen.table import Layout, Moment, clipped, layout
+from comborun.monitor.fullscreen.pane import wrapped
+from comborun.monitor.fullscreen.table import INDENT, Layout, Moment, clipped, layout
 from comborun.monitor.grid_map import the_map
+from comborun.monitor.rows import Row, group_of
 from comborun.monitor.status import SessionStatus
+from comborun.monitor.wording import FAILED
+from comborun.rules.vocabulary import Outcome
 
 _LINES = 5000
 """most lines of a log on the whole screen"""
+_MOST_BELOW = 3
+"""most lines that say why a session failed, in the list"""
 _HIGH, _MIDDLE, _LOW = 12, 9, 8
 """least lines of a screen that shows the pages' names, the heads of columns, and the keys"""
 
@@ -84,31 +91,67 @@ def _page(desk: Desk, height: int) -> Page:
     if desk.page == "help":
         return _scrolled(desk, pages.help_lines(desk.help_words, width), height)
     if desk.page == "answer":
-        said = [line for one in desk.answer for line in pane.wrapped(one, width)]
+        said = [line for one in desk.answer for line in wrapped(one, width)]
         return _scrolled(desk, Page(Text("ANSWER (Esc leaves)", "dim"), said), height)
     return _sessions(desk, height)
 
 
 def _sessions(desk: Desk, height: int) -> Page:
-    desk.top = _window(desk.top, desk.cursor, len(desk.rows), height)
     form, at = _layout(desk), _moment(desk)
-    lines = []
-    for place in range(desk.top, min(desk.top + height, len(desk.rows))):
+    most = _most_below(desk.rows, form, height)
+    blocks = [1 + len(_below(form, row, most)) for row in desk.rows]
+
+    def top_row(place: int) -> Row:
+        """A row at the top: if it is the same as one that is not seen, it says the cause itself."""
         row = desk.rows[place]
-        if place == desk.top and row.same:  # the row that it is the same as is not seen
-            named = next(one for one in reversed(desk.rows[:place]) if not one.same)
-            row = row._replace(same=False, why=named.why, alike=named.alike)
-        line = form.line(row, at)
+        named = next(one for one in reversed(desk.rows[: place + 1]) if not one.same) if row.same else row
+        return row._replace(same=False, why=named.why, alike=named.alike)
+
+    def more(place: int) -> int:
+        return len(_below(form, top_row(place), most)) + 1 - blocks[place]
+
+    desk.top = _window(desk.top, desk.cursor, blocks, height, more)
+    lines: list[Text] = []
+    desk.shown = 0
+    for place in range(desk.top, len(desk.rows)):
+        row = top_row(place) if place == desk.top else desk.rows[place]
+        block = [form.line(row, at), *_below(form, row, most)]
+        if lines and len(lines) + len(block) > height:
+            break
         if place == desk.cursor:
-            line.stylize("bold")
-            line.stylize("reverse", 0, 2)
-        line.apply_meta({"act": ("row", place)})
-        if not desk.link.reachable:
-            line.stylize("dim")
-        lines.append(line)
+            block[0].stylize("bold")
+            block[0].stylize("reverse", 0, 2)
+        for line in block:
+            line.apply_meta({"act": ("row", place)})
+            if not desk.link.reachable:
+                line.stylize("dim")
+        lines += block
+        desk.shown += 1
     if not desk.rows:
         lines = [Text("  no session fits; Esc ends the filter" if desk.choice.words else "  no session", "dim")]
     return Page(form.head, lines)
+
+
+def _below(form: Layout, row: Row, most: int) -> list[Text]:
+    """Why a session failed, below its row, where the last column is too narrow for it."""
+    if not form.has_below(row):
+        return []
+    lines = wrapped(row.why, form.below)
+    if len(lines) > most:
+        lines = [*lines[: most - 1], Text(clipped(" ".join(line.plain for line in lines[most - 1 :]), form.below))]
+    style = "yellow" if row.session.outcome is Outcome.CANCELLED else "red"
+    return [Text(" " * INDENT).append(line.plain, style) for line in lines]
+
+
+def _most_below(rows: Sequence[Row], form: Layout, height: int) -> int:
+    """As many lines for each cause as let all causes be seen."""
+    failed = [row for row in rows if group_of(row.session) == FAILED]
+    if 2 * len(failed) > height:
+        return 1
+    fits = (
+        most for most in range(_MOST_BELOW, 1, -1) if sum(1 + len(_below(form, row, most)) for row in failed) <= height
+    )
+    return next(fits, 1)
 
 
 def _layout(desk: Desk) -> Layout:
@@ -125,11 +168,18 @@ def _moment(desk: Desk) -> Moment:
     return Moment(status.now, desk.passed, digits, frozenset(desk.marked), desk.row.name if desk.row else "")
 
 
-def _window(top: int, cursor: int, count: int, height: int) -> int:
-    """The first row, so that the cursor is seen."""
-    top = min(top, cursor)
-    top = max(top, cursor - height + 1)
-    return max(0, min(top, count - height))
+def _window(top: int, cursor: int, blocks: Sequence[int], height: int, more: Callable[[int], int] = lambda _: 0) -> int:
+    """The first row, so that the cursor is seen. `blocks`: lines of each row; `more`: how many more at the top."""
+    top = max(0, min(top, cursor))
+    used = sum(blocks[top : cursor + 1])
+    while top < cursor and used + more(top) > height:
+        used -= blocks[top]
+        top += 1
+    used = sum(blocks[top:])
+    while top and used + blocks[top - 1] + more(top - 1) <= height:
+        top -= 1
+        used += blocks[top]
+    return top
 
 
 def _grid(desk: Desk, height: int) -> Page:
@@ -137,7 +187,7 @@ def _grid(desk: Desk, height: int) -> Page:
     if not found.rows:
         return Page(Text(), [Text("  no session", "dim")])
     head, lines = grid.drawn(found, desk.cell, desk.width)
-    top = _window(0, desk.cell[0], len(lines), height)
+    top = _window(0, desk.cell[0], [1] * len(lines), height)
     return Page(head, lines[top:])
 
 
@@ -167,7 +217,7 @@ def _whole_pane(desk: Desk, session: SessionStatus, height: int) -> list[Text]:
     title = pane.title(desk.look, session, desk.pane, desk.width)
     lines = _pane_lines(desk, session, desk.width)
     if desk.pane == "log":  # long lines are wrapped, because here nothing else shows their end
-        lines = [piece for line in lines for piece in pane.wrapped(line.plain, desk.width)]
+        lines = [piece for line in lines for piece in wrapped(line.plain, desk.width)]
     room = max(1, height - 1)
     desk.scrolled = max(0, min(desk.scrolled, len(lines) - room))
     begin = len(lines) - room - desk.scrolled if desk.pane == "log" else desk.scrolled
@@ -202,13 +252,13 @@ def bottom(desk: Desk) -> list[Text]:
     """The line of keys, or what the user is asked, types, or is told."""
     if desk.question:
         answers = "   ".join(f"{key} {does}" for key, (does, _) in desk.question.answers.items())
-        said = [line for one in desk.question.lines for line in pane.wrapped(one, desk.width)]
-        keyed = pane.wrapped(f"{answers}   any other key: no", desk.width, " ")[: max(1, desk.height // 2)]
+        said = [line for one in desk.question.lines for line in wrapped(one, desk.width)]
+        keyed = wrapped(f"{answers}   any other key: no", desk.width, " ")[: max(1, desk.height // 2)]
         said = said[: max(1, desk.height - len(keyed) if desk.height < _LOW else desk.height // 2)]
         return [*(Text(line.plain, "bold yellow") for line in said), *(Text(line.plain, "bold") for line in keyed)]
     if desk.prompt:
         return [Text(f"{desk.prompt}{desk.typed}", "bold").append("▏", "bold")]
     if desk.message:
-        lines = pane.wrapped(desk.message, desk.width, " ")[: max(1, min(4, desk.height - 3))]
+        lines = wrapped(desk.message, desk.width, " ")[: max(1, min(4, desk.height - 3))]
         return [Text(line.plain, "bold") for line in lines]
     return [Text(keys.line(desk.width), "dim")] if desk.height >= _LOW else []

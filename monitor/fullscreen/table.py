@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
@@ -11,6 +11,7 @@ from rich.text import Text
 from comborun.monitor.columns import bar
 from comborun.monitor.interval import exact_interval
 from comborun.monitor.rows import Row, group_of
+from comborun.monitor.status import SessionStatus
 from comborun.monitor.wording import DONE, FAILED, MARKS, STALLED, UNMARKED, visible
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.words.endings import outcome_words
@@ -19,6 +20,9 @@ from comborun.words.times import brief, span
 _LONGEST_NAME, _SHORTEST_NAME = 28, 9
 _LEAST_WHY = 0.3
 """of the width"""
+_LAST = "WHY, OR LAST LINE"
+INDENT = 4
+"""of the lines below a row that say why a session failed"""
 
 
 class Moment(NamedTuple):
@@ -56,6 +60,22 @@ def clipped(text: str, width: int) -> str:
     return set_cell_size(text, max(0, width - 1)) + "…" * (width > 0)
 
 
+def shortened(name: str, width: int, end: int) -> str:
+    """A name of exactly that width; of a longer one the middle goes, and so many cells of its end stay."""
+    if cell_len(name) <= width or width < 5:
+        return clipped(name, width)
+    last = name
+    while cell_len(last) > end:
+        last = last[1:]
+    return clipped(name, width - cell_len(last)) + last
+
+
+def _telling_end(names: Collection[str], width: int) -> int:
+    """How many cells of their ends must stay so that different names stay different, if that is possible."""
+    ends = range(width // 2, max(width // 2 + 1, width - 1))
+    return next((end for end in ends if len({shortened(one, width, end) for one in names}) == len(names)), ends[0])
+
+
 def _faded(row: Row) -> str:
     return "dim" if row.session.life is Life.QUEUED or group_of(row.session) == DONE else ""
 
@@ -70,15 +90,16 @@ def _state(row: Row, at: Moment, width: int) -> Text:
     return text if width < 2 else text.append(f" {outcome_words(row.session.word)}")
 
 
-def _policy(row: Row, at: Moment, width: int) -> Text:
-    del at
-    return Text(clipped(visible(row.session.policy or row.name), width), _faded(row))
+def _policy_of(session: SessionStatus) -> str:
+    return visible(session.policy or session.name)
 
 
-def _environment(row: Row, at: Moment, width: int) -> Text:
-    del at
-    part = f" {row.session.part}" if row.session.part else ""
-    return Text(clipped(f"{visible(row.session.environment)}{part}", width), _faded(row))
+def _environment_of(session: SessionStatus) -> str:
+    return visible(session.environment) + (f" {session.part}" if session.part else "")
+
+
+def _names(of: Callable[[SessionStatus], str], end: int) -> Callable[[Row, Moment, int], Text]:
+    return lambda row, _, width: Text(shortened(of(row.session), width, end), _faded(row))
 
 
 def _bar(row: Row, at: Moment, width: int) -> Text:
@@ -142,10 +163,10 @@ def _tries(row: Row, at: Moment, _: int) -> Text:
     return Text(str(row.session.attempt), "" if row.session.attempt > 1 else "dim")
 
 
-def why_text(row: Row, at: Moment, width: int, *, left: bool) -> Text:
-    """Why it failed, with the number of sessions that failed alike: it stays, whatever is cut.
+def why_text(row: Row, at: Moment, width: int, *, left: bool, below: bool = False) -> Text:
+    """Why it failed, with the number of sessions that failed alike.
 
-    `left`: the time that is left stands here, because it has no column.
+    `left`: the time that is left stands here, because it has no column. `below`: why it failed stands below the row.
     """
     if left and row.session.alive and (shown := _left(row, at, width).plain.strip("-")):
         rest = clipped(f"  {row.why}", max(0, width - cell_len(shown) - 5)) if row.why else ""
@@ -155,16 +176,26 @@ def why_text(row: Row, at: Moment, width: int, *, left: bool) -> Text:
         return Text(clipped(row.why, width), style)
     if row.same:
         return Text(clipped("= the same", width), "dim")
-    count = f" ({len(row.alike)} alike{', → shows them' if row.folded else ''})" if len(row.alike) > 1 else ""
-    count = count if cell_len(count) + 8 < width else f" ({len(row.alike)}×)" if count else ""
-    line = clipped(row.why, min(max(0, width - cell_len(count)), cell_len(row.why)))
-    return Text(line, "yellow" if row.session.outcome is Outcome.CANCELLED else "red").append(count, "bold")
+    if below:
+        alike = f"{len(row.alike)} alike{' →' if row.folded else ''}" if row.alike else ""
+        done = f", {row.session.done} done" if row.session.done else ""
+        return Text(clipped(alike or f"{outcome_words(row.session.word)}{done}", width), "bold")
+    count = _alike(row)
+    more = ", → shows them" if row.folded and cell_len(row.why) + len(count) + 14 <= width else ""
+    style = "yellow" if row.session.outcome is Outcome.CANCELLED else "red"
+    return Text(row.why, style).append(f"{count[:-1]}{more})" if count else "", "bold")
+
+
+def _alike(row: Row) -> str:
+    return f" ({len(row.alike)} alike)" if row.alike else ""
 
 
 class Layout(NamedTuple):
     columns: tuple[Column, ...]
     why: int
     """cells of the last column; 0: there is none"""
+    below: int = 0
+    """cells of the lines below a row that say why it failed, where the last column has no room for it"""
 
     @property
     def head(self) -> Text:
@@ -172,7 +203,13 @@ class Layout(NamedTuple):
         for one, cell in zip(self.columns, cells, strict=True):
             if one.right:
                 cell.plain = one.title.rjust(one.width)
-        return Text(" ".join(cell.plain for cell in cells) + (" WHY, OR LAST LINE" if self.why else ""), "dim")
+        last = _LAST if self.why >= len(_LAST) else "LAST LINE"
+        return Text(" ".join(cell.plain for cell in cells) + (f" {last}" if self.why else ""), "dim")
+
+    @property
+    def _has_left(self) -> bool:
+        """Whether the time that is left stands in the last column."""
+        return all(one.cell is not _left for one in self.columns)
 
     def line(self, row: Row, at: Moment) -> Text:
         text = Text(no_wrap=True, end="")
@@ -183,8 +220,13 @@ class Layout(NamedTuple):
                 text.append(blanks).append_text(cell).append(" ")
             else:
                 text.append_text(cell).append(f"{blanks} ")
-        left = all(one.cell is not _left for one in self.columns)
-        return text.append_text(why_text(row, at, self.why, left=left)) if self.why else text
+        why = why_text(row, at, self.why, left=self._has_left, below=self.has_below(row))
+        return text.append_text(why) if self.why else text
+
+    def has_below(self, row: Row) -> bool:
+        """Whether lines below the row say why its session failed, because the last column has no room for it."""
+        failed = group_of(row.session) == FAILED and not row.same
+        return failed and self.below > 0 and cell_len(row.why) + len(_alike(row)) > self.why
 
 
 def layout(rows: Sequence[Row], width: int) -> Layout:
@@ -192,19 +234,18 @@ def layout(rows: Sequence[Row], width: int) -> Layout:
     sessions = [row.session for row in rows]
     most = max((max(one.planned, one.done or 0) for one in sessions), default=1)
     digits = len(str(most))
-    names = [max((cell_len(one) for one in texts), default=0) for texts in (
-        [one.policy or one.name for one in sessions],
-        [one.environment + (f" {one.part}" if one.part else "") for one in sessions],
-    )]  # fmt: skip
-    policy, environment = (max(6, min(_LONGEST_NAME, longest)) for longest in names)
+    policies, environments = ({of(one) for one in sessions} for of in (_policy_of, _environment_of))
+    policy, environment = (
+        max(6, min(_LONGEST_NAME, max(map(cell_len, names), default=0))) for names in (policies, environments)
+    )
     gpu = max((len(one.node[:12]) or 2 * len(one.gpus) for one in sessions), default=0)
     host = min(12, max((len(one.host) for one in sessions), default=0))
     tries = any(one.attempt > 1 for one in sessions)
     columns = [
         Column("", _marker, 2),
         Column("STATE", _state, 11, drop=45),
-        Column("POLICY", _policy, policy),
-        Column("ENVIRONMENT", _environment, max(environment, 11)),
+        Column("POLICY", _names(_policy_of, 0), policy),
+        Column("ENVIRONMENT", _names(_environment_of, 0), max(environment, 11)),
         Column("", _bar, 10, drop=10),
         Column("EPISODES", _episodes, max(8, 2 * digits + 1), right=True, drop=70),
         Column("SUCCESS", _success, max(7, 2 * digits + 4), right=True, drop=50),
@@ -215,10 +256,15 @@ def layout(rows: Sequence[Row], width: int) -> Layout:
         *([Column("GPU", _gpu, max(3, gpu), drop=25)] if gpu else []),
         *([Column("TRY", _tries, 3, right=True, drop=15)] if tries else []),
     ]
-    return _fitted(columns, width)
+    found = _fitted(columns, width)
+    for title, of, names in (("POLICY", _policy_of, policies), ("ENVIRONMENT", _environment_of, environments)):
+        place = next(place for place, one in enumerate(found) if one.title == title)
+        found[place] = found[place]._replace(cell=_names(of, _telling_end(names, found[place].width)))
+    why = width - sum(one.width + 1 for one in found)
+    return Layout(tuple(found), max(0, why), max(0, width - INDENT))
 
 
-def _fitted(columns: list[Column], width: int) -> Layout:
+def _fitted(columns: list[Column], width: int) -> list[Column]:
     def free() -> int:
         return width - sum(one.width + 1 for one in columns)
 
@@ -238,4 +284,4 @@ def _fitted(columns: list[Column], width: int) -> Layout:
             columns.remove(going)
         else:
             break
-    return Layout(tuple(columns), max(0, free()))
+    return columns

@@ -86,5 +86,6 @@ def _trouble(link: Link) -> str:
         return f"the host has not answered for {brief(link.silent)}" if link.silent else ""
     seen = "" if link.last_seen is None else f" This was seen {brief(link.last_seen)} ago."
     why = f": {link.complaint}" if link.complaint else ""
-    goes_on = "" if link.gone else " The sessions don't need the link, and the page goes on when the host is back."
-    return f"{link.trouble} since {clock(link.since)}{why}.{seen}{goes_on}"
+    back = "it" if link.gone else "the host"
+    comfort = f" {link.comfort[0].upper()}{link.comfort[1:]}." if link.comfort else ""
+    return f"{link.trouble} since {clock(link.since)}{why}.{seen}{comfort} The page goes on when {back} is back."

@@ -185,7 +185,9 @@ def alerts(status: RunStatus) -> list[tuple[str, str, str]]:
     said = (status.notify_problem, None if status.finished else status.slurm)
     words = [clock_words(status.ahead, status.host), *map(say, filter(None, said)), status.undecided]
     words += status.uncounted[:_UNCOUNTED_MOST]
-    found += [("queued", say(one), "") for one in (status.would_move, status.following, status.moved) if one]
+    found += [
+        ("queued", say(one), "") for one in (*status.back, status.would_move, status.following, status.moved) if one
+    ]
     return [*found, *(("stalled", harmless(one), "") for one in words if one)]
 
 

@@ -21,8 +21,10 @@ from monitor_stage import Seen, a_plan, a_session, a_view, an_answer, look_at
 from sshd import fresh_user, running_sshd
 
 from comborun.monitor.classify import classify
+from comborun.monitor.fleet import FleetRow
 from comborun.monitor.view.pages import HERE, Site, of_run, render
 from comborun.monitor.watch import Look
+from comborun.remote.runs import Run
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
@@ -262,6 +264,22 @@ def test_a_video_of_a_session_that_runs_on_another_host_comes_on_a_click(
         desk.combo("stop", "--yes", "--host", "testbox")
 
 
+def test_the_runs_of_all_hosts_have_whole_names_and_numbers(tab: Any) -> None:
+    plan = a_plan([a_session("p", "maze")])
+    view = a_view(plan)
+    history = look_at(an_answer(Seen("maze_p")), view=view)
+    look = Look(1, view, history, classify(view, history))
+    run = Run("a_longer_grid-20261129T221223Z-3943", "/x", {}, now={"episodes_done": 905, "episodes_planned": 1200})
+    row = FleetRow("gamma", run, 60.0, "no answer yet")
+    main = render("hosts.html.j2", Site(), look, "hosts", runs=[row], silent={}, busy=False)
+    tab.set_viewport_size({"width": 1280, "height": 800})
+    css = (HERE / "static" / "view.css").read_text()
+    tab.set_content(f"<!doctype html><style>{css}</style><body><main>{main}</main>")
+    cut = "[...document.querySelectorAll('#runs tbody > tr > *')].filter((one) => one.scrollWidth > one.clientWidth)"
+    assert tab.evaluate(f"{cut}.map((one) => one.textContent)") == []
+    assert "905/1200" in tab.inner_text("#runs")
+
+
 def test_long_names_leave_the_list_its_last_column_and_a_printed_page_its_width(tab: Any) -> None:
     places = ["L" * 200, *(f"a_longer_place_{at}" for at in range(5))]
     plan = a_plan([a_session("p" * 60, place, 15) for place in places])
@@ -274,10 +292,11 @@ def test_long_names_leave_the_list_its_last_column_and_a_printed_page_its_width(
     main = render("run.html.j2", Site(bundled=True), look, "run", **of_run(look), news=())
     css = (HERE / "static" / "view.css").read_text()
     choice = f"<p class=filter><label>environment <select><option>{places[0]}</select></label></p>"
-    tab.set_viewport_size({"width": 1280, "height": 800})
     tab.set_content(f"<!doctype html><style>{css}</style><body><main>{main}{choice}</main>")
     ends = "[...document.querySelectorAll('.why, select')].map((one) => one.getBoundingClientRect().right)"
-    assert max(tab.evaluate(ends)) <= 1280
+    for width in (1700, 1280):
+        tab.set_viewport_size({"width": width, "height": 800})
+        assert max(tab.evaluate(ends)) <= width
     assert tab.evaluate("document.querySelector('.map thead').getBoundingClientRect().height") < 150
     tab.set_viewport_size({"width": A4, "height": 1000})
     tab.emulate_media(media="print")

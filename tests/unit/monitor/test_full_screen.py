@@ -7,6 +7,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import pytest
@@ -129,8 +130,10 @@ def test_the_first_row_that_is_seen_says_its_cause() -> None:
     desk.move("30")
     lines = text(desk).split("\n")
     first = next(place for place, line in enumerate(lines) if "WHY" in line) + 1
-    assert "ModuleNotFound" in lines[first]
-    assert "= the same" in lines[first + 1]
+    assert "58 alike" in lines[first]
+    assert lines[first + 1].strip() == MISSING
+    assert "= the same" in lines[first + 2]
+    assert any("▸" in line for line in lines), "the cursor is seen, though the first row has become higher"
 
 
 def test_a_narrow_screen_says_when_the_run_ends() -> None:
@@ -139,11 +142,35 @@ def test_a_narrow_screen_says_when_the_run_ends() -> None:
 
 @pytest.mark.parametrize("size", SIZES[:3])
 def test_every_cause_of_a_failure_is_on_the_first_screen_of_500_sessions(size: tuple[int, int]) -> None:
-    shown = text(desk_of(*many(), *size)).split("\n")
-    first = next(line for line in shown if "▸" in line)
-    assert "Module" in first
-    assert "58" in first
-    assert any("Runtime" in line and "2" in line for line in shown)
+    shown = text(desk_of(*many(), *size))
+    first = next(line for line in shown.split("\n") if "▸" in line)
+    assert "58 alike" in first
+    for said in (MISSING, "RuntimeError: PhysX error 0", "2 alike"):
+        assert said in " ".join(shown.split()), "each cause is whole"
+    assert "▸" in first
+
+
+def test_a_narrow_list_has_whole_causes_names_that_differ_and_keeps_its_cursor_in_sight() -> None:
+    said = [f"ValueError: no such joint in the left arm of robot {letter * 3}" for letter in ascii_lowercase[:20]]
+    plan = a_plan([a_session(f"pi05_ckpt{number}000", "stack_blocks") for number in (7, 17, *range(20, 38))])
+    names = [one.name for one in plan.sessions]
+    few = [failed(names[0], said[0]), failed(names[1], said[1]), failed(names[2], "exit 3")]
+    desk = desk_of(a_view(plan), an_answer(*few), 40, 16)
+    for cause in said[:2]:
+        assert cause in " ".join(text(desk).split())
+    rows = [line for line in text(desk).split("\n") if "✗ pi" in line]
+    assert len({line[5:14] for line in rows}) == len(rows) == 3
+    assert rows[2].endswith("exit 3"), "a short cause needs no line of its own"
+
+    desk = desk_of(a_view(plan), an_answer(*map(failed, names, said)), 40, 15)
+    for step in [1] * 19 + [-1] * 19:
+        desk.move(str(step))
+        lines = text(desk).split("\n")
+        at = next(place for place, line in enumerate(lines) if "▸" in line)
+        assert lines[at + 1].startswith("    ValueError: no such joint in the"), "and its cause"
+    before = desk.cursor
+    desk.screenful("1")
+    assert desk.cursor - before == 3, "four rows of two lines are a page"
 
 
 def test_in_any_order_a_failed_row_begins_with_the_line_that_ended_it() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import monitor_stage as stage
+import pytest
 from monitor_stage import NOW, Seen
 
 from comborun.answers.page import page_of
@@ -18,7 +19,9 @@ from comborun.monitor.screen import changes
 from comborun.monitor.snapshot import parse_snapshot
 from comborun.monitor.status import Link, RunStatus
 from comborun.monitor.table import box_lines
-from comborun.monitor.view.pages import alerts
+from comborun.monitor.view.feed import _trouble
+from comborun.monitor.view.pages import Site, alerts, of_hosts, render
+from comborun.monitor.watch import Look
 from comborun.rules.deal import Deal
 from comborun.words import say
 
@@ -114,8 +117,37 @@ def test_the_host_page_has_the_gpus_of_each_host_with_its_own_sessions_and_no_li
     assert any("40.0/79.1 GiB" in line for line in shown[y:])
     assert not {line.plain for line in heading.host_line(status, 100)} & {*shown}
     shown = [line.plain for line in pages.host(whole(parts[0], away, deal=deal), (), (), 100).lines]
-    assert any("y  ●1  away, never seen: no route" in line for line in shown)
+    assert any("y  ●1  unreachable, never seen: no route" in line for line in shown)
     assert not any("40.0/79.1" in line for line in shown)
+    gone = away._replace(status=replace(away.status, link=Link(reachable=False, gone=True, last_seen=3)))
+    seen = whole(parts[0], gone, deal=deal)
+    assert any("y  ●1  run folder gone, seen 3 s ago" in line.plain for line in pages.host(seen, (), (), 100).lines)
+    assert [one.folder_gone for one in answer(seen).hosts] == [False, True]
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_only_of_a_host_that_does_not_answer_it_is_said_that_it_does_not(gone: bool) -> None:
+    link = Link(reachable=False, gone=gone, last_seen=3, complaint="no route", since=NOW, failures=1)
+    status = replace(part("x", Seen("maze_p")).status, link=link)
+    plan, history = stage.a_view(PLAN, "x"), History()
+    page = render(
+        "host.html.j2",
+        Site(),
+        Look(1, plan, history, status),
+        "host",
+        **of_hosts(Look(1, plan, history, status), {}, 0),
+    )
+    told = [
+        stage.picture(status, 100),
+        heading.link_words(link),
+        "; ".join(heading.remarks(status, link)),
+        page_of(answer(status)),
+        _trouble(link),
+        page,
+    ]
+    away = ("unreachable", "not answer", "need the link")
+    assert [any(words in one for words in away) for one in told] == [not gone] * len(told)
+    assert all("folder" in one for one in told[:2] + told[3:]) is gone
 
 
 def test_a_run_whose_hosts_wait_for_a_resume_is_held_though_nothing_runs_any_more() -> None:

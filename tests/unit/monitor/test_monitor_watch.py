@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from comborun.remote.transport import Completed
 from comborun.rules.facts import Fact
 from comborun.rules.room.waits import Wait
 from comborun.rules.vocabulary import Life
+from comborun.words import say
 
 VIEW = a_view(a_plan([a_session("act", "grass")]))
 RUNNING = Seen("grass_act", counts=(50, 40), log=b"episode 49\n", changed=NOW - 3)
@@ -320,3 +322,26 @@ def test_a_host_that_answers_that_the_folder_is_gone_is_not_called_unreachable()
     _, screen, _ = play(GOES_ON, Completed(program.NO_RUN, b"", b""), CUT, HAS_ENDED)
     troubles = [shown.link.trouble for shown in screen.seen if not shown.link.reachable]
     assert list(dict.fromkeys(troubles)) == ["run folder gone", "unreachable"]
+
+
+GONE = Completed(program.NO_RUN, b"", b"")
+
+
+def test_a_folder_that_comes_back_is_seen_soon_and_it_is_said_what_happened_meanwhile() -> None:
+    failed = an_answer(RUNNING.ended("exited", "none", code=1), now=NOW + 60)
+    _, screen, _ = play(GOES_ON, *[GONE] * 9, failed, HAS_ENDED)
+    away = [shown.link.last_seen for shown in screen.seen if shown.link.gone]
+    assert max(later - earlier for earlier, later in pairwise(away)) == 5, "however long it has been gone"
+    (back,) = screen.seen[-2].back
+    gone_s = 2 + 4 + 7 * 5
+    assert (back.fields["gone"], back.fields["seconds"], back.fields["changes"]) == (True, gone_s, {"failed": 1})
+    assert say(back) == "the run's folder on gpu-box was gone for 41 s, until 11:55:01; meanwhile: 1 failed"
+    assert not screen.seen[0].back
+
+
+def test_what_happened_while_a_host_did_not_answer_is_said_for_ten_minutes() -> None:
+    _, screen, _ = play(GOES_ON, CUT, *[GOES_ON] * 12, HAS_ENDED)
+    said = [[say(one) for one in shown.back] for shown in screen.seen]
+    assert said[2] == ["gpu-box did not answer for 2 s, until 11:54:22; meanwhile: nothing changed"]
+    assert said[11] == said[2]
+    assert said[-1] == []

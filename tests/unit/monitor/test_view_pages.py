@@ -8,8 +8,11 @@ from dataclasses import replace
 import pytest
 from monitor_stage import NOW, Seen, a_hold, a_host, a_plan, a_session, a_view, an_answer, look_at, status_of
 
+from comborun.monitor.causes import run_causes
 from comborun.monitor.classify import classify
+from comborun.monitor.document import answer as answer_of_status
 from comborun.monitor.observe import RunView
+from comborun.monitor.screen import changes
 from comborun.monitor.snapshot import Order
 from comborun.monitor.view.bundle import Redaction
 from comborun.monitor.view.drawing import gpu_chart, slots, strip, times
@@ -18,6 +21,7 @@ from comborun.monitor.view.pages import Site, alerts, news, of_hosts, of_run, re
 from comborun.monitor.view.records import ReportSoFar, Rollout, alike, choose
 from comborun.monitor.watch import Look
 from comborun.rules import events
+from comborun.words import say
 from comborun.words.times import clock
 
 PLAN = a_plan([a_session(policy, place, 10) for policy in ("flat", "rough") for place in ("grass", "stairs")])
@@ -143,6 +147,10 @@ def test_a_stopped_run_says_who_stopped_it_and_can_go_on() -> None:
     page, copy = (render("run.html.j2", site, look, "run", **of_run(look), news=()) for site in sites)
     assert "ann from 10.0.0.7" in page
     assert "10.0.0.7" not in copy
+    who = "stopped by ann from 10.0.0.7"
+    assert any(who in line for line in changes(None, status)), "lines without a terminal say it, too"
+    assert run_causes(status).advice[0].startswith(who)
+    assert any(say(one).startswith(who) for one in answer_of_status(status).facts)
 
 
 @pytest.mark.parametrize("over", [False, True])

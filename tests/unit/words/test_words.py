@@ -154,6 +154,10 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     ],
     "sessions_moved": [{"moved": 1, "sessions": ["a"]}, {"moved": 9, "sessions": list("abcdefghi")}],
     "ends_about": [{"earliest": NOON, "in_s": 480, "latest": NOON + 480}],
+    "host_back": [
+        {"host": "gpu-box", "seconds": 185, "at": NOON, "gone": False, "changes": {"failed": 2, "not_needed": 1}},
+        {"host": "gpu-box", "seconds": 4, "at": NOON, "gone": True, "changes": {}},
+    ],
     "host_rebooted": [{"host": "gpu-box", "sessions": 8, "at": NOON}, {"host": "gpu-box", "sessions": 1}],
     "environment_differs": [
         {"changed": {"PATH": ["/a:/bin", "/b:/bin"], "VIRTUAL_ENV": ["/a", ""]}},
