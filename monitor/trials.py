@@ -34,6 +34,7 @@ from comborun.planner.ranges import first_episodes, trial_plan
 from comborun.remote import program
 from comborun.remote.host import host_facts
 from comborun.remote.runs import release, remove
+from comborun.rules.facts import Fact
 from comborun.rules.names import AttemptLayout, RunLayout
 from comborun.rules.results.counts import where_it_ran
 from comborun.rules.results.fields import LOG
@@ -188,6 +189,8 @@ class TryResult:
     log: tuple[str, ...]
     seed: str
     """the field with a seed under another name; empty without one"""
+    videos: Fact | None
+    """why videos are not shown beside their episodes"""
     grid: Path
 
     @property
@@ -243,7 +246,7 @@ class TryResult:
             files=tuple(WrittenFile(path, size) for path, size in self.files),
             successes=counts.successes,
             verdicts=counts.verdicts,
-            facts=tuple(counts.facts),
+            facts=(*counts.facts, *filter(None, [self.videos])),
             counted=counts.records,
             why=why_not_counted(counts.facts),
             log=self.log,
@@ -291,4 +294,4 @@ def try_one(setup: TrialSetup, episodes: int, running: Callable[[float, str], No
     end = attempts[-1].end
     release(setup.transport, directory)
     end.counts.facts = where_it_ran(end.counts.facts, names_of(setup.grid))
-    return TryResult(session, at, end, files, log, left["seed"], setup.grid.path)
+    return TryResult(session, at, end, files, log, left["seed"], Fact.of(left["videos"]), setup.grid.path)
