@@ -36,7 +36,7 @@ from comborun.remote.host import host_facts
 from comborun.remote.runs import release, remove
 from comborun.rules.facts import Fact
 from comborun.rules.names import AttemptLayout, RunLayout
-from comborun.rules.results.counts import where_it_ran
+from comborun.rules.results.counts import FILE_NOT_READ, where_it_ran
 from comborun.rules.results.fields import LOG
 from comborun.rules.vocabulary import Outcome
 from comborun.text import KIB, MIB, did_you_mean, several
@@ -207,7 +207,8 @@ class TryResult:
         """Whether the results of such a session count, none is refused, and no line for `results:` would make more of
         them count."""
         counts, complete = self.end.counts, self.end.completeness == "complete"
-        return not counts.proposes and (complete or (counts.verdicts > 0 and not counts.refused))
+        lost = counts.refused or any(fact.code == FILE_NOT_READ for fact in counts.facts)
+        return not counts.proposes and (complete or (counts.verdicts > 0 and not lost))
 
     @property
     def command(self) -> str:

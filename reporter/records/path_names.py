@@ -65,10 +65,20 @@ class PathNames:
         named = self._named(axis, _parts(name))
         return next(iter(named)) if len(named) == 1 else None
 
+    def plans(self, reading: Reading) -> bool:
+        """Whether a combo of these rows is planned."""
+        return any(combo in self._combos for combo in reading.combos)
+
     def _named(self, axis: str, parts: set[str]) -> set[str]:
         if len(self.known[axis]) == 1:
             return {*self.known[axis]}
         return {own for part in parts for own in self.called[axis].get(part, ())}
+
+
+def named_by_path(reading: Reading) -> bool:
+    """Whether its rows name neither a policy nor an environment, so that both are guesses, and are of one combo."""
+    one_each = len({one.episode for one in reading.records}) == len(reading.records)
+    return bool(reading.entries) and one_each and {kind for kind, _ in reading.guessed} == {*KINDS}
 
 
 def not_in_paths(directory: Path, unread: Sequence[Reading], names: PathNames) -> Iterator[Defect]:
@@ -100,7 +110,7 @@ def _not_in_paths(
 ) -> Defect:
     fields: dict[str, Any] = {"named": named[:_NAMES_SHOWN], "known": known[:_NAMES_SHOWN]}
     fields |= {"keys": [*keys]} if keys else {}
-    rows = sum(len(one.rejects) for one in lacking)
+    rows = sum(len(one.rejects) + len(one.entries) for one in lacking)
     return Defect(lacking[0].path, 0, say(Fact(NOT_IN_GRID, kind=axis, rows=rows, **fields)))
 
 

@@ -81,6 +81,17 @@ def test_unknown_names_of_both_kinds_come_with_one_line_that_maps_both(tmp_path:
     assert read(tmp_path, BOTH)[0] == 12
 
 
+def test_tables_whose_names_would_be_guessed_from_their_paths_are_mapped_alike(tmp_path: Path) -> None:
+    for policy in ("flt", "rgh"):
+        for environment in ("grs", "strs"):
+            (tmp_path / policy / environment).mkdir(parents=True)
+            (tmp_path / policy / environment / "r.csv").write_text("episode,success\n0,1\n1,0\n2,1\n")
+    files = 'files: "**/*.csv"'
+    count, said = read(tmp_path, f"{{{files}}}")
+    assert (count, said.count(f"`results: {BOTH}` counts them"), said.count("does not know")) == (0, 2, 2)
+    assert read(tmp_path, f"{{{files}, {BOTH[1:]}")[0] == 12
+
+
 def test_unknown_names_of_one_file_are_told(tmp_path: Path) -> None:
     written(tmp_path, "flt/grs/r.jsonl")
     assert read(tmp_path)[1].count("does not know") == 2
