@@ -39,6 +39,24 @@ def close_to(word: str, known: Iterable[str]) -> str:
     return alike.pop() if len(alike) == 1 else ""
 
 
+def alike_to(word: str, known: Iterable[str]) -> list[str]:
+    """The known words that `word` may stand for: the one that is close to it, then those that are about as close."""
+    import difflib
+
+    known = list(dict.fromkeys(known))
+    best = close_to(word, known)
+    if best in ("", word):
+        return [best] * bool(best)
+
+    def apart(one: str) -> int:
+        """Number of letters that only one of the two has."""
+        blocks = difflib.SequenceMatcher(None, word.casefold(), one.casefold()).get_matching_blocks()
+        return len(word) + len(one) - 2 * sum(block.size for block in blocks)
+
+    most = apart(best) + 1
+    return [best, *(one for one in known if one != best and apart(one) <= most and close_to(word, [one]))]
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint: the most similar known word, or else all known words if there are few."""
     known = list(known)

@@ -14,7 +14,7 @@ from comborun.model.work import combo_of, name_of_combo
 from comborun.monitor.watch import once
 from comborun.remote.runs import remembered
 from comborun.rules.names import AFTER
-from comborun.text import close_to, did_you_mean, first_of, session_name
+from comborun.text import alike_to, did_you_mean, first_of, session_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -74,11 +74,11 @@ def addressed(
     while rest:
         word = rest.pop(0)
         found = _named(plan, word, alive)
-        if not found and rest:
-            meant = [close_to(one, _axes(plan)) if guess else one for one in (word, rest[0])]
-            found = _current(one for one in plan.sessions if {one.policy, one.environment} == set(meant))
-            if found and meant != [word, second := rest.pop(0)]:
-                guesses.append(f"{word} {second} is taken for {' '.join(meant)}")
+        if not found and rest and (pair := _pair(plan, run, word, rest[0], guess=guess)):
+            found, meant = pair
+            if meant:
+                guesses.append(f"{word} {rest[0]} is taken for {meant}")
+            del rest[0]
         if not found:
             found = _likely(plan, word)
             if not guess or not (len(found) == 1 or word in _axes(plan)):
@@ -99,6 +99,32 @@ def _named(plan: Plan, word: str, alive: Callable[[], Collection[str]]) -> list[
     return _current(same or (one for one in plan.sessions if word in _combo_names(one))) or [word] * bool(exact)
 
 
+def _pair(plan: Plan, run: str, word: str, other: str, *, guess: bool) -> tuple[list[str], str] | None:
+    """The sessions of a policy and an environment, and what the two words are taken for if that is a guess. None if
+    they are no such pair. Raises UnknownSessionError where there is no such combo, or a choice.
+    """
+    exact = _current(one for one in plan.sessions if {one.policy, one.environment} == {word, other})
+    if exact := exact or _current(one for one in plan.sessions if f"{word}_{other}" in _combo_names(one)):
+        return exact, ""
+    if other in _names(plan):
+        return None
+    meant = [alike_to(one, _axes(plan)) if guess else [one] * (one in _axes(plan)) for one in (word, other)]
+    both = [(one.policy, one.environment) for one in plan.sessions if one.flag not in AWAY]
+    of_pair = {
+        pair for pair in both for first, second in (pair, pair[::-1]) if first in meant[0] and second in meant[1]
+    }
+    names = _current(one for one in plan.sessions if (one.policy, one.environment) in of_pair)
+    if len(of_pair) == 1:
+        first = next(iter(of_pair))
+        return names, " ".join(first if first[0] in meant[0] else first[::-1])
+    policies = [one in plan.policies for one in (word, other)]
+    if of_pair or (all(one in _axes(plan) for one in (word, other)) and policies[0] is not policies[1]):
+        likely = names or [*_likely(plan, word), *_likely(plan, other)]
+        words = f"{word} {other}"
+        raise UnknownSessionError(words, run, _hint(plan, run, words, likely), likely=bool(likely))
+    return None
+
+
 def _axes(plan: Plan) -> tuple[str, ...]:
     return (*plan.policies, *plan.environments)
 
@@ -107,10 +133,9 @@ def _likely(plan: Plan, word: str) -> list[str]:
     """Guesses, the best first: sessions of that policy or environment, names that contain the word, similar names."""
     if of_axis := _current(one for one in plan.sessions if word in {one.policy, one.environment}):
         return of_axis
-    known, axis = _names(plan), close_to(word, _axes(plan))
-    close = close_to(word, known)
-    named = [name for name in known if word.casefold() in name.casefold()] or [close] * bool(close)
-    return named or _current(one for one in plan.sessions if axis in {one.policy, one.environment})
+    known, axis = _names(plan), alike_to(word, _axes(plan))
+    named = [name for name in known if word.casefold() in name.casefold()] or alike_to(word, known)
+    return named or _current(one for one in plan.sessions if one.policy in axis or one.environment in axis)
 
 
 def _current(sessions: Iterable[Session]) -> list[str]:

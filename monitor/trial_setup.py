@@ -194,9 +194,9 @@ class _Trial(StatusScreen):
         if ended > self.ended:
             self.setup.progress.count(ended, len(status.sessions))
             self.ended = ended
-        if status.busy or ended == len(status.sessions):
+        if any(one.latest.alive for one in status.every):  # that ends without a dispatcher, too
             self.idle_since = None
-        else:
+        elif ended < len(status.sessions) or not status.finished:
             self._idle(status, status.now)
 
     def _idle(self, status: RunStatus, now: float) -> None:

@@ -34,8 +34,9 @@ from comborun.planner.ranges import first_episodes, trial_plan
 from comborun.remote import program
 from comborun.remote.host import host_facts
 from comborun.remote.runs import release, remove
+from comborun.rules.facts import Fact
 from comborun.rules.names import AttemptLayout, RunLayout
-from comborun.rules.results.counts import where_it_ran
+from comborun.rules.results.counts import FILE_NOT_READ, where_it_ran
 from comborun.rules.results.fields import LOG
 from comborun.rules.vocabulary import Outcome
 from comborun.text import KIB, MIB, did_you_mean, several
@@ -188,6 +189,8 @@ class TryResult:
     log: tuple[str, ...]
     seed: str
     """the field with a seed under another name; empty without one"""
+    videos: Fact | None
+    """why videos are not shown beside their episodes"""
     grid: Path
 
     @property
@@ -204,7 +207,8 @@ class TryResult:
         """Whether the results of such a session count, none is refused, and no line for `results:` would make more of
         them count."""
         counts, complete = self.end.counts, self.end.completeness == "complete"
-        return not counts.proposes and (complete or (counts.verdicts > 0 and not counts.refused))
+        lost = counts.refused or any(fact.code == FILE_NOT_READ for fact in counts.facts)
+        return not counts.proposes and (complete or (counts.verdicts > 0 and not lost))
 
     @property
     def command(self) -> str:
@@ -243,7 +247,7 @@ class TryResult:
             files=tuple(WrittenFile(path, size) for path, size in self.files),
             successes=counts.successes,
             verdicts=counts.verdicts,
-            facts=tuple(counts.facts),
+            facts=(*counts.facts, *filter(None, [self.videos])),
             counted=counts.records,
             why=why_not_counted(counts.facts),
             log=self.log,
@@ -291,4 +295,4 @@ def try_one(setup: TrialSetup, episodes: int, running: Callable[[float, str], No
     end = attempts[-1].end
     release(setup.transport, directory)
     end.counts.facts = where_it_ran(end.counts.facts, names_of(setup.grid))
-    return TryResult(session, at, end, files, log, left["seed"], setup.grid.path)
+    return TryResult(session, at, end, files, log, left["seed"], Fact.of(left["videos"]), setup.grid.path)

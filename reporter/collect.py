@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path, PurePath, PurePosixPath
@@ -37,11 +37,13 @@ from comborun.rules.following import Decision, Record
 from comborun.rules.holds import DRAINING, HALTED, PAUSED
 from comborun.rules.names import RUN, RunLayout
 from comborun.rules.records import parse
-from comborun.rules.results.counts import CHANGED
+from comborun.rules.results.counts import CHANGED, FILE_NOT_READ
 from comborun.rules.results.filename_results import FILE
 from comborun.rules.results.formats import ARRAYS, candidate, foreign_kind
 from comborun.rules.results.result_files import changed
 from comborun.rules.results.unread import may_hold
+from comborun.rules.results.videos import apart as of_no_episode
+from comborun.rules.results.videos import is_video
 from comborun.rules.run_files import attempts_of, newest_plan
 from comborun.rules.vocabulary import several
 from comborun.words import say
@@ -134,7 +136,12 @@ def _results(directory: Path, histories: Sequence[SessionHistory], unread: Mappi
     collector.link_videos([*chain(*found.values())], bases, unlisted)
     collected = collector.collected(_text(directory / RUN.id).strip() or directory.resolve().name)
     filmed = tuple(_filmed(histories, found, collected.records))
-    lacking = (*_changed(directory, attempts, unread), *_videos_missing(filmed, histories, collector.videos_missing))
+    lacking = (
+        *_changed(directory, attempts, unread),
+        *_videos_missing(filmed, histories, collector.videos_missing),
+        *_not_read(histories),
+        *_videos_apart(found, collector.videos_apart, collected.records, attempts),
+    )
     return replace(collected, defects=(*collected.defects, *lacking), videos=filmed)
 
 
@@ -194,6 +201,31 @@ def _videos_missing(
         elif one.session in ended and one.expected is None and one.found < others:
             what = f"{several(one.found, 'video')}, where another session of its environment left {others}"
             yield Defect(one.session, 0, what)
+
+
+def _not_read(histories: Iterable[SessionHistory]) -> Iterator[Defect]:
+    """Files beside the results of a session that lacks episodes, which its host could not read."""
+    for history in histories:
+        for fact in history.end.counts.facts if history.end else ():
+            if fact.code == FILE_NOT_READ:
+                yield Defect(history.session.name, 0, say(fact))
+
+
+def _videos_apart(
+    found: Mapping[str, Sequence[videos.Video]],
+    apart: Collection[str],
+    records: Iterable[EpisodeRecord],
+    attempts: Iterable[tuple[Session, AttemptRecord]],
+) -> Iterator[Defect]:
+    """Attempts with episodes whose videos show none that is known. A worker's are of no single episode."""
+    recorded, apart = {(one.session, one.attempt) for one in records}, {*apart}
+    for session, attempt in attempts:
+        at = RUN.attempt(session.name, attempt.number)
+        there = [one.path for one in found.get(at.directory, ())]
+        if (session.name, attempt.number) not in recorded or any(one.videos for one in session.components):
+            continue
+        if fact := of_no_episode(len(there), [path[len(at.output) + 1 :] for path in there if path in apart]):
+            yield Defect(at.output, 0, say(fact))
 
 
 def _without_replays(directory: Path, collected: Collected) -> Collected:
@@ -278,9 +310,7 @@ def collect_folder(directory: Path) -> Collected:
         raise _half(directory, RUN.plan(1), RUN.manifest)
     collector = RecordCollector(directory)
     found = list(
-        walk(
-            directory, lambda name: candidate(name) or videos.is_video(name) or _packer(name) or foreign_kind(name, b"")
-        )
+        walk(directory, lambda name: candidate(name) or is_video(name) or _packer(name) or foreign_kind(name, b""))
     )
     for path in found:
         if candidate(path.name):
@@ -299,7 +329,8 @@ def collect_folder(directory: Path) -> Collected:
     collector.read_names(found, Context(path=""))
     settle_rows(collector.files)
     settle(collector.files)
-    collector.link_videos(videos.index(directory, (path.relative_to(directory).as_posix() for path in found)))
+    filmed = videos.index(directory, (path.relative_to(directory).as_posix() for path in found))
+    collector.link_videos(filmed)
     collector.files += _beside(collector.files, collector.passed)
     collected = collector.collected(directory.resolve().name, settled=True)
     held = [reading for reading in collected.files if reading.records or reading.aggregates]
@@ -311,7 +342,11 @@ def collect_folder(directory: Path) -> Collected:
     evaluated = tuple(curve["source"] for one in trained.values() for curve in one[0][1]["curves"])
     if trained and all(one.path.endswith(evaluated) for one in held):  # as evaluations.npz, written by the training
         return Collected(collected.name, (), (), (), (), trained=MappingProxyType(trained))
-    return replace(collected, defects=(*collector.formats_read, *collector.names_guessed, *collected.defects))
+    apart = of_no_episode(len(filmed), collector.videos_apart) if collected.records else None
+    of_videos = [Defect(collector.videos_apart[0], 0, say(apart))] if apart else []
+    return replace(
+        collected, defects=(*collector.formats_read, *collector.names_guessed, *collected.defects, *of_videos)
+    )
 
 
 def _beside(read: Sequence[Reading], passed: Sequence[Reading]) -> list[Reading]:

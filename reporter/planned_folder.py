@@ -17,7 +17,7 @@ from comborun.reporter.collect import attempt_number
 from comborun.reporter.records.collected import Collected, SessionHistory
 from comborun.reporter.records.collector import RecordCollector, walk
 from comborun.reporter.records.names import names_in_rows, not_in_grid, other_columns
-from comborun.reporter.records.path_names import PathNames, not_in_paths, rules_of_rows
+from comborun.reporter.records.path_names import PathNames, named_by_path, not_in_paths, rules_of_rows
 from comborun.reporter.records.reading import Context, Defect, Reading
 from comborun.rules.facts import Fact
 from comborun.rules.results.counts import where_it_ran
@@ -63,6 +63,7 @@ def collect_by_plan(directory: Path, plan: Plan) -> Collected:
                 policy, environment = path_names.of_path(name)
                 collector.read_file(path, replace(context, policy=policy, environment=environment), expected=True)
                 unread += (one for one in collector.files[known:] if not one.entries)
+            unread += (one for one in collector.files[known:] if named_by_path(one) and not path_names.plans(one))
             for reading in collector.files[known:] if session is None else ():
                 reading.translate(names_in_rows(plan.sessions))
                 if fact := other_columns(path, reading, rules, plan.sessions):
@@ -71,11 +72,12 @@ def collect_by_plan(directory: Path, plan: Plan) -> Collected:
         elif len(found) < _MOST_UNMATCHED and candidate(name.name):
             found += _unmatched(directory, name, session or plan.sessions[0])
     collected = collector.collected(directory.resolve().name)
-    found += not_in_grid([one for one in collector.files if one.path not in told], plan.sessions)
+    named = {one.path for one in unread if one.entries}
+    found += not_in_grid([one for one in collector.files if one.path not in told | named], plan.sessions)
     found += not_in_paths(directory, [one for one in unread if one.path not in told], path_names)
-    named = {f"{one.path}: {one.reason}" for one in collected.rejects}
+    rejected = {f"{one.path}: {one.reason}" for one in collected.rejects}
     misread = _misread(directory, files, plan.sessions, collected.records)
-    found += (one for one in misread if one.reason not in named)
+    found += (one for one in misread if one.reason not in rejected)
     histories = tuple(SessionHistory(one, ()) for one in plan.sessions)
     defects = (*found, *collected.defects)
     return replace(collected, plan=plan, sessions=histories, done=_OVER, defects=defects)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import textwrap
 from pathlib import Path
@@ -12,7 +11,7 @@ import click
 
 from comborun.answers import grids
 from comborun.cli.options import grid_argument, json_option, offers
-from comborun.cli.terminal import program, show_json, show_rows, show_text, show_why, warn, wrapped
+from comborun.cli.terminal import program, show_json, show_rows, show_text, show_videos, show_why, warn, wrapped
 from comborun.errors import UserError
 from comborun.grid import Preset, find_preset, known_presets, preset_starter, schema_text, starter_grid
 from comborun.grid.presets import SHIPPED
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from comborun.api.named import GridChoice
     from comborun.grid import Grid
     from comborun.model.plan import Session
+    from comborun.rules.facts import Fact
     from comborun.rules.results.counts import Counts
     from comborun.rules.results.fields import ResultRules
 
@@ -157,18 +157,22 @@ def check(grid: GridChoice, as_json: bool) -> None:
         hosts = ", ".join(one.host for one in checked.hosts)
         click.echo(f"  shared by {hosts}: `{program()} plan {checked.path}` shows who would run what")
     if latest:
-        session, counts = latest
+        session, counts, filmed = latest
         planned = f" of {session.count}" if session.count else ""
         click.echo(f"  the last results of {session.name}: {counts.records}{planned} episodes count by this grid")
         show_why(counts.facts, checked.path)
+        show_videos(filmed, checked.path)
 
 
-def _latest_answer(session: Session, counts: Counts) -> grids.LatestCounts:
-    return grids.LatestCounts(session.name, counts.records, why_not_counted(counts.facts), tuple(counts.facts))
+def _latest_answer(session: Session, counts: Counts, filmed: Fact | None) -> grids.LatestCounts:
+    facts = (*counts.facts, *filter(None, [filmed]))
+    return grids.LatestCounts(session.name, counts.records, why_not_counted(counts.facts), facts)
 
 
-def _latest_counts(grid: Grid) -> tuple[Session, Counts] | None:
-    """A session of the grid's last try or run, counted by the present grid; None if none has ended."""
+def _latest_counts(grid: Grid) -> tuple[Session, Counts, Fact | None] | None:
+    """A session of the grid's last try or run, counted by the present grid, and what keeps its videos from being shown;
+    None if none has ended.
+    """
     from comborun.grid.combos import names_of
     from comborun.rules.results.counts import where_it_ran
 
@@ -176,9 +180,9 @@ def _latest_counts(grid: Grid) -> tuple[Session, Counts] | None:
     for session, at in _ended(grid):
         combo = combos.get(combo_of(session))
         if combo and combo.settings.unit == "episode" and combo.result_rules.has_records:
-            counts = _counts(at, session, combo.result_rules)
+            counts, filmed = _counts(at, session, combo.result_rules)
             counts.facts = where_it_ran(counts.facts, names_of(grid))
-            return session, counts
+            return session, counts, filmed
     return None
 
 
@@ -198,19 +202,22 @@ def _ended(grid: Grid) -> Iterator[tuple[Session, AttemptLayout]]:
             yield session, at
 
 
-def _counts(at: AttemptLayout, session: Session, rules: ResultRules) -> Counts:
-    """The counts as the session's host would count by these rules."""
+def _counts(at: AttemptLayout, session: Session, rules: ResultRules) -> tuple[Counts, Fact | None]:
+    """The counts as the session's host would count by these rules, and what it would say of videos."""
+    from comborun.rules import globs
+    from comborun.rules.results import videos
     from comborun.rules.results.fields import Identity
     from comborun.rules.results.result_files import Folder
     from comborun.rules.results.tally import tally
     from comborun.rules.results.unread import name_unread
 
     identity = Identity(session.policy, session.environment, rules, session.count)
-    log = os.path.relpath(at.log, at.output) if rules.source == "log" else ""
-    folder, span = Folder(at.output, rules.files, identity, rules.format, log), (session.first, session.count)
-    counts = tally(folder.read(), identity, span, over=True)
+    folder, span = Folder.of_attempt(at, identity), (session.first, session.count)
+    read = folder.read()
+    counts = tally(read, identity, span, over=True)
     name_unread(counts, folder, span, at.log)
-    return counts
+    there = globs.found(at.output, ["**"])
+    return counts, videos.told(there, globs.found(at.output, rules.videos), read.samples)
 
 
 @click.group(invoke_without_command=True)

@@ -404,6 +404,17 @@ def show_why(facts: Sequence[Fact], grid: Path) -> None:
         click.echo(wrapped(harmless(rest), "  "))
 
 
+def show_videos(fact: Fact | None, grid: Path) -> None:
+    """Print why videos are not shown beside their episodes, and the line of the grid that shows them."""
+    from comborun.words import say
+    from comborun.words.rows import proposed
+
+    if fact:
+        click.echo(wrapped(harmless(say(fact)), "  "))
+    if fact and (keys := proposed(fact)):
+        show_line(keys, grid)
+
+
 def show_line(keys: Mapping[str, Any], grid: Path) -> None:
     """Print the line `results: {...}` of a grid with these keys added, to be copied."""
     from ruamel.yaml import YAML  # slow to import

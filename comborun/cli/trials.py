@@ -24,6 +24,7 @@ from comborun.cli.terminal import (
     show_line,
     show_rows,
     show_table,
+    show_videos,
     show_why,
     warn,
     wrapped,
@@ -120,6 +121,7 @@ def _show_tried(tried: TryResult, then: str) -> None:
     if tried.seed and tried.counts:
         click.echo(f"  Its rows have the seed in {harmless(tried.seed)!r}. This line compares policies by it:")
         show_line({"seed": tried.seed}, tried.grid)
+    show_videos(tried.videos, tried.grid)
     click.echo(f"\nNext: {then}")
 
 

@@ -148,6 +148,11 @@ setup_code=$?
 trap - DEBUG ERR EXIT
 set +eu
 ((setup_code == 0)) || session_fail 78 "setup returned $setup_code" setup_returned exit "$setup_code\""""
+_NO_PROXY = f"""\
+for name in {" ".join(NO_PROXY)}; do # setup may have set them; the servers of this machine need no proxy
+  [[ ,${{!name-}}, == *,{LOOPBACK[0]},* || ${{!name-}} == "*" ]] ||
+    export "$name=${{!name-}}${{!name:+,}}{",".join(LOOPBACK)}"
+done"""
 _RUN = """\
 shopt -s execfail
 exec -- "${command[@]}" ||
@@ -324,6 +329,7 @@ def _body(session: Session, secrets: tuple[str, ...]) -> Iterator[str]:
         yield from ("", *_SETUP.splitlines(), "setup() {")
         yield _SETUP_TRAPS
         yield from (*session.setup.rstrip("\n").split("\n"), "}", *_SETUP_CALL.splitlines())
+        yield from _NO_PROXY.splitlines() if session.servers else ()
     yield from ("", *command_lines(session.command))
     if box and not setup:
         yield 'command=("${container[@]}" "${command[@]}")'

@@ -7,6 +7,7 @@ import re
 
 from comborun.rules.facts import Fact
 from comborun.rules.results import counts as reasons
+from comborun.rules.results import videos
 from comborun.rules.results.fields import number
 from comborun.rules.vocabulary import several
 from comborun.words import part, say
@@ -208,6 +209,13 @@ def _several_counts(fact: Fact) -> str:
     return f"it only says how many succeeded ({', '.join(fact.texts('found'))}), {where}{way}"
 
 
+def _videos(fact: Fact) -> str:
+    """`3 videos (a.mp4, b.mp4 ...)`, `3 of 4 videos (...)`."""
+    count, some = fact.count("videos"), fact.texts("some")
+    of = f" of {several(fact.count('of'), 'video')}" if fact.count("of") > count else " video" + "s" * (count != 1)
+    return f"{count}{of} ({', '.join(some)}{' ...' * (count > len(some))})"
+
+
 _PRINTED = (
     'or print a line for each episode, `print(f"Episode {i}: success={ok}")`, and give'
     r" `results: {from: log, pattern: 'Episode (?P<episode>\d+): success=(?P<success>\w+)'}`"
@@ -243,6 +251,15 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     reasons.NOT_IN_TIME: "its results were not counted: reading them takes longer than {seconds:g} s",
     reasons.COUNTING_FAILED: "its results can't be counted: {error}",
     reasons.FORMER: "{text}",
+    # Videos
+    videos.APART: lambda fact: (
+        f"no episode is known of {_videos(fact)}: a name such as `eval_episode_0.mp4` tells it, or a field `video` of"
+        " its record"
+    ),
+    videos.NOT_NAMED: lambda fact: (
+        f"`results.videos` finds none of {_videos(fact)}: the report does not show them"
+        + (f"; `results: {flow(proposed(fact))}` does" if proposed(fact) else "")
+    ),
     # What is wrong with a row
     "not_an_object": "not a JSON object",
     "names_none": "names no {kind}",

@@ -62,6 +62,8 @@ class RecordCollector:
         self.passed: list[Reading] = []
         """files of a folder that hold no verdict; they are named if nothing else is read"""
         self.of_videos: Sequence[Defect] = ()
+        self.videos_apart: Sequence[str] = ()
+        """videos that can be played and show no episode that is known"""
         self.videos_missing: Counter[str] = Counter()
         """session -> videos of its episodes that are told to be missing"""
         self._sources: dict[str, tuple[Path, Context]] = {}
@@ -126,6 +128,7 @@ class RecordCollector:
             return
         links = videos.Links(found, self.records, bases, unlisted)
         self.of_videos = links.findings
+        self.videos_apart = links.apart
         self.videos_missing.update(one.session for one in self.records if videos.key(one) in links.missing)
         for reading in self.files:
             shown = ((record, links.of.get(videos.key(record))) for record in reading.records)

@@ -18,6 +18,7 @@ from comborun.reporter.evidence.starts import RUN, plain
 from comborun.reporter.records.reading import UNNAMED, Reading
 from comborun.reporter.text import combo_name
 from comborun.rules.results import formats
+from comborun.rules.results.fields import ENVIRONMENT, POLICY
 from comborun.text import natural
 
 _SAYS_NOTHING = re.compile(
@@ -109,6 +110,7 @@ EntryKey = tuple[int, int | None]
 
 
 def settle(files: Sequence[Reading]) -> None:
+    _by_folders(files)
     tasks = {environment for file in files for _, environment in file.combos}
     for file in files:
         if file.format in NAME_ENVIRONMENT:  # its own folder may have the name of another file's environment
@@ -133,6 +135,25 @@ def settle(files: Sequence[Reading]) -> None:
     for file in files:
         if id(file) in own:
             file.rename(own[id(file)])
+
+
+def _by_folders(files: Sequence[Reading]) -> None:
+    """A file name that every folder has tells no environments apart: those are the folders, if two of them say
+    something."""
+    named = [file for file in files if file.entries]
+    paths = [PurePosixPath(file.path) for file in named]
+    alike = len({stem_of(path) for path in paths}) == 1 < len({path.parent for path in paths}) == len(paths)
+    if not alike or any(
+        (ENVIRONMENT, stem_of(path)) not in file.guessed for file, path in zip(named, paths, strict=True)
+    ):
+        return
+    if any(len(saying_names(file.path)) < 3 for file in named):
+        return
+    for file, path in zip(named, paths, strict=True):
+        outer, inner = combo_of_path(f"{path.parent}/out")
+        policies = {policy: outer for kind, policy in file.guessed if kind == POLICY}
+        file.translate({POLICY: policies, ENVIRONMENT: {stem_of(path): inner}})
+        file.guessed = {(POLICY, name) for name in policies.values()} | {(ENVIRONMENT, inner)}
 
 
 @dataclass(frozen=True)

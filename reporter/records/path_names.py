@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
@@ -64,14 +65,30 @@ class PathNames:
         named = self._named(axis, _parts(name))
         return next(iter(named)) if len(named) == 1 else None
 
+    def plans(self, reading: Reading) -> bool:
+        """Whether a combo of these rows is planned."""
+        return any(combo in self._combos for combo in reading.combos)
+
     def _named(self, axis: str, parts: set[str]) -> set[str]:
         if len(self.known[axis]) == 1:
             return {*self.known[axis]}
         return {own for part in parts for own in self.called[axis].get(part, ())}
 
 
+def named_by_path(reading: Reading) -> bool:
+    """Whether its rows name neither a policy nor an environment, so that both are guesses, and are of one combo."""
+    one_each = len({one.episode for one in reading.records}) == len(reading.records)
+    return bool(reading.entries) and one_each and {kind for kind, _ in reading.guessed} == {*KINDS}
+
+
 def not_in_paths(directory: Path, unread: Sequence[Reading], names: PathNames) -> Iterator[Defect]:
     """Names in the paths of files which name no combo, where the grid has others, with the line that maps them."""
+    neither = [one for one in unread if all(_unknown(one, axis, names) for axis in KINDS)]
+    first_names = {axis: names.known[axis][0] for axis in KINDS}
+    alone = [{axis: name} for axis, name in first_names.items()]  # rows may name the other one
+    if neither and _needs(directory, neither[0], names, first_names, alone):
+        yield from _on_both_axes(neither, names)
+        unread = [one for one in unread if one not in neither]
     for axis in KINDS:
         known = names.known[axis]
         found = [(one, _Levels(one.path, axis, names)) for one in unread]
@@ -79,16 +96,65 @@ def not_in_paths(directory: Path, unread: Sequence[Reading], names: PathNames) -
         if len(known) == 1 or not lacking:
             continue
         first, levels = lacking[0]
-        tried = ({**levels.other, axis: known[0]}, levels.other)  # rows may name it themselves
-        if [_counts(directory, first, names.sessions, by_path) for by_path in tried] != [True, False]:
+        if not _needs(directory, first, names, {**levels.other, axis: known[0]}, [levels.other]):
             continue
         at = _varying([levels.names for _, levels in lacking], outward=axis == KINDS[0])
         named = list(dict.fromkeys(levels.names[at] for _, levels in lacking))
         values = renamed(named, [name for name in known if name not in {levels.named for _, levels in found}])
-        keys = {"keys": [{"key": axis, "value": {"values": values}}]} if values else {}
-        rows = sum(len(one.rejects) for one, _ in lacking)
-        fields: dict[str, Any] = {"named": named[:_NAMES_SHOWN], "known": known[:_NAMES_SHOWN], **keys}
-        yield Defect(first.path, 0, say(Fact(NOT_IN_GRID, kind=axis, rows=rows, **fields)))
+        keys = [{"key": axis, "value": {"values": values}}] if values else []
+        yield _not_in_paths([one for one, _ in lacking], axis, named, known, keys)
+
+
+def _not_in_paths(
+    lacking: Sequence[Reading], axis: str, named: Sequence[str], known: Sequence[str], keys: Sequence[object]
+) -> Defect:
+    fields: dict[str, Any] = {"named": named[:_NAMES_SHOWN], "known": known[:_NAMES_SHOWN]}
+    fields |= {"keys": [*keys]} if keys else {}
+    rows = sum(len(one.rejects) + len(one.entries) for one in lacking)
+    return Defect(lacking[0].path, 0, say(Fact(NOT_IN_GRID, kind=axis, rows=rows, **fields)))
+
+
+def _on_both_axes(lacking: Sequence[Reading], names: PathNames) -> Iterator[Defect]:
+    """Of files whose paths name neither a policy nor an environment of the grid: a line maps both, or none counts."""
+    ways = [[*map(dict.fromkeys, zip(*pairs, strict=True))] for pairs in _pairs([one.path for one in lacking])]
+    values = [[renamed([*named], names.known[axis]) for axis, named in zip(KINDS, way, strict=True)] for way in ways]
+    at = next((at for at, both in enumerate(values) if all(both)), 0)
+    clear = all(values[at])
+    keys = [{"key": axis, "value": {"values": one}} for axis, one in zip(KINDS, values[at], strict=True) if clear]
+    for axis, named in zip(KINDS, ways[at], strict=True):
+        yield _not_in_paths(lacking, axis, [*named], names.known[axis], keys)
+
+
+def _pairs(paths: Sequence[str]) -> list[list[tuple[str, str]]]:
+    """Ways in which paths may name a policy and an environment: in two of their parts, or in both halves of one, in
+    either order."""
+    levels = [saying_names(path) for path in paths]
+    least = min(map(len, levels))
+    varying = [at for at in range(least) if len({one[at] for one in levels}) > 1]
+    ways: list[list[tuple[str, ...]]] = []
+    if len(varying) > 1:
+        ways = [[(one[varying[0]], one[varying[-1]]) for one in levels]]
+    else:
+        halves = [re.split("[_-]", one[(varying or [-1])[0]]) for one in levels]
+        ways += [[*map(tuple, halves)]] if all(len(one) == 2 for one in halves) else []
+        ways += [[one[-3:-1] for one in levels]] if least > 2 else []  # every folder may have a file of this name
+        ways += [[(one[0], one[-1]) if len(one) < 2 else one[-2:] for one in levels]]
+    return [[(one[at], one[1 - at]) for one in way] for way in ways for at in (0, 1)]
+
+
+def _unknown(reading: Reading, axis: str, names: PathNames) -> bool:
+    """Whether a path has names, and none of them tells one of the several on this axis."""
+    levels = _Levels(reading.path, axis, names)
+    return bool(levels.names) and not levels.named and not levels.other
+
+
+def _needs(
+    directory: Path, reading: Reading, names: PathNames, all_of: Mapping[str, str], less: Sequence[Mapping[str, str]]
+) -> bool:
+    """Whether rows of a file are of planned combos if its path names all of these, and not with less."""
+    return _counts(directory, reading, names.sessions, all_of) and not any(
+        _counts(directory, reading, names.sessions, one) for one in less
+    )
 
 
 class _Levels:

@@ -20,28 +20,9 @@ from comborun.model.attempt import EpisodeRecord, Verdict
 from comborun.model.work import Combo, describe, gaps
 from comborun.reporter.records.reading import Defect
 from comborun.rules.names import ATTEMPT, NUMBER
-from comborun.rules.results.videos import FAULTS, fault, parse
-
-SUFFIXES = (".mp4", ".webm", ".avi", ".mkv", ".gif")
+from comborun.rules.results.videos import FAULTS, fault, is_video, numbered, of_task, parse
 
 _OUTCOMES = {"success": Verdict.SUCCESS, "true": Verdict.SUCCESS, "failure": Verdict.FAILURE, "false": Verdict.FAILURE}
-_NUMBERED = (
-    (re.compile(r".*episode_(?P<number>\d{1,15})/video.*"), 1),
-    (re.compile(r".*--episode=(?P<number>\d{1,15})--success=(?P<outcome>True|False)--task=[^/]*"), 1),
-    (re.compile(r"(?:.*/)?video_episode_(?P<number>\d{1,15})_steps_\d+"), 1),
-    (re.compile(r"(?:.*/)?eval_episode_(?P<number>\d{1,15})"), 0),
-    (
-        re.compile(
-            r"(?:.*/)?(?:(?P<before>success|failure)[_-])?(?:[^/]*[_-])?ep(?P<number>\d{1,15})"
-            r"(?:[_-](?P<outcome>success|failure))?"
-        ),
-        0,
-    ),
-)
-"""paths of one episode's video without suffix, and the number of the first. `episode_7` is missing: programs count
-differently"""
-_PER_TASK = re.compile(r"rollout_.+_(?:success|failure)\.\w+")
-"""names that several episodes share: the last one stays"""
 _ATTEMPT = re.compile(rf"(?:.*?/)?{ATTEMPT}{NUMBER}(?=/)")
 
 _FILMED_LEAST, _ROUND = 4, 5
@@ -60,10 +41,6 @@ class Video:
 def key(record: EpisodeRecord) -> Key:
     """The identity of a record: many can come from one line."""
     return (record.source, *record.key)
-
-
-def is_video(name: str) -> bool:
-    return PurePosixPath(name).suffix.lower() in SUFFIXES
 
 
 def index(directory: Path, names: Iterable[str]) -> tuple[Video, ...]:
@@ -96,6 +73,8 @@ class Links:
         self._unlisted = unlisted
         self.missing: set[Key] = set()
         """records whose video is told to be missing"""
+        self.apart: list[str] = []
+        """videos that can be played, show no record's episode, and are not told of otherwise"""
         fields = ((record, record.extra.get("video")) for record in records)
         claims = [(record, path) for record, path in fields if isinstance(path, str) and path]
         claimed = {_name(path) for _, path in claims}
@@ -109,6 +88,8 @@ class Links:
                 self._by_name(video.path, by_episode)
         self._by_claim(claims, _Near((_name(one.path), one.path, _folders(one.path)[::-1], one.path) for one in videos))
         self._gaps(records)
+        shown = {*self.of.values(), *(finding.path for finding in self.findings)}
+        self.apart = [video.path for video in videos if not video.fault and video.path not in shown]
 
     def _may_come(self, record: EpisodeRecord) -> bool:
         """Whether its attempt has not said yet which videos it has."""
@@ -134,17 +115,12 @@ class Links:
                 self._report(wanted, f"{len(episodes)} episodes name the same video: the last one is in it")
 
     def _by_name(self, path: str, by_episode: _Near[EpisodeRecord]) -> None:
-        if _PER_TASK.fullmatch(_name(path)):
+        if of_task(path):
             self._report(path, "overwritten by every episode of its task that went alike: no episode's video")
             return
-        stem = str(PurePosixPath(path).with_suffix(""))
-        matches = ((pattern.fullmatch(stem), first) for pattern, first in _NUMBERED)
-        match, first = next(((match, first) for match, first in matches if match), (None, 0))
-        if not match:
+        if not (found := numbered(path)):
             return
-        episode = int(match["number"]) - first
-        named = match.groupdict()
-        outcome = _OUTCOMES.get((named.get("outcome") or named.get("before") or "").lower())
+        episode, outcome = found[0], _OUTCOMES.get(found[1])
         near = by_episode.of(episode, path, _folders(path))
         owners = {(record.policy, record.environment, record.session, record.attempt) for record in near}
         if len(owners) != 1:  # the owner is ambiguous

@@ -9,6 +9,7 @@ from box import Box, Script, python
 
 from comborun.host.record.attempt_lineage import tail
 from comborun.host.record.run_directory import RunDirectory
+from comborun.model.judging import EvidenceRules
 from comborun.rules.results.result_files import changed, fingerprint
 
 ROWS = """import json, os
@@ -19,6 +20,12 @@ with open(out + "/r.jsonl", "w") as file:
     for episode in range(first, first + made):
         file.write(json.dumps({{"episode": episode, "success": True}}) + "\\n")
 if made < count: raise SystemExit(3)
+"""
+AS_MANY_AS_IT_LIKES = """import json, os
+with open(os.environ["COMBORUN_OUTPUT_DIR"] + "/r.jsonl", "w") as file:
+    for episode in range(6):
+        file.write(json.dumps({"episode": episode, "success": True}) + "\\n")
+print("all done")
 """
 ELSEWHERE = """import json, os, sys
 out = os.environ["COMBORUN_OUTPUT_DIR"]
@@ -36,10 +43,14 @@ def ranged(text: str, count: int = 4) -> Script:
     return python(text, count=count, results=("*.jsonl",), more={"ranged": True})
 
 
+def told(box: Box, number: int = 1) -> dict[str, str]:
+    """The end of an attempt as the probe answers."""
+    return next(one["end"] for one in box.look()["attempts"] if one["number"] == number)
+
+
 def counted(box: Box, number: int = 1) -> tuple[str, bool]:
-    """The records of an attempt as the probe answers, and whether it says that they have changed."""
-    document = box.look()
-    end = next(one["end"] for one in document["attempts"] if one["number"] == number)
+    """Its records, and whether it says that they have changed."""
+    end = told(box, number)
     return end["records"], "results_changed" in str(end.get("facts", ""))
 
 
@@ -50,6 +61,7 @@ CHANGES = {
     "of the same size": lambda path: path.write_text(path.read_text().replace('"episode": 1', '"episode": 2')),
 }
 LEFT = {"rewritten": "1", "deleted": "0", "longer": "4", "of the same size": "3"}
+OUTCOMES = {"rewritten": "partial", "deleted": "failed", "longer": "succeeded", "of the same size": "partial"}
 
 
 @pytest.mark.parametrize("how", CHANGES)
@@ -61,6 +73,18 @@ def test_results_that_changed_after_an_end_are_counted_as_they_are_and_said(box:
     assert counted(box) == ("4", False), "only its time is another"
     CHANGES[how](file)
     assert counted(box) == (LEFT[how], True)
+    assert told(box)["outcome"] == OUTCOMES[how]
+
+
+@pytest.mark.parametrize("evidence", [EvidenceRules(), EvidenceRules(line="all done")])
+def test_a_session_that_promised_no_episodes_has_not_succeeded_without_its_only_file(
+    box: Box, evidence: EvidenceRules
+) -> None:
+    box.run({"env_one": python(AS_MANY_AS_IT_LIKES, count=0, results=("*.jsonl",), more={"evidence": evidence})})
+    assert (told(box)["outcome"], counted(box)) == ("succeeded", ("6", False))
+    (box.attempt("env_one") / "out/r.jsonl").unlink()
+    assert (told(box)["outcome"], told(box)["class"], counted(box)) == ("failed", "no_result", ("0", True))
+    assert box.program("control", "retry", "--failed").returncode == 0
 
 
 def test_what_was_deleted_can_be_made_again(box: Box) -> None:

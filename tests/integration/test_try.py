@@ -64,6 +64,15 @@ def test_a_file_that_the_pattern_does_not_take_comes_with_the_line_that_takes_it
     assert desk.combo("try", mended).returncode == 0
 
 
+def test_videos_that_the_grid_does_not_name_come_with_the_line_that_shows_them(desk: Desk) -> None:
+    grid = desk.grid(command=f"bash -c {shlex.quote(f'{program(desk)} && echo > {{output_dir}}/clip.mp4')}")
+    shown = desk.combo("try", grid, code=0).stdout
+    assert "1 video (clip.mp4)" in shown
+    assert 'results: {videos: "**/*.mp4"}' in shown
+    assert 'results: {videos: "**/*.mp4"}' in desk.combo("check", grid).stdout
+    assert [fact["code"] for fact in desk.json("try", grid)["facts"]] == ["videos_not_named"]
+
+
 def test_a_line_that_is_proposed_keeps_what_the_grid_says_already(desk: Desk) -> None:
     results = '{files: "**/*.csv", metrics: [success]}'
     (desk.home / "table.py").write_text(

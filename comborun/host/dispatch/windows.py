@@ -66,7 +66,7 @@ class Window:
 
     def close(self) -> None:
         """End both, unless the supervisor was told to begin. A window that is still opening finds no FIFO."""
-        files.remove(self.fifo)
+        files.remove_fifos(self.fifo)
         for fd in filter(lambda fd: fd >= 0, (self.fd, self.grant)):
             os.close(fd)
 
@@ -253,4 +253,4 @@ def _supervise(words: list[str], window: str, grant: int, variables: Sequence[st
 
 def dismiss(run: RunLayout) -> None:
     """Remove the FIFOs of windows: those of a dispatcher that is gone have closed."""
-    files.remove(*run.window_fifos(files.entries(run.dispatch)))
+    files.remove_fifos(*run.window_fifos(files.entries(run.dispatch)))

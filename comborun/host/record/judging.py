@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from comborun.rules.names import AttemptLayout
     from comborun.rules.results.counts import Span
+    from comborun.rules.vocabulary import Cause
 
 PLANNED = "{episodes}"
 """in a pattern of evidence: the number of episodes of the attempt"""
@@ -186,8 +187,7 @@ class Watched:
         self.in_log.update({"steps": LogSteps(rules.steps, rules.count)} if rules.steps else {})
         self.lacks: Fact | None = None
         """the evidence besides records that did not hold at the last look"""
-        log = os.path.relpath(self.at.log, self.at.output) if rules.results.source == LOG else ""
-        self.folder = Folder(self.at.output, rules.results.files, rules.identity, rules.results.format, log)
+        self.folder = Folder.of_attempt(self.at, rules.identity)
         self._unread: Fact | None = None
         self._began, self._search_after = time.monotonic(), 0.0
         self._curves = None if rules.unit == "episode" else curves_file.LiveCurves(self.at)
@@ -311,12 +311,18 @@ def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
         return Judged(uncounted(error), Completeness.NONE)
 
 
-def seed_keys(at: AttemptLayout) -> dict[str, str]:
-    """For `results`: the field with the seed of an episode, if its rows count and give it another name."""
-    watched = Watched(at, Rules.of(files.read(at.claim)))
+def samples(at: AttemptLayout, rules: Rules) -> list[Any]:
+    """Some of its rows; none if they can't be read."""
     try:
-        samples = watched.folder.read().samples
-        return seed(samples, watched.rules.identity) if samples else {}
+        return Watched(at, rules).folder.read().samples
+    except Exception:  # noqa: BLE001 - they are only for advice
+        return []
+
+
+def seed_keys(rows: list[Any], rules: Rules) -> dict[str, str]:
+    """For `results`: the field with the seed of an episode, if the rows count and give it another name."""
+    try:
+        return seed(rows, rules.identity) if rows else {}
     except Exception:  # noqa: BLE001 - without it the report looks for itself
         return {}
 
@@ -362,7 +368,7 @@ class Ending:
 
     @property
     def signal(self) -> int | None:
-        return self.code - 128 if self.code is not None and 128 < self.code <= 192 else None
+        return signal_of(self.code)
 
     def add(self, fact: Fact | None) -> None:
         """Add what is known, once."""
@@ -415,7 +421,6 @@ def _to_disk(paths: list[str]) -> None:
 
 def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping[str, str]) -> list[tuple[str, object]]:
     cause = cause_of({"cause": ending.cause})
-    failure = failure_of(judged.completeness, cause, ending.code, ending.signal)
     counts = dict(judged.counts.pairs())
     fields: list[tuple[str, object]] = [
         ("attempt", int(at.directory.rpartition("-")[2])),
@@ -424,9 +429,7 @@ def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping
         ("code", ending.code),
         ("signal", ending.signal),
         ("cause", ending.cause),
-        ("class", (ending.signature or failure.value) if failure else ""),
-        ("completeness", judged.completeness.value),
-        ("outcome", outcome(judged.completeness, cause).value),
+        *outcome_fields(judged.completeness, cause, ending.code, ending.signature).items(),
         ("records", counts.pop("records")),
         ("successes", counts.pop("successes")),
         ("peak_memory_kib", ending.peak_memory_kib or None),
@@ -445,6 +448,18 @@ def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping
     if rules.results.files:
         fields.append(("results", fingerprint(at.output, rules.results.files)))
     return fields + [(key, claim[key]) for key in ("nonce", "job", "node") if claim.get(key)]
+
+
+def outcome_fields(found: Completeness, cause: Cause, code: int | None, signature: str) -> dict[str, str]:
+    """The fields of an end that follow from how complete it is. `signature`: the class that its log shows, or empty."""
+    failure = failure_of(found, cause, code, signal_of(code))
+    named = (signature or failure.value) if failure else ""
+    return {"class": named, "completeness": found.value, "outcome": outcome(found, cause).value}
+
+
+def signal_of(code: int | None) -> int | None:
+    """The signal that ended a command, by its exit code."""
+    return code - 128 if code is not None and 128 < code <= 192 else None
 
 
 def _moment(seconds: float | None) -> float | None:

@@ -10,6 +10,7 @@ import json
 import time
 
 from comborun.host.record import judging, together
+from comborun.host.record.judging import Judged
 from comborun.host.system import children, files
 from comborun.rules import globs, records
 from comborun.rules.facts import Fact
@@ -24,13 +25,12 @@ from comborun.rules.results.counts import (
 )
 from comborun.rules.results.fields import LOG
 from comborun.rules.results.result_files import changed
-from comborun.rules.vocabulary import Completeness
+from comborun.rules.vocabulary import Cause, Completeness, cause_of, completeness_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-    from comborun.host.record.judging import Judged
     from comborun.rules.names import AttemptLayout
 
 AT_ONCE_S = 5.0
@@ -96,12 +96,20 @@ def as_it_is(at: AttemptLayout, end: dict[str, Any]) -> dict[str, Any]:
     is_changed = _is_changed(at, rules, end)
     if is_changed is False:
         return end
-    counts = _ALLOWED.counts(lambda: judging.judged(at, rules, None).counts) if is_changed else None
-    fact = Fact(CHANGED if counts else NOT_RECOUNTED if is_changed else NOT_LOOKED_AT)
-    counts = counts or Counts.of(end)
-    counts.facts = (fact, *counts.facts)
-    kept = [(key, value) for key, value in end.items() if key not in _OF_COUNTS]
-    return records.parse(records.render([*kept, *counts.pairs()]))
+    code = records.integer(end, "code") if end.get("cause") == Cause.EXITED.value else None
+    text = _ALLOWED.text(lambda: json.dumps(judging.judged(at, rules, code).as_data())) if is_changed else None
+    now = None if text is None else Judged.of(json.loads(text))
+    counts = Counts.of(end) if now is None else now.counts
+    counts.facts = (Fact(CHANGED if now else NOT_RECOUNTED if is_changed else NOT_LOOKED_AT), *counts.facts)
+    kept = {key: value for key, value in end.items() if key not in _OF_COUNTS}
+    if now and _less(now.completeness, completeness_of(end)):
+        kept.update(judging.outcome_fields(now.completeness, cause_of(end), code, end.get("class", "")))
+    return records.parse(records.render([*kept.items(), *counts.pairs()]))
+
+
+def _less(now: Completeness, then: Completeness) -> bool:
+    order = list(Completeness)
+    return order.index(now) > order.index(then)
 
 
 def _is_changed(at: AttemptLayout, rules: judging.Rules, end: dict[str, Any]) -> bool | None:
@@ -122,9 +130,9 @@ def judged(at: AttemptLayout, code: int | None, seconds: float = AT_END_S) -> Ju
         return together.judge(at, code)
     text = children.within(seconds, lambda: json.dumps(together.judge(at, code).as_data()))
     try:
-        return judging.Judged.of(json.loads(text or ""))
+        return Judged.of(json.loads(text or ""))
     except ValueError:
-        nothing = judging.Judged(_not_counted(Fact(NOT_IN_TIME, seconds=round(seconds, 1))), Completeness.NONE)
+        nothing = Judged(_not_counted(Fact(NOT_IN_TIME, seconds=round(seconds, 1))), Completeness.NONE)
         nothing.members = dict.fromkeys(together.Process(at).names, nothing)
         return nothing
 

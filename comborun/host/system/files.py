@@ -288,15 +288,24 @@ def make_fifo(path: str) -> None:
     try:
         os.mkfifo(path)
     except OSError as error:
-        if error.errno not in _NO_FIFO:
-            raise
-        folder, flaw = shared_folder(FIFOS, 0o700)
-        if flaw:
-            raise
+        folder, flaw = shared_folder(FIFOS, 0o700) if error.errno in _NO_FIFO else ("", None)
+        if flaw or not folder:
+            raise OSError(error.errno, error.strerror, path) from None  # mkfifo(3) does not name it
         local = f"{folder}/{os.path.abspath(path).strip('/').replace('/', '_')[-200:]}"
         remove(local, path)
         os.mkfifo(local)
         os.symlink(local, path)
+
+
+def remove_fifos(*paths: str) -> None:
+    """Remove FIFOs, with those to which links lead."""
+    for path in paths:
+        try:
+            local = os.readlink(path)
+            there = stat.S_ISFIFO(os.lstat(local).st_mode)
+        except OSError:
+            there = False
+        remove(path, *([local] if there else []))
 
 
 def sync(path: str) -> None:

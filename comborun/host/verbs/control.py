@@ -253,7 +253,8 @@ class Steering:
             for name in row.sessions if row.flag != DROPPED else ():
                 number = self.attempts.latest(name)
                 seen = self.attempts.glance(name, number)
-                bad = seen.life == Life.LOST or (seen.life == Life.ENDED and outcome_of(seen.record) in _AGAIN)
+                end = as_it_is(self.attempts.at(name, number), seen.record)
+                bad = seen.life == Life.LOST or (seen.life == Life.ENDED and outcome_of(end) in _AGAIN)
                 if bad and (not stalled or seen.record.get("class") == "stalled"):
                     names.append(name)
         return names

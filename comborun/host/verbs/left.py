@@ -6,10 +6,12 @@ import os
 from itertools import islice
 
 from comborun.host.record import judging
+from comborun.host.system import files
 from comborun.host.verb_errors import answered
 from comborun.host.verbs.logs import start
 from comborun.rules import globs
 from comborun.rules.names import AttemptLayout
+from comborun.rules.results import videos
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,11 +26,21 @@ def main(arguments: list[str]) -> int:
 
 
 def left(attempt: str, lines: str) -> dict[str, Any]:
-    """The end of an attempt's log, its files with their sizes, and the name of the seed in its rows."""
+    """The end of an attempt's log, its files with their sizes, the name of the seed in its rows, and why videos are not
+    shown beside their episodes.
+    """
     at = AttemptLayout(attempt)
     with open(at.log, "rb") as file:
         file.seek(max(start(at.log, lines), os.path.getsize(at.log) - _BLOCK))
         text = file.read(_BLOCK).decode("utf-8", "replace")
     found = islice(globs.matching(at.output, "**"), _FILES_MOST)
     sizes = [(path, os.lstat(f"{at.output}/{path}").st_size) for path in sorted(found)]
-    return {"log": text, "files": sizes, "seed": judging.seed_keys(at).get("seed", "")}
+    rules = judging.Rules.of(files.read(at.claim))
+    rows = judging.samples(at, rules)
+    filmed = videos.told([path for path, _ in sizes], globs.found(at.output, rules.results.videos), rows)
+    return {
+        "log": text,
+        "files": sizes,
+        "seed": judging.seed_keys(rows, rules).get("seed", ""),
+        "videos": filmed.as_data() if filmed else None,
+    }

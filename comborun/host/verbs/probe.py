@@ -70,7 +70,9 @@ def _probe(arguments: list[str]) -> int:
 
 
 class Probe:
-    """One look. It checks liveness before ends, so what ends in between is reported as ended."""
+    """One look. It checks liveness before ends, that of the dispatcher first: what ends in between is reported as
+    ended, and no session is told as open whose dispatcher has left because it was the last one.
+    """
 
     def __init__(self, run: str, tail: int) -> None:
         self.attempts = RunDirectory(run)
@@ -94,11 +96,13 @@ class Probe:
             from comborun.host.system import driver  # slow to import, and many runs use no GPU
 
             question = driver.Question(driver.CARDS, self.layout.policy)
+        dispatcher = self.attempts.backend.document(self.attempts.latest)  # it leaves after the last end
         for place, name in enumerate(self.names):
             newer = attempts_of(self.layout, name, known[place] if place < len(known) else 0)
             self.documents += [self._attempt(name, number) for number in newer]
         tails = self._tails()
-        return {**self._run(), **self._machine(question), "attempts": self.documents}, tails
+        held = {"dispatcher_held": process.is_held(dispatcher.get("dispatcher"))}
+        return {**self._run(), **dispatcher, **held, **self._machine(question), "attempts": self.documents}, tails
 
     # Attempts
 
@@ -159,7 +163,7 @@ class Probe:
         hold, stopped = Holds(layout).look(), os.path.exists(layout.stopped)
         slots, multiplexer = files.read_line(layout.slots), files.read_line(layout.multiplexer)
         servers = (str(row.get("name")) for row in files.read_rows(layout.server_table))
-        document: Document = {
+        return {
             "run": self.attempts.id,
             "now": round(time.time(), 6),
             "boot": self.boot,
@@ -180,8 +184,6 @@ class Probe:
             "environment": difference(layout),
             "again": [(name, number) for name in self.names if (number := self.attempts.retried_after(name))],
         }
-        document.update(self.attempts.backend.document(self.attempts.latest))
-        return {**document, "dispatcher_held": process.is_held(document.get("dispatcher"))}
 
     def _notice(self) -> tuple[int, float] | None:
         """The code of the grid's notify command, and when, if its last run failed."""

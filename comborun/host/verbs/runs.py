@@ -176,6 +176,7 @@ def remove(directory: str) -> dict[str, Any] | None:
     ended = os.path.exists(layout.done) or os.path.exists(layout.stopped)
     if not ended or files.lock(layout.lock, _WAIT_S) < 0:
         return Fact("run_in_use").as_data()
+    files.remove_fifos(layout.fifo)
     aside = f"{root}/.incoming/removed-{run}"  # after a kill here, the next launch cleans up
     os.makedirs(f"{root}/.incoming", exist_ok=True)
     with contextlib.suppress(FileNotFoundError):  # another one was faster

@@ -102,8 +102,12 @@ class Failure(Word):
             breaker=GPU,
             signatures=(
                 *("ERROR_DEVICE_LOST", "A GPU crash occurred", "GPU crash is detected", "GPU is lost"),
-                *("has fallen off the bus", "(CUDA|cuda) error: an illegal memory access"),
-                *("CUDA error: unspecified launch failure", "CUDA error: uncorrectable ECC error", "NVRM: Xid"),
+                *("has fallen off the bus", "(CUDA|cuda) error( [0-9]+)?: an illegal memory access"),
+                *(
+                    "CUDA error( [0-9]+)?: unspecified launch failure",
+                    "CUDA error: uncorrectable ECC error",
+                    "NVRM: Xid",
+                ),
                 *("Skipping NVIDIA GPU due CUDA being in bad state", "ErrorDeviceLost", "is/are busy or unavailable"),
                 *(
                     "devices are busy or unavailable",

@@ -232,13 +232,19 @@ def _holds(row: Row, identity: Identity) -> bool:
 def _single(value: Any, identity: Identity, path: str) -> list[Candidate]:
     """A document that is one episode. Its index is in its field, else in the name of the file or folder."""
     alone = True
+    beside: list[Row] = []
     while isinstance(value, dict) and not _holds(value, identity):
         inner = [one for key, one in value.items() if isinstance(one, dict) and not SUM.fullmatch(key)]
         alone = alone and len(value) == 1
+        beside, holding = inner, [one for one in inner if _holds(one, identity)]
+        inner = holding if len(holding) == 1 else inner
         value = inner[0] if len(inner) == 1 else None
     if not isinstance(value, dict) or not (alone or isinstance(identity.success.find(value), bool)):
         return []
     row, field = _within({}, value), identity.episode
+    told = [index for one in beside if (index := field.find(one)) is not MISSING]
+    if field.find(row) is MISSING and not field.word and len(told) == 1:
+        row[field.name] = told[0]
     if field.find(row) is MISSING and not field.word:
         index = _number_in(path)
         if index is None and identity.planned == 1:
@@ -345,5 +351,5 @@ def unknown_document(value: object) -> RefusedError:
         return RefusedError(FORMAT, "unknown_list", entries=len(value), keys=_keys(first))
     if not isinstance(value, dict) or not value:
         return RefusedError(FORMAT, "unknown_format")
-    inner = next((one for one in value.values() if isinstance(one, dict) and one), {})
+    inner = {key: 0 for one in value.values() if isinstance(one, dict) for key in one}
     return RefusedError(FORMAT, "unknown_document", keys=_keys(value), inner=_keys(inner))

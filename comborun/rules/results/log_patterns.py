@@ -45,7 +45,7 @@ LOG_PATTERNS = (
     r"(?i)" + _TRUTH,
     r"(?i)^\W{0,8}(?P<verdict>success(?:ful)?|succeeded|solved|pass(?:ed)?|fail(?:ed|ure)?|timeout)\W{0,8}$",
     r"(?i)\bsucc(?:ess\w*)?(?:[ _]rate)?\W{0,4}(?P<successes>\d{1,9})\s?/\s?(?P<episodes>\d{1,9})\b",
-    r"(?i)\b(?P<successes>\d{1,9})\s?/\s?(?P<episodes>\d{1,9})\b.{0,20}?\bsuccess",
+    r"(?i)\b(?P<successes>\d{1,9})\s?(?:/|(?:out )?of\b)\s?(?P<episodes>\d{1,9})\b.{0,20}?\bsucce(?:ss|ed)",
     r"(?i)\b(?P<successes>\d{1,9}) succe\w{2,9} (?:out )?of (?P<episodes>\d{1,9})\b",
     _NUMBER + _SCORE,
 )

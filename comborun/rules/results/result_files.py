@@ -16,6 +16,7 @@ from comborun.rules.results.fields import (
     ENVIRONMENT,
     FORMAT,
     INDEX,
+    LOG,
     NO_RECORD,
     POLICY,
     TORN,
@@ -31,6 +32,8 @@ from comborun.rules.results.rows import Rows
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO, Iterable, Sequence
+
+    from comborun.rules.names import AttemptLayout
 
 CHUNK = 1 << 20
 _SAME = 64
@@ -52,6 +55,13 @@ class Folder:
         self._files: dict[str, _File] = {}
         self.found = 0
         """number of files that are not empty"""
+
+    @classmethod
+    def of_attempt(cls, at: AttemptLayout, identity: Identity) -> Folder:
+        """What an attempt wrote that its rules read."""
+        rules = identity.rules
+        log = os.path.relpath(at.log, at.output) if rules.source == LOG else ""
+        return cls(at.output, rules.files, identity, rules.format, log)
 
     def size(self, path: str) -> int:
         """Size of a file in bytes; 0 if it can't be read."""

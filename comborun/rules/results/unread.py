@@ -43,13 +43,8 @@ def name_unread(counts: Counts, folder: Folder, span: Span, log: str = "") -> No
         told = {key: one for key, one in fact.fields.items() if key != "keys"}
         fact = Fact(fact.code, **told, **proposed(keys, ())) if keys else fact
         counts.facts = (*before, fact, *(one for one in after if not reasons.keys_of(one)))
-    if (
-        0 < counts.records < span[1]
-        and folder.patterns
-        and counts.countable
-        and (more := _beside(counts, folder, span))
-    ):
-        counts.facts = (*counts.facts, more)
+    if 0 < counts.records < span[1] and folder.patterns and counts.countable:
+        counts.facts = (*counts.facts, *_beside(counts, folder, span))
     if not counts.records and (folder.patterns or folder.log) and counts.countable:
         found = _in_texts(folder, span) or unread(folder, span, log)
         found = found or (None if folder.found and counts.facts else _without_results(folder))
@@ -72,19 +67,19 @@ def _in_texts(folder: Folder, span: Span) -> Fact | None:
     return _by_pattern(folder, span, {})
 
 
-def _beside(counts: Counts, folder: Folder, span: Span) -> Fact | None:
-    """Files that no pattern takes and that hold episodes which are missing, with the line that reads both; if there is
-    none, it names them."""
-    found = unread(folder, span)
-    if not found or found.code != reasons.NOT_READ:
-        return None
+def _beside(counts: Counts, folder: Folder, span: Span) -> list[Fact]:
+    """Files that no pattern takes and that may hold the episodes which are missing: with the line that reads both; if
+    there is none, those that can't be read."""
+    found, broken = _search(folder, span)
+    if not found:
+        return [one for one in broken if not _says_nothing(one)][: tally.REASONS_MOST]
     more = reasons.keys_of(found)
     keys = {**more, "files": [*folder.patterns, more["files"]]}
     identity = folder.identity.by(**{key: value for key, value in keys.items() if key != "files"})
     both = Folder(folder.directory, keys["files"], identity, folder.kind)
     told = tally.tally(both.read(), identity, span, over=True)
     own = {key: value for key, value in found.fields.items() if key != "keys"}
-    return Fact(found.code, **own, **proposed(keys, ())) if told.verdicts > counts.verdicts else None
+    return [Fact(found.code, **own, **proposed(keys, ()))] if told.verdicts > counts.verdicts else []
 
 
 def _without_results(folder: Folder) -> Fact:
@@ -111,28 +106,42 @@ def unread(folder: Folder, span: Span, log: str = "") -> Fact | None:
     """The results that the grid does not read, with what to write in `results` to read them; None if there are none.
     Files come before the log.
     """
+    found, broken = _search(folder, span)
+    if found:
+        return found
+    if log and not folder.log and 0 < folder.size(os.path.relpath(log, folder.directory)) <= _LOG_MOST:
+        held = Folder(folder.directory, [], folder.identity, "", os.path.relpath(log, folder.directory))
+        found = _by_pattern(held, span, {"from": "log"})
+    return found or min(broken, key=_says_nothing, default=None)
+
+
+def _search(folder: Folder, span: Span) -> tuple[Fact | None, list[Fact]]:
+    """Files that no pattern takes: the first ones that hold episodes, with the line that reads them; else those that
+    can't be read, documents and tables first.
+    """
     taken, written = set(globs.found(folder.directory, folder.patterns)), globs.matching(folder.directory, "**")
     others = sorted(islice((path for path in written if path not in taken and folder.size(path)), _FILES_MOST))
-    own, refused, foreign = list(folder.patterns[:PATTERNS_MOST]), None, None
+    own = list(folder.patterns[:PATTERNS_MOST])
+    refused: list[Fact] = []
+    foreign: list[Fact] = []
     for suffix in dict.fromkeys(map(formats.ending_of, others)):
         pattern = f"**/*{suffix}"
         held = Folder(folder.directory, [pattern], folder.identity, folder.kind)
         if found := uncounted(held, span, {"files": pattern}):
-            return Fact(found.code, taken=own, **found.fields)
+            return Fact(found.code, taken=own, **found.fields), []
         texts = suffix in formats.LOGS and sum(map(held.size, globs.found(folder.directory, [pattern]))) <= _LOG_MOST
         if found := _by_pattern(held, span, {"files": pattern}) if texts else None:
-            return Fact(found.code, taken=own, **found.fields)
+            return Fact(found.code, taken=own, **found.fields), []
         path, why = _why_not(held, span, pattern)
-        if why and suffix in (*formats.LINES, *formats.DOCUMENTS, *formats.TABLES):
-            fact = Fact(reasons.FILE_NOT_READ, file=path, why=why.as_data(), taken=own)
-            refused = fact if not refused or _says_nothing(refused) else refused
+        if why and formats.suffix_of(formats.unpacked_name(path)) in (
+            *formats.LINES,
+            *formats.DOCUMENTS,
+            *formats.TABLES,
+        ):
+            refused.append(Fact(reasons.FILE_NOT_READ, file=path, why=why.as_data(), taken=own))
         elif why and why.code in _NAMED_KINDS and may_hold(f"{folder.directory}/{path}", why):
-            foreign = foreign or Fact(reasons.FILE_NOT_READ, file=path, why=why.as_data(), taken=own)
-    in_log = None
-    if log and not folder.log and 0 < folder.size(os.path.relpath(log, folder.directory)) <= _LOG_MOST:
-        held = Folder(folder.directory, [], folder.identity, "", os.path.relpath(log, folder.directory))
-        in_log = _by_pattern(held, span, {"from": "log"})
-    return in_log or (foreign if foreign and refused and _says_nothing(refused) else refused or foreign)
+            foreign.append(Fact(reasons.FILE_NOT_READ, file=path, why=why.as_data(), taken=own))
+    return None, [*refused, *foreign]
 
 
 def _why_not(held: Folder, span: Span, pattern: str) -> tuple[str, Fact | None]:

@@ -1,4 +1,4 @@
-"""Which videos an attempt left, and whether each can be played. Pure.
+"""Which videos an attempt left, whether each can be played, and which episode its name tells. Pure.
 
 An mp4 whose program was ended lacks its index, the `moov` box, and plays nowhere.
 """
@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 import struct
 
+from comborun.rules.facts import Fact
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import BinaryIO, Iterable, Tuple
+    from typing import Any, BinaryIO, Iterable, Sequence, Tuple
 
     Row = Tuple[int, str, str]
     """bytes, a word of FAULTS, and the path"""
@@ -27,6 +29,80 @@ FAULTS = {
 }
 """word of videos.tsv -> the fault in words"""
 _TO_THE_END, _LONG = 0, 1
+SUFFIXES = (".mp4", ".webm", ".avi", ".mkv", ".gif")
+_NUMBERED = (
+    (re.compile(r".*episode_(?P<number>\d{1,15})/video.*"), 1),
+    (re.compile(r".*--episode=(?P<number>\d{1,15})--success=(?P<outcome>True|False)--task=[^/]*"), 1),
+    (re.compile(r"(?:.*/)?video_episode_(?P<number>\d{1,15})_steps_\d+"), 1),
+    (re.compile(r"(?:.*/)?eval_episode_(?P<number>\d{1,15})"), 0),
+    (
+        re.compile(
+            r"(?:.*/)?(?:(?P<before>success|failure)[_-])?(?:[^/]*[_-])?ep(?P<number>\d{1,15})"
+            r"(?:[_-](?P<outcome>success|failure))?"
+        ),
+        0,
+    ),
+)
+"""paths of one episode's video without suffix, and the number of the first. `episode_7` is missing: programs count
+differently"""
+_PER_TASK = re.compile(r"rollout_.+_(?:success|failure)\.\w+")
+"""names that several episodes share: the last one stays"""
+APART, NOT_NAMED = "videos_of_no_episode", "videos_not_named"
+_SHOWN = 3
+
+
+def is_video(path: str) -> bool:
+    return path.lower().endswith(SUFFIXES)
+
+
+def of_task(path: str) -> bool:
+    """Whether its name is that of a task, so that each of its episodes overwrites it."""
+    return bool(_PER_TASK.fullmatch(path.rpartition("/")[2]))
+
+
+def numbered(path: str) -> tuple[int, str] | None:
+    """The episode that a path tells, counted from 0, and its outcome in small letters, or empty."""
+    stem = path[: -len(suffix)] if (suffix := _suffix(path)) else path
+    for pattern, first in _NUMBERED:
+        if match := pattern.fullmatch(stem):
+            named = match.groupdict()
+            return int(match["number"]) - first, (named.get("outcome") or named.get("before") or "").lower()
+    return None
+
+
+def _suffix(path: str) -> str:
+    name = path.rpartition("/")[2]
+    return name[name.rindex(".") :] if "." in name[1:] else ""
+
+
+def apart(found: int, paths: Sequence[str]) -> Fact | None:
+    """That these of the videos found show no episode that is known; None of none."""
+    return Fact(APART, videos=len(paths), of=found, some=list(paths[:_SHOWN])) if paths else None
+
+
+def told(there: Iterable[str], taken: Sequence[str], rows: Iterable[Any]) -> Fact | None:
+    """What keeps videos of an attempt from being shown beside their episodes; None if nothing does.
+
+    `there`: its files; `taken`: those that the grid's patterns of videos find; `rows`: some of its rows, which may name
+    videos.
+    """
+    if left := [path for path in there if is_video(path) and path not in taken]:
+        pattern = f"**/*{_suffix(left[0])}"
+        keys = [] if taken else [{"key": "videos", "value": pattern}]
+        return Fact(NOT_NAMED, videos=len(left), some=left[:_SHOWN], **({"keys": keys} if keys else {}))
+    from comborun.rules.results.filename_results import FILE  # only a trial asks
+
+    named = {
+        one for row in rows if isinstance(row, dict) for key in ("video", "videos") for one in _texts(row.get(key))
+    }
+    claimed = {one.rpartition("/")[2] for one in named}
+    others = [path for path in taken if not (numbered(path) or of_task(path))]
+    names = {path.rpartition("/")[2]: path for path in others}
+    return apart(len(taken), [path for name, path in names.items() if name not in claimed and not FILE.fullmatch(name)])
+
+
+def _texts(value: object) -> list[str]:
+    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
 
 
 def fault(name: str, stream: BinaryIO, size: int) -> str:

@@ -183,6 +183,24 @@ def test_a_document_of_one_episode_is_read_alike_by_a_try_and_a_run(tmp_path: Pa
     assert told(counted(tmp_path, documents, planned)) == (sum(TEN[:planned]), planned, planned)
 
 
+def test_a_document_of_one_episode_may_hold_several_objects(tmp_path: Path) -> None:
+    for at, one in enumerate(TEN):
+        value = {"meta": {"task": "lift"}, "outcome": {"success": one, "steps": 12}}
+        (tmp_path / f"ep_{at:04d}").mkdir()
+        (tmp_path / f"ep_{at:04d}/result.json").write_text(json.dumps(value))
+    assert told(counted(tmp_path, {}, 10)) == (6, 10, 10)
+    for at in range(10):
+        value = {"meta": {"episode": at}, "outcome": {"success": at < 3}, "timing": {"s": 1.5}}
+        (tmp_path / f"ep_{at:04d}/result.json").unlink()
+        (tmp_path / f"ep_{at:04d}/x{'x' * at}.json").write_text(json.dumps(value))
+    assert told(counted(tmp_path, {}, 10)) == (3, 10, 10)
+
+
+def test_of_several_verdicts_in_a_document_none_is_chosen(tmp_path: Path) -> None:
+    value = {"train": {"success": True}, "eval": {"success": False}, "meta": {"episode": 0}}
+    assert told(counted(tmp_path, {"ep_0.json": value}, 10)) == (0, 0, 0)
+
+
 def test_a_number_beside_steps_is_no_verdict_of_a_document(tmp_path: Path) -> None:
     document = {"config": {"limits": {"success": 0.5}}, "frames": [{"t": 0}, {"t": 1}]}
     assert told(counted(tmp_path, {f"{at:04d}.json": document for at in range(10)}, 10)) == (0, 0, 0)

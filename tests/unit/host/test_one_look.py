@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files, process
 from comborun.host.verbs.probe import Probe
@@ -56,6 +59,25 @@ def test_a_session_that_begins_while_it_is_looked_at_is_starting_and_not_dead(tm
     monkeypatch.setattr(RunDirectory, "look", begins_meanwhile)
     told, _ = look(tmp_path)
     assert (told["life"], told["claimed"], "begin" in told) == ("starting", False, False)
+
+
+def test_a_dispatcher_that_leaves_during_a_look_at_its_last_session_is_not_gone_before_the_end(tmp_path, monkeypatch):
+    own = process.identity()
+    begin = {**own, "supervisor": own["pid"], "supervisor_start": own["start"], "pid": "2", "pid_start": "1"}
+    at = run(tmp_path, claim=DEAD, begin=json.dumps(begin), log="all done\n")
+    (tmp_path / "dispatch/dispatcher").write_text(json.dumps(own))
+    tails = Probe._tails
+
+    def leaves_meanwhile(self):
+        (at / "end").write_text(END)
+        (tmp_path / "dispatch/done").write_text("{}\n")
+        (tmp_path / "dispatch/dispatcher").write_text(json.dumps({**own, "start": "1"}))
+        return tails(self)
+
+    monkeypatch.setattr(Probe, "_tails", leaves_meanwhile)
+    document, _ = Probe(str(tmp_path), 9).look([0])
+    (told,) = document["attempts"]
+    assert (told["life"], told["closing"], document["dispatcher"]) == ("running", True, os.getpid())
 
 
 def test_tails_are_as_long_as_is_said_and_not_longer_than_was_asked_for(tmp_path):

@@ -77,3 +77,11 @@ def test_a_root_on_a_file_system_without_fifos_has_them_on_this_machine(tmp_path
         assert [one.name for one in fifo.read()] == ["lift_act"]
         fifo = Fifo(str(root / "fifo"))
     assert len(list(local.iterdir())) == 1
+    files.remove_fifos(str(root / "fifo"))
+    assert [*local.iterdir(), *root.iterdir()] == []
+
+
+def test_a_fifo_that_can_not_be_made_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError) as refused:
+        files.make_fifo(str(tmp_path / "none/fifo"))
+    assert refused.value.filename == str(tmp_path / "none/fifo")

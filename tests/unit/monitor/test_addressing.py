@@ -92,3 +92,29 @@ def test_an_exact_name_is_never_overridden_by_a_guess() -> None:
     assert meant(plan, "put bowl", "Pi0.5", guess=True) == ("bowl_Pi0.5",)
     with pytest.raises(UserError):
         meant(plan, "PI0.5", "put bowl", guess=True)
+
+
+def test_a_name_that_may_be_two_is_asked_for() -> None:
+    plan = a_plan([a_session(policy, environment) for policy in ("ab", "a_b") for environment in ("x", "y")])
+    for words in (("a-b", "x"), ("x", "a-b"), ("x_a-b",)):
+        with pytest.raises(UserError) as refused:
+            meant(plan, *words, guess=True)
+        assert refused.value.hint.endswith("x_ab, x_a_b")
+    assert meant(plan, "a_b", "x", guess=True) == ("x_a_b",)
+
+
+def test_a_name_as_it_stands_in_the_names_of_sessions_is_exact() -> None:
+    plan = a_plan([replace(a_session(policy, "x"), name=name) for policy, name in (("ab", "x_ab"), ("a b", "x_a-b"))])
+    assert addressed(plan, "run-1", ("a-b", "x"), tuple, guess=True) == (("x_a-b",), ())
+    assert meant(plan, "x", "a-b") == ("x_a-b",)
+
+
+def test_a_policy_and_an_environment_that_are_no_combo_are_not_taken_for_others() -> None:
+    plan = a_plan([a_session("a-b", "y"), a_session("ab", "x")])
+    for guess in (True, False):
+        with pytest.raises(UserError) as refused:
+            meant(plan, "a-b", "x", guess=guess)
+        assert (refused.value.message, refused.value.hint) == (
+            "there is no session a-b x in run-1",
+            "name one of its sessions: y_a-b, x_ab",
+        )

@@ -22,10 +22,12 @@ from monitor_stage import (
 )
 
 from comborun.answers import data_of
+from comborun.errors import HostError
 from comborun.model.judging import RetryRule
 from comborun.model.plan import Plan
 from comborun.monitor.document import answer
 from comborun.monitor.status import RunStatus
+from comborun.monitor.trial_setup import Progress, TrialSetup, _Trial
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HoldReason
@@ -129,6 +131,32 @@ def test_a_run_in_which_nothing_starts_says_why_and_how_to_go_on(
     status = look(*([seen] if seen else []), header=header, **fields)
     assert (status.advice.code if status.advice else "") == code
     assert status.advice is None or {"run": status.run, **told}.items() <= status.advice.fields.items()
+
+
+CLOSING = replace(RUNNING, closing=True)
+ALONE = a_plan([a_session("act", "grass")])
+
+
+def trial_shows(*seen: Seen, **fields: object) -> None:
+    """A look of `combo try` at its only session."""
+    setup = TrialSetup(*([None] * 6), Progress(lambda _: None), ".try")  # type: ignore[arg-type]
+    trial = _Trial(setup, None, lambda _: None)  # type: ignore[arg-type]
+    trial.show(look(*seen, plan=ALONE, **fields))
+
+
+@pytest.mark.parametrize("seen", [RUNNING, CLOSING, replace(RUNNING, life="orphaned")])
+def test_a_trial_waits_for_the_end_of_what_lives_though_its_dispatcher_is_gone(seen: Seen) -> None:
+    trial_shows(seen, **GONE)
+    trial_shows(RUNNING.ended(), done={}, **GONE)
+
+
+NOT_BEGUN = replace(RUNNING, started=None, life="queued")
+
+
+@pytest.mark.parametrize("seen", [RUNNING.ended(), replace(RUNNING, life="lost"), NOT_BEGUN])
+def test_a_trial_waits_for_nobody_who_is_gone(seen: Seen) -> None:
+    with pytest.raises(HostError, match="is gone"):
+        trial_shows(seen, **GONE)
 
 
 @pytest.mark.parametrize(("code", "timed_out"), [(127, False), (124, True)])

@@ -113,6 +113,18 @@ def test_a_variable_of_the_grid_sends_no_request_for_a_server_of_this_machine_to
     assert shown.stdout == seen
 
 
+@pytest.mark.parametrize(("given", "seen"), [("internal", "internal,127.0.0.1,localhost,::1"), ("", ""), ("'*'", "*")])
+def test_nor_does_one_that_setup_sets(given: str, seen: str, tmp_path: Path) -> None:
+    setup = f"export no_proxy={given} NO_PROXY=x,127.0.0.1\n"
+    command = fill("printenv no_proxy NO_PROXY", {})
+    served = replace(PLAIN, servers=(("tiny", "tiny"),), setup=setup, command=command)
+    (tmp_path / "sessions/maze").mkdir(parents=True)
+    script = tmp_path / "sessions/maze/session.sh"
+    script.write_text(session_script(served))
+    shown = subprocess.run(["bash", script], capture_output=True, text=True, check=True)
+    assert shown.stdout.splitlines() == [seen or "127.0.0.1,localhost,::1", "x,127.0.0.1"]
+
+
 def test_an_awkward_name_can_not_leave_the_comment(tmp_path: Path) -> None:
     evil = replace(PLAIN, policy="x $(touch pwned) `touch pwned`", environment="y'; touch pwned #")
     script = tmp_path / "session.sh"

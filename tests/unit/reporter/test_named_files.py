@@ -7,8 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
+from report_runs import RunDirectory, row
 
 from comborun.reporter.collect import collect_folder
+from comborun.rules.facts import Fact
+from comborun.rules.results.counts import FILE_NOT_READ
 
 ROWS = [{"policy": "p", "environment": "e", "episode": at, "success": at % 2 == 0} for at in range(10)]
 LINES = "".join(json.dumps(row) + "\n" for row in ROWS)
@@ -91,3 +94,12 @@ def test_a_table_of_a_spreadsheet_is_read_as_it_is_meant(tmp_path: Path) -> None
     records = collect_folder(tmp_path).records
     assert [record.metrics for record in records] == [{"distance_m": at + 0.25} for at in range(4)]
     assert [record.success for record in records] == [False, True, False, True]
+
+
+def test_files_that_the_host_could_not_read_are_named_where_episodes_are_missing(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    session = run.session("flat", "stairs", count=4)
+    packed = Fact(FILE_NOT_READ, file="b.jsonl.gz", why={"code": "half_written_archive"}, taken=["**/*.jsonl"])
+    run.attempt(session, row(0), facts=[packed.as_data()])
+    findings = run.report().summary.quality.findings
+    assert [one.where for one in findings if "b.jsonl.gz: half-written archive" in one.what] == ["flat × stairs"]

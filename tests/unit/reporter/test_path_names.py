@@ -69,6 +69,44 @@ def test_names_in_paths_that_the_grid_does_not_know_come_with_the_mapping_that_c
     assert read(tmp_path, line)[0] == 6
 
 
+BOTH = "{policy: {values: {flat: flt, rough: rgh}}, environment: {values: {grass: grs, stairs: strs}}}"
+
+
+@pytest.mark.parametrize("form", ["{}/{}/r.jsonl", "x/{}/y/{}.jsonl", "{}_{}.jsonl", "run/{}-{}/out.jsonl"])
+def test_unknown_names_of_both_kinds_come_with_one_line_that_maps_both(tmp_path: Path, form: str) -> None:
+    files = [form.format(policy, environment) for policy in ("flt", "rgh") for environment in ("grs", "strs")]
+    written(tmp_path, *files)
+    count, said = read(tmp_path)
+    assert (count, said.count(f"`results: {BOTH}` counts them"), said.count("does not know")) == (0, 2, 2)
+    assert read(tmp_path, BOTH)[0] == 12
+
+
+def test_tables_whose_names_would_be_guessed_from_their_paths_are_mapped_alike(tmp_path: Path) -> None:
+    for policy in ("flt", "rgh"):
+        for environment in ("grs", "strs"):
+            (tmp_path / policy / environment).mkdir(parents=True)
+            (tmp_path / policy / environment / "r.csv").write_text("episode,success\n0,1\n1,0\n2,1\n")
+    files = 'files: "**/*.csv"'
+    count, said = read(tmp_path, f"{{{files}}}")
+    assert (count, said.count(f"`results: {BOTH}` counts them"), said.count("does not know")) == (0, 2, 2)
+    assert read(tmp_path, f"{{{files}, {BOTH[1:]}")[0] == 12
+
+
+def test_unknown_names_of_one_file_are_told(tmp_path: Path) -> None:
+    written(tmp_path, "flt/grs/r.jsonl")
+    assert read(tmp_path)[1].count("does not know") == 2
+
+
+def test_unknown_names_of_both_kinds_that_are_not_alike_are_told_and_not_guessed(tmp_path: Path) -> None:
+    written(tmp_path, "a/grs/r.jsonl", "b/strs/r.jsonl")
+    count, said = read(tmp_path)
+    assert count == 0
+    for told in ("6 rows of policy 'a', 'b', which", "6 rows of environment 'grs', 'strs', which"):
+        assert told in said
+    assert "counts them" not in said
+    assert said.count("NAME: ") == 2
+
+
 def test_names_that_are_not_alike_are_told_and_not_guessed(tmp_path: Path) -> None:
     written(tmp_path, "a/grass/r.jsonl", "b/stairs/r.jsonl")
     count, said = read(tmp_path)

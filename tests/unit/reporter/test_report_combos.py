@@ -66,12 +66,31 @@ def test_a_name_that_every_program_gives_names_no_environment(tmp_path: Path, na
     assert table(collected(tmp_path, files)) == {("pi0", "libero"): (4, 4), ("pi05", "libero"): (0, 4)}
 
 
+@pytest.mark.parametrize("text", [client_log(GOOD), "episode,success\n0,1\n1,1\n"])
+def test_a_file_name_that_every_folder_has_names_no_environment(tmp_path: Path, text: str) -> None:
+    names = ("flat", "grass"), ("flat", "stairs"), ("rough", "grass"), ("rough", "stairs")
+    suffix = "log" if "Success" in text else "csv"
+    found = collected(tmp_path, {f"{policy}/{environment}/r.{suffix}": text for policy, environment in names})
+    assert {*table(found)} == {*names}
+
+
+def test_a_file_name_in_folders_of_one_level_is_kept(tmp_path: Path) -> None:
+    found = collected(tmp_path, {f"{policy}/stairs.log": client_log(GOOD) for policy in ("flat", "rough")})
+    assert {*table(found)} == {("flat", "stairs"), ("rough", "stairs")}
+
+
 @pytest.mark.parametrize("other", [BAD, GOOD])
 def test_two_runs_that_look_like_one_combo_are_told_apart_by_their_folders(tmp_path: Path, other: str) -> None:
     found = collected(
-        tmp_path, {"pi0/libero/openpi.log": client_log(GOOD), "pi05/libero/openpi.log": client_log(other)}
+        tmp_path,
+        {
+            "pi0/libero/openpi.log": client_log(GOOD),
+            "pi05/libero/openpi.log": client_log(other),
+            "gr00t/serving.log": client_log("TF"),
+        },
     )
     assert table(found) == {
+        ("gr00t", "serving"): (1, 2),
         ("libero (pi0)", "openpi"): (4, 4),
         ("libero (pi05)", "openpi"): (4 * (other == GOOD), 4),
     }

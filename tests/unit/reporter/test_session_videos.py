@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pytest
 from report_runs import RUN, RunDirectory, row
 
 from comborun.model.placement import Component
+from comborun.reporter.collect import collect_folder
 from comborun.reporter.pages.combo_tables import videos
-from comborun.reporter.summary import Summary
+from comborun.reporter.summary import Summary, summarize
+from comborun.rules.facts import Fact
+from comborun.rules.results.counts import keys_of
 from comborun.rules.results.fields import ResultRules
-from comborun.rules.results.videos import NO_MOOV, WHOLE, render
+from comborun.rules.results.videos import APART, NO_MOOV, NOT_NAMED, WHOLE, apart, render
+from comborun.rules.results.videos import told as of_trial
+from comborun.words import say
 
 FILMED = ResultRules(videos=("**/*.mp4",))
 ROWS = "".join(map(row, range(4)))
@@ -94,3 +101,44 @@ def test_of_an_attempt_that_has_not_listed_its_videos_none_is_told_to_be_missing
         if policy == "ended":
             run.put(RUN.attempt(session.name, 1).videos, render((1000, WHOLE, f"out/clip{at}.mp4") for at in range(3)))
     assert told(run.report().summary) == [("clip3.mp4", "the video of episode 3 is missing")]
+
+
+def test_videos_that_show_no_known_episode_are_told_with_what_links_them(tmp_path: Path) -> None:
+    summary = filmed(tmp_path, {"a": {"eval_episode_0.mp4": WHOLE, "run_0.mp4": WHOLE, "eval_episode_9.mp4": WHOLE}})
+    ((_, what),) = told(summary)
+    assert "2 of 3 videos (run_0.mp4, eval_episode_9.mp4)" in what
+    assert "eval_episode_0.mp4`" in what
+    assert "field `video`" in what
+    none = filmed(tmp_path / "linked", {"a": {f"eval_episode_{at}.mp4": WHOLE for at in range(4)}})
+    assert told(none) == []
+
+
+def test_a_folder_tells_them_too(tmp_path: Path) -> None:
+    for name in ("clip", "eval_episode_1"):
+        (tmp_path / f"{name}.gif").write_bytes(b"GIF89a")
+    (tmp_path / "rows.jsonl").write_text("".join(row(at, policy="a", environment="b") for at in range(4)))
+    assert [
+        one.what for one in summarize(collect_folder(tmp_path)).summary.quality.findings if "video" in one.what
+    ] == [say(apart(2, ["clip.gif"]) or Fact(""))]
+
+
+@pytest.mark.parametrize(
+    ("there", "taken", "rows", "code", "count"),
+    [
+        (["a.mp4", "r.csv"], [], [], NOT_NAMED, 1),
+        (["a.mp4", "b.webm"], ["a.mp4"], [], NOT_NAMED, 1),
+        (["a.mp4", "x/ep3.mp4"], ["a.mp4", "x/ep3.mp4"], [{"episode": 3}], APART, 1),
+        (["x/a.mp4"], ["x/a.mp4"], [{"video": "/elsewhere/a.mp4"}], "", 0),
+        (["a.mp4"], ["a.mp4"], [{"videos": ["a.mp4", 3]}, [1]], "", 0),
+        (["success_obj_episode_7.mp4"], ["success_obj_episode_7.mp4"], [], "", 0),
+        (["rollout_pick_success.mp4"], ["rollout_pick_success.mp4"], [], "", 0),
+        (["r.csv"], [], [], "", 0),
+    ],
+)
+def test_what_a_trial_says_of_videos(
+    there: list[str], taken: list[str], rows: list[Any], code: str, count: int
+) -> None:
+    fact = of_trial(there, taken, rows)
+    assert (fact.code if fact else "", fact.count("videos") if fact else 0) == (code, count)
+    if not taken and fact:
+        assert keys_of(fact) == {"videos": "**/*.mp4"}

@@ -1,11 +1,14 @@
 """What a program wrote that its grid does not read: each proposal of a line for `results:` is one that counts it."""
 
+import gzip
+
 import pytest
 
 from comborun.rules.results.counts import Counts
 from comborun.rules.results.fields import Identity, ResultRules
 from comborun.rules.results.log_patterns import LOG_PATTERNS, LogPattern
 from comborun.rules.results.result_files import Folder
+from comborun.rules.results.tally import tally
 from comborun.rules.results.unread import name_unread, unread
 from comborun.words import say
 from comborun.words.rows import flow, proposed, why_not_counted
@@ -105,3 +108,22 @@ def test_of_a_program_whose_log_is_read_other_results_are_named_too(tmp_path):
         name_unread(counts, Folder(str(tmp_path), [], identity, "", "log"), (0, 2))
         assert why_not_counted(counts.facts).startswith(sentence)
         (tmp_path / "r.jsonl").write_text('{"episode": 0, "success": true}\n')
+
+
+@pytest.mark.parametrize("told", ["pick: 2 of 3 succeeded", "pick: 2 out of 3 trials successful", "2/3 succeeded"])
+def test_counts_that_a_log_tells_in_words_come_with_their_pattern(tmp_path, told):
+    assert LOG_PATTERNS[8] in line(said(tmp_path, {}, f"starting\n{told}\n", count=3))
+
+
+def test_of_a_session_that_lacks_episodes_each_file_that_can_not_be_read_is_named(tmp_path):
+    rows = "".join(f'{{"episode": {at}, "success": true}}\n' for at in range(4))
+    (tmp_path / "a.jsonl").write_text(rows)
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(rows.encode())[:-9])
+    (tmp_path / "c.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfd\0\0\0")
+    (tmp_path / "d.csv").write_text("episode,success\n4,tr")
+    (tmp_path / "config.json").write_text('{"lr": 0.1, "layers": [1, 2]}')
+    folder = Folder(str(tmp_path), ["**/*.jsonl"], Identity("p", "e"), "")
+    for planned, named in (6, ["b.jsonl.gz", "c.jsonl.zst", "d.csv"]), (4, []):
+        counts = tally(folder.read(), folder.identity, (0, planned), over=True)
+        name_unread(counts, folder, (0, planned))
+        assert [fact.text("file") for fact in counts.facts] == named
