@@ -37,6 +37,7 @@ from comborun.reporter.counting.trainings import Training, training_findings, tr
 from comborun.reporter.evidence import words as evidence_words
 from comborun.reporter.evidence.context import alike, run_names, varying
 from comborun.reporter.evidence.fields import Fields, fields_of
+from comborun.reporter.evidence.horizons import limits_of
 from comborun.reporter.evidence.runs import RunFact, joined
 from comborun.reporter.merge import MergedCombo
 from comborun.reporter.records.collected import Canary, Collected, SessionVideos
@@ -464,6 +465,9 @@ def evidence(results: Results) -> Iterator[DataFinding]:
             yield DataFinding(combo_name(*combo), evidence_words.say(joined(combo[0], arm.run_rates)))
         for fact in (*arm.starts.facts, *varying(arm.context, beside)):
             yield DataFinding(combo_name(*combo), evidence_words.say(fact))
+    for environment, combos in grouped(arms, lambda combo: combo[1]).items():
+        for fact in limits_of({policy: arms[policy, environment].lengths for policy, _ in combos}):
+            yield DataFinding(environment, evidence_words.say(fact))
 
 
 def _single_runs(comparisons: Comparisons) -> Iterator[DataFinding]:

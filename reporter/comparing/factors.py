@@ -20,7 +20,7 @@ from comborun.reporter.comparing.comparison import ALPHA
 from comborun.reporter.comparing.pairing import Arm, Results
 from comborun.reporter.counting.measures import FAILURE_FIELDS, JUDGED
 from comborun.reporter.evidence.fields import Fields
-from comborun.reporter.evidence.starts import HASHES, plain
+from comborun.reporter.evidence.states import HASHES, plain
 from comborun.reporter.json_types import Rounded
 from comborun.reporter.statistics.difference import holm
 from comborun.reporter.statistics.proportion import Interval, mean_of_rates

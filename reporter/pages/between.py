@@ -272,9 +272,8 @@ def _alike_names(runs: Sequence[Collected], alone: Sequence[set[Combo]]) -> Iter
     for axis, kind in ((0, "policy"), (1, "environment")):
         there, here = (sorted({combo[axis] for combo in combos}) for combos in alone)
         for own, theirs in namesakes(here, there).items():
-            what = (
-                f"{kind} {theirs!r} of {before.name} and {own!r} of {after.name} differ only by case, blanks or hyphens"
-            )
+            both = f"{kind} {theirs!r} of {before.name} and {own!r} of {after.name}"
+            what = f"{both} differ only by case, blanks or punctuation"
             yield f"{what}: `--same {shlex.quote(f'{own}={theirs}')}` takes them as one"
 
 
