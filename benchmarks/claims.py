@@ -508,10 +508,14 @@ def factor_claimed(episodes: int, starts: int) -> Draw:
     return hit
 
 
+EACH = 20
+"""episodes of a run"""
+
+
 def of_runs(policy: str, rates: Sequence[float], rng: np.random.Generator, *, told: bool) -> Arm:
-    """100 episodes of each run. `told`: else a seed for each may be that of a start, which goes one way."""
-    went = [drawn(rng, rate if told else float(rng.random() < rate), 100) for rate in rates]
-    runs = {f"seed{run}": range(100 * run, 100 * run + 100) for run in range(len(rates))}
+    """`told`: else the seed of each may be that of a start, which goes one way."""
+    went = [drawn(rng, rate if told else float(rng.random() < rate), EACH) for rate in rates]
+    runs = {f"seed{run}": range(EACH * run, EACH * run + EACH) for run in range(len(rates))}
     return replace(arm(policy, [one for some in went for one in some]), runs=runs, runs_told=told)
 
 
@@ -528,20 +532,22 @@ def one_sided(gate: str, runs: int, rates: tuple[float, float], spread: float, *
 
 
 def run_cases() -> Iterator[Case]:
-    not_worse, least = "a not worse than b by 10 points", "a at least 70 %"
+    not_worse, least = "a not worse than b by 10 points", "a at least 50 %"
     for runs in (2, 3, 4, 5):
-        for spread in (0.0, 0.1, 0.2):
-            name = f"{runs} runs of 100 a side, {100 * spread:g} points between runs"
-            worse = one_sided(not_worse, runs, (0.5, 0.6), spread)
+        for spread in (0.0, 0.15):
+            name = f"{runs} runs of {EACH} a side, {100 * spread:g} points between runs"
+            worse = one_sided(not_worse, runs, (0.45, 0.55), spread)
             yield Case(f"worse by 10 points, said not to be, {name}", ALPHA / 2, worse)
-            alone = one_sided(least, runs, (0.7, 0.7), spread)
-            yield Case(f"a rate of 70 % said to be above, {name}", ALPHA / 2, alone)
+            alone = one_sided(least, runs, (0.5, 0.5), spread)
+            yield Case(f"a rate of 50 % said to be above, {name}", ALPHA / 2, alone)
+        skewed = one_sided("a at least 85 %", runs, (0.85, 0.85), 0.15)
+        yield Case(f"a rate of at most 85 % said to be above, {name}, cut at 100 %", None, skewed)
     for seeds in (3, 5, 10):
-        name = f"{seeds} seeds in a row of 100 that are those of starts"
-        worse = one_sided(not_worse, seeds, (0.5, 0.6), 0.0, told=False)
+        name = f"{seeds} seeds in a row of {EACH} that are those of starts"
+        worse = one_sided(not_worse, seeds, (0.45, 0.55), 0.0, told=False)
         yield Case(f"worse by 10 points, said not to be, {name}", ALPHA / 2, worse)
-        alone = one_sided(least, seeds, (0.7, 0.7), 0.0, told=False)
-        yield Case(f"a rate of 70 % said to be above, {name}", ALPHA / 2, alone)
+        alone = one_sided(least, seeds, (0.5, 0.5), 0.0, told=False)
+        yield Case(f"a rate of 50 % said to be above, {name}", ALPHA / 2, alone)
 
 
 def numbered_starts(starts: int, *, seeded: bool) -> Draw:

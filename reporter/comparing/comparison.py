@@ -225,7 +225,11 @@ def _independent(rate: Proportion) -> tuple[float, int]:
 def _with_runs(meetings: Sequence[Meeting], interval: Interval, p: float) -> tuple[Interval, float]:
     """The wider interval and the larger p of episodes and of runs, where a policy has several runs."""
     rates, told = run_rates_of(meetings)
-    of_runs = between_runs(*rates, told=told) if rates else None
+    return wider(interval, p, between_runs(*rates, told=told) if rates else None)
+
+
+def wider(interval: Interval, p: float, of_runs: tuple[float, float, float] | None) -> tuple[Interval, float]:
+    """`of_runs`: with the run as the unit, the difference, half of its interval and p."""
     if of_runs is None:
         return interval, p
     difference, half, p_of_both = of_runs

@@ -243,15 +243,20 @@ def _whole_meeting(environment: str, a: Arm, b: Arm) -> Meeting:
     told = [*a.starts.facts, *(one for one in b.starts.facts if one not in a.starts.facts)]
     if found.paired:  # then by hashes, and the seeds don't matter
         told = [fact for fact in told if fact.code not in {StartFact.RUN_SEEDS, StartFact.RUN_OR_START}]
-    starts = [
+    facts = [*found.facts, *_each_once([*told, *repeated((a, b))]), *_conditions(a, b)]
+    return replace(found, facts=(*facts,)) if facts else found
+
+
+def repeated(arms: Iterable[Arm]) -> list[Fact]:
+    """Which of them have several episodes of a start."""
+    found = [
         Fact(
             StartFact.REPEATED, episodes=len(one.completed), starts=one.by_start[1], policy=one.policy, **_at_means(one)
         )
-        for one in (a, b)
+        for one in arms
         if one.by_start[1] < len(one.completed)
     ]
-    facts = [*found.facts, *_each_once([*told, *starts]), *_conditions(a, b)]
-    return replace(found, facts=(*facts,)) if facts else found
+    return _each_once(found)
 
 
 def _at_means(one: Arm) -> dict[str, Any]:

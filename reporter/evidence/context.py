@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Any
 from unicodedata import normalize
 
 from comborun.model.attempt import EpisodeRecord, field_column, held
 from comborun.model.work import grouped
 from comborun.reporter.counting.measures import FAILURE_FIELDS
+from comborun.reporter.evidence.runs import RunFact
 from comborun.reporter.evidence.starts import RUN
 from comborun.reporter.evidence.states import HASHES, plain
 from comborun.rules.facts import Fact
@@ -138,17 +140,23 @@ def runs_in_names(a: str, b: str) -> list[str]:
 
 
 def once(facts: Iterable[Fact]) -> Iterator[Fact]:
-    """With names that belong together in one fact, though each pair of policies has its own."""
+    """With names that belong together in one fact, though each pair of policies has its own, and rates of runs, though
+    each environment has."""
 
     def topic(one: Fact) -> object:
         if one.code == ContextFact.NAMES_OF_RUNS:
             return one.code, one.text("of")
+        if one.code == RunFact.JOINED:
+            return one.code, one.text("policy"), *one.texts("runs")
         return normal(one.texts("names")[0]) if one.code == ContextFact.NAMES_ALIKE else id(one)
 
     groups = grouped(facts, topic)
     for first, *others in groups.values():
-        names = sorted({name for one in (first, *others) for name in one.texts("names")})
-        yield Fact(first.code, **{**first.fields, "names": names}) if others else first
+        every = (first, *others)
+        together: dict[str, Any] = {"names": sorted({name for one in every for name in one.texts("names")})}
+        if first.code == RunFact.JOINED:
+            together = {"rates": [rate for one in every for rate in one.fields["rates"]]}
+        yield Fact(first.code, **{**first.fields, **together}) if others else first
 
 
 def namesakes(these: Iterable[str], those: Iterable[str]) -> dict[str, str]:

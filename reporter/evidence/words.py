@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from unicodedata import normalize
 
-from comborun.reporter.evidence.context import ContextFact
+from comborun.reporter.evidence.context import ContextFact, once
 from comborun.reporter.evidence.copies import COPY
 from comborun.reporter.evidence.fields import FieldFact
 from comborun.reporter.evidence.horizons import LIMITS, LONGER
@@ -72,7 +72,7 @@ def _joined(fact: Fact) -> str:
     runs = _named(fact.texts("runs"))
     low, high = (f"{100 * one:.1f}" for one in (min(rates), max(rates)))
     spread = f"whose rates lie between {low} and {high} %" if low != high else f"each with a rate of {low} %"
-    return f"{fact.text('policy')} is {several(len(rates), 'run')} ({runs}), {spread}"
+    return f"{fact.text('policy')} is {several(len(fact.texts('runs')), 'run')} ({runs}), {spread}"
 
 
 def _one_each(fact: Fact) -> str:
@@ -190,5 +190,5 @@ def say(fact: Fact) -> str:
 
 def limits(facts: Iterable[Fact]) -> str:
     """A sentence about what limits a claim, with a blank before it; empty without facts."""
-    told = "; ".join(map(say, facts))
+    told = "; ".join(map(say, once(facts)))
     return f" But {told}." if told else ""

@@ -21,6 +21,7 @@ from comborun.reporter.comparing.comparison import (
     not_paired,
     overall_of,
 )
+from comborun.reporter.comparing.findings import evidence
 from comborun.reporter.comparing.pairing import Results, Side, meet, results_of
 from comborun.reporter.comparing.stopping import spared
 from comborun.reporter.counting.quality import DataFinding, between_runs, quality
@@ -35,7 +36,6 @@ from comborun.reporter.pages.policy_tables import MATRIX
 from comborun.reporter.pages.text_table import Strong, TextTable, columns, filled
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.shown_names import in_quotes
-from comborun.reporter.summary import evidence
 from comborun.reporter.text import NOTHING, claim, combo_name, fraction, p_value, points, points_interval
 from comborun.text import alike, several
 from comborun.words import say

@@ -9,7 +9,7 @@ from comborun.reporter.comparing.factors import Factor
 from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDifference
 from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.pages.text_table import LEANS, SHOWN, Strong, TextTable, columns, filled, smallest
-from comborun.reporter.text import fraction, number, p_number, p_value, per_cent, points, points_interval
+from comborun.reporter.text import fraction, number, p_number, per_cent, points, points_interval
 
 _UNPLANNED = ", not CASM as planned"
 
@@ -84,8 +84,8 @@ def losses(found: Sequence[Loss]) -> TextTable | None:
     ]
     note = (
         "How much lower each policy's rate is than in the nominal environment, in percentage points, of independent"
-        " episodes (Barnard, Newcombe; over several environments t); p adjusted by Holm over all losses, with 5 % of"
-        " error of their own."
+        " episodes (Barnard, Newcombe; over several environments t), and of runs where there are several; p adjusted by"
+        " Holm over all losses, with 5 % of error of their own."
     )
     title = f"Losses from {found[0].nominal}" if found else ""
     heads = columns("policy|environment", "nominal|here|loss|95 % interval|p (Holm)")
@@ -94,7 +94,7 @@ def losses(found: Sequence[Loss]) -> TextTable | None:
 
 def factors(found: Sequence[Factor]) -> TextTable | None:
     rows = [
-        [one.field, level.name, str(level.starts), fraction(level.rate), per_cent(level.interval), p_value(one.p_holm)]
+        [one.field, level.name, str(level.starts), fraction(level.rate), per_cent(level.interval), p_number(one.p_holm)]
         for one in found
         for level in one.levels
     ]

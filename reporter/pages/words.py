@@ -68,10 +68,11 @@ def _gates(summary: Summary) -> Iterator[str]:
 def _looks(summary: Summary) -> Iterator[str]:
     if earlier := summary.looks[:-1]:
         counts = [*map(str, earlier)] if len(earlier) <= LOOKS else [str(earlier[0]), "...", str(earlier[-1])]
+        what = "episodes" if summary.by_numbers else "completed episodes"
         yield (
             f"This is look {len(earlier) + 1} at a folder that grows: earlier reports here had {', '.join(counts)}"
-            " completed episodes. Each look errs up to 5 % of the time by itself, together they err more often; the"
-            " number of episodes must not depend on what a look shows. `stop_early` in a grid allows looks."
+            f" {what}. Each look errs up to 5 % of the time by itself, together they err more often; the number of"
+            " episodes must not depend on what a look shows. `stop_early` in a grid allows looks."
         )
 
 

@@ -549,6 +549,21 @@ def test_several_runs_against_one_take_the_spread_that_is_known_for_both(tmp_pat
     assert any(told in sentence for sentence in found.claims.sentences)
 
 
+def test_runs_are_told_once_over_several_environments(tmp_path: Path) -> None:
+    rates = {"x": (0.9, 0.8), "y": (0.5, 0.3)}
+    found = [
+        {"policy": who, "environment": env, "episode": 50 * run + at, "train_seed": run, "success": at < 50 * rate}
+        for env, own in rates.items()
+        for who in "AB"
+        for run, rate in enumerate(own)
+        for at in range(50)
+    ]
+    (told,) = (one for one in summary_of(tmp_path, found).claims.undecided if "overall" in one)
+    for who in "AB":
+        assert told.count(f"{who} is 2 runs") == 1
+        assert f"{who} is 2 runs (train_seed 0, train_seed 1), whose rates lie between 30.0 and 90.0 %" in told
+
+
 def test_several_runs_in_one_environment_count_where_the_other_has_one(tmp_path: Path) -> None:
     runs = {"e1": (0.6, 0.8, 0.97), "e2": (0.7,)}
     found = [
