@@ -203,3 +203,17 @@ def test_the_longest_name_is_meant() -> None:
 def test_counts_alone_have_margins_too() -> None:
     sides = [CountsAlone("a", (450, 500)), CountsAlone("b", (451, 500))]
     assert all(one.decided for one in compare({"s": sides}, margin=0.1).not_worse)
+
+
+def test_a_comparison_of_runs_names_their_test_and_what_its_rates_are_without(tmp_path: Path) -> None:
+    rows = [
+        {"policy": policy, "environment": "s", "episode": 20 * run + at, "train_seed": run, "success": at < wins - run}
+        for policy, wins in (("a", 18), ("b", 9))
+        for run in range(3)
+        for at in range(20)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    CliRunner().invoke(combo, ["report", str(tmp_path), "--output", str(tmp_path / "out")])
+    told = (tmp_path / "out" / "report.md").read_text()
+    assert "Barnard and t of runs, unpaired" in told
+    assert "Of several runs both hold for these runs alone" in told
