@@ -23,6 +23,7 @@ from comborun.reporter.comparing.comparison import ALPHA, Comparison
 from comborun.reporter.comparing.factors import factors
 from comborun.reporter.comparing.family import compare
 from comborun.reporter.comparing.graded import Graded, Scores, compare_graded, compare_kinds
+from comborun.reporter.comparing.margins import check, parse_gate
 from comborun.reporter.comparing.orders import Trend, fit, steps_of, strengths, trend_of
 from comborun.reporter.comparing.pairing import Arm, Results
 from comborun.reporter.comparing.pairing import arm as side_of
@@ -507,7 +508,78 @@ def factor_claimed(episodes: int, starts: int) -> Draw:
     return hit
 
 
+EACH = 20
+"""episodes of a run"""
+
+
+def of_runs(policy: str, rates: Sequence[float], rng: np.random.Generator, *, told: bool) -> Arm:
+    """`told`: else the seed of each may be that of a start, which goes one way."""
+    went = [drawn(rng, rate if told else float(rng.random() < rate), EACH) for rate in rates]
+    runs = {f"seed{run}": range(EACH * run, EACH * run + EACH) for run in range(len(rates))}
+    return replace(arm(policy, [one for some in went for one in some]), runs=runs, runs_told=told)
+
+
+def one_sided(gate: str, runs: int, rates: tuple[float, float], spread: float, *, told: bool = True) -> Draw:
+    """Policies whose runs' rates lie around these, with this spread: whether a condition that is not true is shown."""
+    parsed = parse_gate(gate, ("a", "b"), ("stairs",))
+
+    def hit(rng: np.random.Generator) -> bool:
+        drawn_rates = (np.clip(rng.normal(rate, spread, runs), 0, 1).tolist() for rate in rates)
+        sides = [of_runs(name, some, rng, told=told) for name, some in zip("ab", drawn_rates, strict=True)]
+        return check([parsed], {"stairs": sides})[0].holds
+
+    return hit
+
+
+def run_cases() -> Iterator[Case]:
+    not_worse, least = "a not worse than b by 10 points", "a at least 50 %"
+    for runs in (2, 3, 4, 5):
+        for spread in (0.0, 0.15):
+            name = f"{runs} runs of {EACH} a side, {100 * spread:g} points between runs"
+            worse = one_sided(not_worse, runs, (0.45, 0.55), spread)
+            yield Case(f"worse by 10 points, said not to be, {name}", ALPHA / 2, worse)
+            alone = one_sided(least, runs, (0.5, 0.5), spread)
+            yield Case(f"a rate of 50 % said to be above, {name}", ALPHA / 2, alone)
+        skewed = one_sided("a at least 85 %", runs, (0.85, 0.85), 0.15)
+        yield Case(f"a rate of at most 85 % said to be above, {name}, cut at 100 %", None, skewed)
+    for seeds in (3, 5, 10):
+        name = f"{seeds} seeds in a row of {EACH} that are those of starts"
+        worse = one_sided(not_worse, seeds, (0.45, 0.55), 0.0, told=False)
+        yield Case(f"worse by 10 points, said not to be, {name}", ALPHA / 2, worse)
+        alone = one_sided(least, seeds, (0.5, 0.5), 0.0, told=False)
+        yield Case(f"a rate of 50 % said to be above, {name}", ALPHA / 2, alone)
+
+
+def numbered_starts(starts: int, *, seeded: bool) -> Draw:
+    """100 episodes of each policy on few starts that a field numbers; deterministic, or with a seed for each."""
+
+    def hit(rng: np.random.Generator) -> bool:
+        found = {}
+        for policy in "ab":
+            went = drawn(rng, 0.5, 100 if seeded else starts)
+            found[policy, "stairs"] = [
+                EpisodeRecord(
+                    *(policy, "stairs", at, Verdict.SUCCESS if went[at % len(went)] else Verdict.FAILURE),
+                    at if seeded else None,
+                    **packed({"init_state_id": float(at % starts)}),
+                )
+                for at in range(100)
+            ]
+        settled = settle(found)
+        a, b = (side_of(merge(some, {})[0], settled[combo]) for combo, some in found.items())
+        return only(a, b).decided
+
+    return hit
+
+
 def newest_cases() -> Iterator[Case]:
+    yield from run_cases()
+    for starts in (5, 20):
+        yield Case(
+            f"false claim, 100 episodes on {starts} numbered starts", ALPHA, numbered_starts(starts, seeded=False)
+        )
+        with_seeds = numbered_starts(starts, seeded=True)
+        yield Case(f"false claim, 100 seeds on {starts} numbered starts", ALPHA, with_seeds)
     for episodes, starts in ((50, 50), (50, 25), (200, 200)):
         name = f"any false claim by one of 3 factors, 2 x {episodes} episodes of {starts} starts"
         yield Case(name, ALPHA, factor_claimed(episodes, starts))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from comborun.model.attempt import EpisodeRecord
 from comborun.model.work import Combo
-from comborun.reporter.evidence.starts import same_start
+from comborun.reporter.evidence.states import same_start
 from comborun.reporter.merge import MergedCombo, merge
 from comborun.reporter.records.collected import Canary, CanaryCombo
 from comborun.reporter.records.reading import Reject

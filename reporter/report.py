@@ -140,18 +140,20 @@ def _contact_sheet(directory: Path, report: Report, output: Path) -> ContactShee
 
 
 def _looks(earlier: Path, summary: Summary) -> tuple[int, ...]:
-    """Completed episodes at each report of a folder that grows, this one last; empty at the first one.
+    """Episodes with a verdict or a number at each report of a folder that grows, this one last; empty at the first one.
 
     An earlier report counts as a look if it compared the same policies with fewer episodes.
     """
     try:
         found = json.loads(earlier.read_text("utf-8"))
-        before = [*found.get("looks", []), found["totals"]["completed"]]
-        known = found["run"] == summary.run and found["comparisons"]
+        totals = found["totals"]
+        before = [*found.get("looks", []), totals["completed"] + totals.get("measured", 0)]
+        known = found["run"] == summary.run and (found["comparisons"] or found.get("mean_differences"))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return ()
-    now = summary.totals.completed
-    if not known or not summary.comparisons.all or not all(type(one) is int for one in before):
+    now, compared = summary.totals.completed + summary.totals.measured, summary.comparisons
+    compares = compared.all or compared.mean_differences
+    if not known or not compares or not all(type(one) is int for one in before):
         return ()
     looks = [*sorted({one for one in before if 0 < one < now}), now]
     return (*looks,) if len(looks) > 1 else ()

@@ -14,6 +14,7 @@ from comborun.reporter.comparing.claims import Claims, claims, prevented
 from comborun.reporter.comparing.comparison import Tested, limited
 from comborun.reporter.comparing.factors import Factor, factors
 from comborun.reporter.comparing.family import MOST, Comparisons, compare, how_many
+from comborun.reporter.comparing.findings import evidence, single_runs, without_levels
 from comborun.reporter.comparing.graded import (
     Graded,
     KindComparison,
@@ -35,9 +36,8 @@ from comborun.reporter.counting.measures import JUDGED, EpisodeEnds, Measure, en
 from comborun.reporter.counting.quality import DataFinding, Quality, differences, quality
 from comborun.reporter.counting.trainings import Training, training_findings, trainings
 from comborun.reporter.evidence import words as evidence_words
-from comborun.reporter.evidence.context import alike, run_names, varying
+from comborun.reporter.evidence.context import alike, run_names
 from comborun.reporter.evidence.fields import Fields, fields_of
-from comborun.reporter.evidence.runs import RunFact, joined
 from comborun.reporter.merge import MergedCombo
 from comborun.reporter.records.collected import Canary, Collected, SessionVideos
 from comborun.reporter.shown_names import in_quotes, with_names
@@ -240,10 +240,13 @@ class Basis:
     def losses(self) -> tuple[Loss, ...]:
         return () if not self.nominal or self.stopping else losses(self.sides, self.nominal)
 
-    @property
+    @cached_property
     def factors(self) -> tuple[Factor, ...]:
-        named = {name for one in self.collected.sessions for name in one.session.results.factors}
-        return () if self.stopping else factors(self.results, named, self.fields)
+        return () if self.stopping else factors(self.results, self.named_factors, self.fields)
+
+    @property
+    def named_factors(self) -> set[str]:
+        return {name for one in self.collected.sessions for name in one.session.results.factors}
 
 
 def basis_of(collected: Collected) -> Basis:
@@ -351,7 +354,7 @@ def _findings(basis: Basis, combos: Sequence[ComboSummary], comparisons: Compari
     yield from training_findings(trainings(basis.collected.sessions, basis.collected.trained))
     yield from (DataFinding("names", evidence_words.say(fact)) for fact in basis.names_alike)
     yield from evidence(basis.results)
-    yield from _single_runs(comparisons)
+    yield from single_runs(comparisons)
     yield from prevented(comparisons)
     yield from (DataFinding(combo_name(*combo), say(fact)) for combo, fact in basis.fewer.items())
     yield from (DataFinding(fact.text("environment"), say(fact)) for fact in unlike_kinds(basis.ends))
@@ -359,6 +362,11 @@ def _findings(basis: Basis, combos: Sequence[ComboSummary], comparisons: Compari
     yield from _untimed(combos)
     if basis.nominal not in ("", *basis.environments):
         yield DataFinding("nominal", f"there is no environment {basis.nominal!r}")
+    if basis.metric and not basis.stopping and not comparisons.all:
+        asked = [*["margin"] * bool(_margin(basis.collected)), *["nominal"] * bool(basis.nominal)]
+        yield from (DataFinding(name, "is of success rates, and no episode has a verdict") for name in asked)
+    if not basis.stopping:
+        yield from without_levels(basis.results, basis.named_factors, basis.factors)
 
 
 def _combos(basis: Basis) -> Iterator[ComboSummary]:
@@ -453,24 +461,6 @@ def _spared(collected: Collected) -> dict[Combo, Spans]:
         combo: spared(histories, (record.episode for record in recorded.get(combo, ())))
         for combo, histories in collected.by_combo.items()
     }
-
-
-def evidence(results: Results) -> Iterator[DataFinding]:
-    """What limits the evidence of single combos."""
-    arms = {combo: side for combo, side in results.sides.items() if isinstance(side, Arm)}
-    for combo, arm in arms.items():
-        beside = [other.context for (_, environment), other in arms.items() if environment == combo[1]]
-        if len(arm.run_rates) > 1:
-            yield DataFinding(combo_name(*combo), evidence_words.say(joined(combo[0], arm.run_rates)))
-        for fact in (*arm.starts.facts, *varying(arm.context, beside)):
-            yield DataFinding(combo_name(*combo), evidence_words.say(fact))
-
-
-def _single_runs(comparisons: Comparisons) -> Iterator[DataFinding]:
-    tested = chain(comparisons.all, comparisons.graded, comparisons.mean_differences)
-    facts = (fact for one in tested for fact in one.facts if fact.code == RunFact.ONE_EACH)
-    if runs := [*dict.fromkeys(run for fact in facts for run in fact.texts("runs"))]:
-        yield DataFinding("runs", evidence_words.say(Fact(RunFact.ONE_EACH, runs=runs)))
 
 
 def _untimed(combos: Sequence[ComboSummary]) -> Iterator[DataFinding]:

@@ -161,5 +161,5 @@ def loss(one: Loss) -> str:
     return (
         f"{one.policy} {verb} {fraction(abs(one.difference))} points {points_interval(one.interval)} from {one.nominal}"
         f" to {where}: {fraction(one.rate_nominal)} % against {fraction(one.rate)} %, Holm p {p_value(one.p_holm)}"
-        " (over all losses)."
+        f" (over all losses).{limits(one.facts)}"
     )

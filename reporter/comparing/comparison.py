@@ -224,8 +224,12 @@ def _independent(rate: Proportion) -> tuple[float, int]:
 
 def _with_runs(meetings: Sequence[Meeting], interval: Interval, p: float) -> tuple[Interval, float]:
     """The wider interval and the larger p of episodes and of runs, where a policy has several runs."""
-    rates, told = _run_rates(meetings)
-    of_runs = between_runs(*rates, told=told) if rates else None
+    rates, told = run_rates_of(meetings)
+    return wider(interval, p, between_runs(*rates, told=told) if rates else None)
+
+
+def wider(interval: Interval, p: float, of_runs: tuple[float, float, float] | None) -> tuple[Interval, float]:
+    """`of_runs`: with the run as the unit, the difference, half of its interval and p."""
     if of_runs is None:
         return interval, p
     difference, half, p_of_both = of_runs
@@ -235,27 +239,29 @@ def _with_runs(meetings: Sequence[Meeting], interval: Interval, p: float) -> tup
 
 def p_of_runs(meetings: Sequence[Meeting], shift: float, sign: int) -> float:
     """p, with the run as the unit, of a's rate plus `shift` minus b's having this sign; 0 without several runs."""
-    rates, told = _run_rates(meetings)
+    rates, told = run_rates_of(meetings)
     of_runs = between_runs([rate + shift for rate in rates[0]], rates[1], told=told) if rates else None
     if of_runs is None:
         return 0.0
     return of_runs[2] if of_runs[0] * sign > 0 else 1.0
 
 
-def _run_rates(meetings: Sequence[Meeting]) -> tuple[tuple[list[float], list[float]] | None, bool]:
+def run_rates_of(meetings: Sequence[Meeting]) -> tuple[tuple[list[float], list[float]] | None, bool]:
     """The mean rates of the runs of a and of b, and whether files tell that they are runs. In each environment a policy
     has the same runs, or one; else those runs count that it has in all."""
-    rates: list[list[float]] = []
-    told = True
-    for side in ([one.a for one in meetings], [one.b for one in meetings]):
-        found = [one.run_rates if isinstance(one, Arm) and len(one.run_rates) > 1 else {} for one in side]
-        told = told and all(one.runs_told for one, own in zip(side, found, strict=True) if own and isinstance(one, Arm))
-        alone = [one.counts[0] / one.counts[1] for one, own in zip(side, found, strict=True) if not own]
-        several = [own for own in found if own]
-        names = [run for run in several[0] if all(run in one for one in several)] if several else []
-        means = [fmean([*alone, *(one[run] for one in several)]) for run in names]
-        rates.append(means or [fmean(alone or (fmean(own.values()) for own in several))])
-    return ((rates[0], rates[1]) if max(map(len, rates)) > 1 else None), told
+    (a, told_a), (b, told_b) = (rates_of_runs([one.a for one in meetings]), rates_of_runs([one.b for one in meetings]))
+    return ((a, b) if max(len(a), len(b)) > 1 else None), told_a and told_b
+
+
+def rates_of_runs(sides: Sequence[Side]) -> tuple[list[float], bool]:
+    """The same of one policy; a single rate if it has no runs."""
+    found = [one.run_rates if isinstance(one, Arm) and len(one.run_rates) > 1 else {} for one in sides]
+    told = all(one.runs_told for one, own in zip(sides, found, strict=True) if own and isinstance(one, Arm))
+    alone = [one.counts[0] / one.counts[1] for one, own in zip(sides, found, strict=True) if not own]
+    several = [own for own in found if own]
+    names = [run for run in several[0] if all(run in one for one in several)] if several else []
+    means = [fmean([*alone, *(one[run] for one in several)]) for run in names]
+    return means or [fmean(alone or (fmean(own.values()) for own in several))], told
 
 
 def _worst(meetings: Sequence[Meeting], difference: float, p: float, test: Callable[[list[Stratum]], float]) -> float:

@@ -14,13 +14,13 @@ from itertools import islice
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
-from comborun.model.attempt import EpisodeRecord, held
+from comborun.model.attempt import EpisodeRecord, field_column, held
 from comborun.model.work import Combo, grouped
 from comborun.reporter.comparing.comparison import ALPHA
 from comborun.reporter.comparing.pairing import Arm, Results
 from comborun.reporter.counting.measures import FAILURE_FIELDS, JUDGED
 from comborun.reporter.evidence.fields import Fields
-from comborun.reporter.evidence.starts import HASHES, plain
+from comborun.reporter.evidence.states import HASHES, plain
 from comborun.reporter.json_types import Rounded
 from comborun.reporter.statistics.difference import holm
 from comborun.reporter.statistics.proportion import Interval, mean_of_rates
@@ -85,10 +85,16 @@ def factors(results: Results, named: Collection[str], fields: Fields) -> tuple[F
     arms = {combo: side for combo, side in results.sides.items() if isinstance(side, Arm) and combo in results.merged}
     judged = {combo: [one for one in results.merged[combo].accepted if one.verdict in JUDGED] for combo in arms}
     left_out = {*HASHES, *FAILURE_FIELDS, *fields.identifiers} - {*named}
-    names = sorted(({*named} | _same_for_all(judged)) - left_out)
+    inside = {name for name in named if any(len(values_of(some, name)) > 1 for some in judged.values())}
+    names = sorted((inside | _same_for_all(judged)) - left_out)
     found = [one for name in names if (one := _factor(name, _starts(name, judged, arms, named=name in named)))]
     adjusted = zip(found, holm([one.p for one in found]), strict=True)
     return tuple(sorted((replace(one, p_holm=p) for one, p in adjusted), key=lambda one: one.p_holm))
+
+
+def values_of(records: Sequence[EpisodeRecord], name: str) -> set[object]:
+    """The values of a field."""
+    return {*map(plain, field_column(records, name))} - {None}
 
 
 def _same_for_all(judged: Mapping[Combo, Sequence[EpisodeRecord]]) -> set[str]:

@@ -17,11 +17,15 @@ from comborun.reporter.comparing.comparison import (
     of_all,
     overall_of,
     p_of_runs,
+    rates_of_runs,
+    run_rates_of,
 )
 from comborun.reporter.comparing.pairing import Meeting, Side, meet
+from comborun.reporter.evidence.runs import above
 from comborun.reporter.json_types import Rounded
 from comborun.reporter.statistics.difference import holm
 from comborun.reporter.statistics.margin import not_worse_p
+from comborun.reporter.statistics.pooled import Stratum
 from comborun.reporter.statistics.proportion import at_least_p
 from comborun.text import listed
 
@@ -46,6 +50,10 @@ def _not_worse(meetings: Sequence[Meeting], found: Comparison | Overall, margin:
     seen = [one.seen if sign > 0 else one.seen.swapped for one in meetings]
     against = [one.against(1) if sign > 0 else one.against(-1).swapped for one in meetings]
     p = max(not_worse_p(seen, margin), p_of_runs(meetings, sign * margin, sign))
+    rates, told = run_rates_of(meetings)
+    if rates and not told:  # seeds that may be starts: each counts once
+        a, b = ((sum(one), len(one)) for one in rates[::sign])
+        p = max(p, not_worse_p([Stratum(a, b)], margin))
     low, high = found.interval
     return NotWorse(
         a=found.a if sign > 0 else found.b,
@@ -166,4 +174,8 @@ def _at_least(gate: Gate, cells: Mapping[str, Mapping[str, Side]]) -> tuple[floa
     if len(sides) < len(cells) or not sides:
         return None, None, "no completed episodes in some environment" if sides else "no completed episodes"
     rates = [side.by_start for side in sides]
-    return sum(k / n for k, n in rates) / len(rates), at_least_p(rates, gate.share), ""
+    of_runs, told = rates_of_runs(sides)
+    p = max(at_least_p(rates, gate.share), above(of_runs, gate.share, told=told))
+    if not told:  # seeds that may be starts: each counts once
+        p = max(p, at_least_p([(sum(of_runs), len(of_runs))], gate.share))
+    return sum(k / n for k, n in rates) / len(rates), p, ""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from comborun.model.work import Combo
-from comborun.reporter.comparing.comparison import Tested, corrected
-from comborun.reporter.comparing.pairing import Side
+from comborun.reporter.comparing.comparison import Tested, corrected, rates_of_runs, wider
+from comborun.reporter.comparing.pairing import Arm, Side, repeated
+from comborun.reporter.evidence.runs import RunFact, between_runs, differing_runs
 from comborun.reporter.json_types import Rounded
 from comborun.reporter.statistics.barnard import barnard
 from comborun.reporter.statistics.difference import newcombe
 from comborun.reporter.statistics.proportion import rate_variance, t_probability, t_quantile
+from comborun.rules.facts import Fact
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,10 @@ def losses(sides: Mapping[Combo, Side], nominal: str) -> tuple[Loss, ...]:
 
 def _loss(policy: str, nominal: str, base: Side, name: str, side: Side) -> Loss:
     a, b = base.by_start, side.by_start
-    difference, p = a[0] / a[1] - b[0] / b[1], barnard(a, b)
+    difference = a[0] / a[1] - b[0] / b[1]
+    interval, p = wider(newcombe(a, b), barnard(a, b), _of_runs(base, [side]))
     loss = Loss(
-        a=policy, b=policy, difference=difference, interval=newcombe(a, b), p=p, worst_p=p,
+        a=policy, b=policy, difference=difference, interval=interval, p=p, worst_p=p, facts=_facts(base, [side]),
         nominal=nominal, environments=(name,), rate_nominal=a[0] / a[1], rate=b[0] / b[1],
     )  # fmt: skip
     if not base.unknown and not side.unknown:
@@ -64,6 +68,7 @@ def _loss(policy: str, nominal: str, base: Side, name: str, side: Side) -> Loss:
 
 def _over_all(policy: str, nominal: str, base: Side, cells: Mapping[str, Side]) -> Loss:
     difference, interval, p = _mean_loss(base.by_start, [one.by_start for one in cells.values()])
+    interval, p = wider(interval, p, _of_runs(base, [*cells.values()]))
     worst = p
     if base.unknown or any(one.unknown for one in cells.values()):
         lost = difference > 0
@@ -73,8 +78,25 @@ def _over_all(policy: str, nominal: str, base: Side, cells: Mapping[str, Side]) 
     rate = base.by_start[0] / base.by_start[1]
     return Loss(
         a=policy, b=policy, difference=difference, interval=interval, p=p, worst_p=worst,
+        facts=_facts(base, [*cells.values()]),
         nominal=nominal, environments=(*cells,), rate_nominal=rate, rate=rate - difference,
     )  # fmt: skip
+
+
+def _of_runs(base: Side, cells: Sequence[Side]) -> tuple[float, float, float] | None:
+    """With the run as the unit, each run with its own loss where it ran in all of these environments."""
+    rates = [one.run_rates if isinstance(one, Arm) else {} for one in (base, *cells)]
+    told = all(one.runs_told for one in (base, *cells) if isinstance(one, Arm) and one.runs)
+    common = [run for run in rates[0] if all(run in one for one in rates)]
+    if len(common) > 1:
+        return differing_runs([rates[0][run] - fmean(one[run] for one in rates[1:]) for run in common], told=told)
+    return between_runs(rates_of_runs([base])[0], rates_of_runs(cells)[0], told=told)
+
+
+def _facts(base: Side, cells: Sequence[Side]) -> tuple[Fact, ...]:
+    arms = [one for one in (base, *cells) if isinstance(one, Arm)]
+    random = [Fact(RunFact.RANDOM)] if any(len(one.run_rates) > 1 for one in arms) else []
+    return (*repeated(arms), *random)
 
 
 def _mean_loss(

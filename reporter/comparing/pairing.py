@@ -28,6 +28,8 @@ from comborun.reporter.evidence.context import (
     runs_in_names,
     varying,
 )
+from comborun.reporter.evidence.copies import copies
+from comborun.reporter.evidence.horizons import Lengths, lengths_of, unlike
 from comborun.reporter.evidence.runs import RunFact, Runs, joined, run_rates
 from comborun.reporter.evidence.starts import NO_SEEDS, UNTOLD, Settled, StartFact, Starts, settle, starts_of
 from comborun.reporter.merge import MergedCombo, merge
@@ -56,6 +58,8 @@ class Arm:
     """one record says success and another failure"""
     context: Context = field(default_factory=lambda: NO_CONTEXT)
     """the conditions that its records tell"""
+    lengths: Lengths = field(default_factory=dict)
+    """how long its episodes last, and at which length failures end"""
     runs: Runs = field(default_factory=dict)
     """its runs, as far as folders or fields name them"""
     runs_told: bool = True
@@ -140,7 +144,10 @@ def results_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxy
     counts = {combo: one for combo, one in found.items() if not (combo in merged and merged[combo].accepted)}
     runs = collected.runs
     several = {combo for combo, found in runs.items() if len(found) > 1}
-    settled = settle({combo: one.accepted for combo, one in merged.items()}, collected.unpaired, several)
+    accepted = {combo: one.accepted for combo, one in merged.items()}
+    settled = settle(accepted, collected.unpaired, several)
+    for combo, fact in copies(accepted).items():
+        settled[combo] = replace(settled[combo], facts=(*settled[combo].facts, fact))
     sides: dict[Combo, Side] = {}
     like: Arm | None = None
     for combo, records in merged.items():
@@ -177,6 +184,7 @@ def arm(combo: MergedCombo, settled: Settled | None = None, like: Arm | None = N
         missing=frozenset(chain(*missing)),
         contested=frozenset(chain(*combo.contested)),
         context=context_of(combo.accepted),
+        lengths=lengths_of(combo.accepted),
         runs=settled.runs if settled else {},
         runs_told=settled.runs_told if settled else True,
     )
@@ -235,15 +243,20 @@ def _whole_meeting(environment: str, a: Arm, b: Arm) -> Meeting:
     told = [*a.starts.facts, *(one for one in b.starts.facts if one not in a.starts.facts)]
     if found.paired:  # then by hashes, and the seeds don't matter
         told = [fact for fact in told if fact.code not in {StartFact.RUN_SEEDS, StartFact.RUN_OR_START}]
-    starts = [
+    facts = [*found.facts, *_each_once([*told, *repeated((a, b))]), *_conditions(a, b)]
+    return replace(found, facts=(*facts,)) if facts else found
+
+
+def repeated(arms: Iterable[Arm]) -> list[Fact]:
+    """Which of them have several episodes of a start."""
+    found = [
         Fact(
             StartFact.REPEATED, episodes=len(one.completed), starts=one.by_start[1], policy=one.policy, **_at_means(one)
         )
-        for one in (a, b)
+        for one in arms
         if one.by_start[1] < len(one.completed)
     ]
-    facts = [*found.facts, *_each_once([*told, *starts]), *_conditions(a, b)]
-    return replace(found, facts=(*facts,)) if facts else found
+    return _each_once(found)
 
 
 def _at_means(one: Arm) -> dict[str, Any]:
@@ -281,6 +294,7 @@ def _conditions(a: Arm, b: Arm) -> Iterable[Fact]:
     if not several and (single := one_each(a, b)):
         yield single
     yield from differing(a.context, b.context, one_policy=same)
+    yield from unlike(*((name, one.lengths) for one, name in named))
     for one, other in ((a, b), (b, a)):
         yield from (Fact(fact.code, **fact.fields, policy=one.policy) for fact in varying(one.context, [other.context]))
 
@@ -372,6 +386,7 @@ def _under_the_indexes_of(a: Arm, b: Arm) -> Arm | None:
         missing=renumbered(b.missing),
         contested=renumbered(b.contested),
         context=b.context,
+        lengths=b.lengths,
         runs=b.runs,
         runs_told=b.runs_told,
     )

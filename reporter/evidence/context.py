@@ -7,12 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Any
 from unicodedata import normalize
 
 from comborun.model.attempt import EpisodeRecord, field_column, held
 from comborun.model.work import grouped
 from comborun.reporter.counting.measures import FAILURE_FIELDS
-from comborun.reporter.evidence.starts import HASHES, RUN, plain
+from comborun.reporter.evidence.runs import RunFact
+from comborun.reporter.evidence.starts import RUN
+from comborun.reporter.evidence.states import HASHES, plain
 from comborun.rules.facts import Fact
 
 Context = Mapping[str, frozenset[object]]
@@ -36,7 +39,9 @@ _CONDITION = re.compile(
 _RESULT = re.compile(
     r"outcome|result|status|verdict|message|note|comment|video|path|file|host|time|date|id$|uuid", re.IGNORECASE
 )
-_SEAMS = re.compile(r"[\s_\-\u2010-\u2015\u2212]+")
+_SEAMS = re.compile(r"[\s_\-\u2010-\u2015\u2212.,:;/()\[\]]+")
+_BEHIND_ZERO = re.compile(r"(?<!\d)0 (?=\d)")
+"""the point of `0.5`"""
 _BETWEEN_NUMBERS = re.compile(r"(?<=\d) (?=\d)")
 _RUN_NAME = re.compile(
     r"(?P<policy>.+?)[-_. (/]+(?P<run>(?:(?:train|training)[-_]?)?(?:s|seed|run|rep|replica|replicate)[-_=]?\d+)\)?",
@@ -112,7 +117,7 @@ def shown(values: Iterable[object]) -> list[str]:
 
 
 def alike(names: Iterable[str], kind: str) -> Iterator[Fact]:
-    """Names that are equal but for case, blanks, hyphens, and how their signs are written."""
+    """Names that are equal but for case, blanks, punctuation, and how their signs are written."""
     for found in grouped(names, normal).values():
         if len(found) > 1:
             yield Fact(ContextFact.NAMES_ALIKE, kind=kind, names=list(found))
@@ -123,7 +128,8 @@ def run_names(names: Iterable[str]) -> Iterator[Fact]:
     told = [(match["policy"], name) for name in names if (match := _RUN_NAME.fullmatch(name))]
     for policy, found in grouped(told, lambda one: one[0]).items():
         if len(found) > 1:
-            yield Fact(ContextFact.NAMES_OF_RUNS, of=policy, names=[name for _, name in found])
+            of = policy if policy.count("(") == policy.count(")") else f"{policy})"
+            yield Fact(ContextFact.NAMES_OF_RUNS, of=of, names=[name for _, name in found])
 
 
 def runs_in_names(a: str, b: str) -> list[str]:
@@ -134,21 +140,27 @@ def runs_in_names(a: str, b: str) -> list[str]:
 
 
 def once(facts: Iterable[Fact]) -> Iterator[Fact]:
-    """With names that belong together in one fact, though each pair of policies has its own."""
+    """With names that belong together in one fact, though each pair of policies has its own, and rates of runs, though
+    each environment has."""
 
     def topic(one: Fact) -> object:
         if one.code == ContextFact.NAMES_OF_RUNS:
             return one.code, one.text("of")
+        if one.code == RunFact.JOINED:
+            return one.code, one.text("policy"), *one.texts("runs")
         return normal(one.texts("names")[0]) if one.code == ContextFact.NAMES_ALIKE else id(one)
 
     groups = grouped(facts, topic)
     for first, *others in groups.values():
-        names = sorted({name for one in (first, *others) for name in one.texts("names")})
-        yield Fact(first.code, **{**first.fields, "names": names}) if others else first
+        every = (first, *others)
+        together: dict[str, Any] = {"names": sorted({name for one in every for name in one.texts("names")})}
+        if first.code == RunFact.JOINED:
+            together = {"rates": [rate for one in every for rate in one.fields["rates"]]}
+        yield Fact(first.code, **{**first.fields, **together}) if others else first
 
 
 def namesakes(these: Iterable[str], those: Iterable[str]) -> dict[str, str]:
-    """Names that are not in the other list, each with the one there that is equal but for case, blanks and signs."""
+    """Names that are not in the other list, each with the one there that differs by case, blanks or punctuation."""
     known = {normal(name): name for name in those}
     lacking = (name for name in dict.fromkeys(these) if name not in known.values())
     return {name: known[normal(name)] for name in lacking if normal(name) in known}
@@ -156,6 +168,6 @@ def namesakes(these: Iterable[str], those: Iterable[str]) -> dict[str, str]:
 
 @lru_cache(maxsize=4096)
 def normal(name: str) -> str:
-    """Without case, blanks and hyphens, except between two numbers: `v1-1` is not `v11`."""
+    """Without case, blanks and punctuation, except between two numbers: `v1-1` is not `v11`, but `pi0_5` is `pi05`."""
     words = " ".join(_SEAMS.sub(" ", normalize("NFKC", name)).split()).casefold()
-    return _BETWEEN_NUMBERS.sub("-", words).replace(" ", "")
+    return _BETWEEN_NUMBERS.sub("-", _BEHIND_ZERO.sub("0", words)).replace(" ", "")

@@ -55,3 +55,28 @@ def between_runs(a: Sequence[float], b: Sequence[float], *, told: bool) -> tuple
     freedom = freedom if told else fewest - 1
     p = t_probability(freedom, difference / error) if error else float(not difference)
     return difference, t_quantile(freedom, CONFIDENCE) * error, p
+
+
+def differing_runs(differences: Sequence[float], *, told: bool) -> tuple[float, float, float] | None:
+    """Of a difference that each of several runs has: its mean, half of its interval, and p (Student's t)."""
+    if len(differences) < 2:
+        return None
+    mean, freedom = fmean(differences), len(differences) - 1
+    if not told and len(differences) < FEWEST_SEEDS:
+        return mean, inf, 1.0
+    error = sqrt(variance(differences) / len(differences))
+    freedom = freedom if told else max(1, freedom // 2)
+    p = t_probability(freedom, mean / error) if error else float(not mean)
+    return mean, t_quantile(freedom, CONFIDENCE) * error, p
+
+
+def above(rates: Sequence[float], share: float, *, told: bool) -> float:
+    """p of "the mean rate is at most `share`", twice the one-sided one, with the run as the unit (Student's t); 0
+    without several runs. `told` as above."""
+    if len(rates) < 2:
+        return 0.0
+    mean, freedom = fmean(rates), len(rates) - 1
+    if mean <= share or (not told and len(rates) < FEWEST_SEEDS):
+        return 1.0
+    error = sqrt(variance(rates) / len(rates))
+    return t_probability(freedom if told else freedom / 2, (mean - share) / error) if error else 0.0

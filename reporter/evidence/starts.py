@@ -7,10 +7,9 @@ repeats what it did.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -18,17 +17,12 @@ from itertools import groupby
 from operator import attrgetter
 from types import MappingProxyType
 
-from comborun.model.attempt import EpisodeRecord, JsonValue, Verdict, field_column, having, held
+from comborun.model.attempt import EpisodeRecord, Verdict, field_column, having, held
 from comborun.model.work import Combo, grouped
+from comborun.reporter.evidence.states import Told, hashes, in_order, names_of, plain, told_of
 from comborun.rules.facts import Fact
 from comborun.rules.results.proposals import SEEDS
 
-STATES = ("initial_state", "init_state")
-"""fields that can hold the state itself: lists and objects with fractions; a word or an index is no state"""
-HASHES = ("init_hash", "initial_state_hash", "init_state_hash", "first_frame_hash")
-HASH_FIELDS = (*HASHES, *STATES)
-"""fields that can hold a hash of the initial state, the best evidence first"""
-_FRACTION = re.compile(r"\d\.\d")
 RUN_LENGTH = 10
 """fewest episodes in a row with one seed, of several, that can be those of a run"""
 RUN_LEAST = 5
@@ -51,22 +45,6 @@ class StartFact(StrEnum):
     REPEATED = "starts_repeat"
 
 
-def plain(value: JsonValue) -> object:
-    """A value that compares and hashes as the JSON value does; None for what says nothing."""
-    if isinstance(value, list | dict):
-        return json.dumps(_even(value), sort_keys=True, ensure_ascii=False) if value else None
-    return None if value == "" else value
-
-
-def _even(value: JsonValue) -> JsonValue:
-    """With `1` for `1.0`, as equal numbers are one text."""
-    if isinstance(value, dict):
-        return {name: _even(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [_even(one) for one in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 @dataclass(frozen=True)
 class Starts:
     seeds: Mapping[int, object]
@@ -76,22 +54,22 @@ class Starts:
     """why neither index nor seed says how its episodes started, or empty"""
     facts: tuple[Fact, ...] = ()
     """what limits this evidence"""
+    coarse: frozenset[str] = frozenset()
+    """hashes that differ only if starts do, and may be equal where they differ: seeds tell more"""
 
-    def of(self, episode: int, among: Collection[str] = (*HASH_FIELDS, SEED)) -> object:
+    def of(self, episode: int, among: Collection[str] | None = None) -> object:
         """A value that is equal for equal starts, of the best of these fields; None if unknown."""
         for name, values in self.hashes.items():
-            if name in among and episode in values:
+            if (among is None or name in among) and name not in self.coarse and episode in values:
                 return name, values[episode]
-        return None if self.caution or SEED not in among else self.seeds.get(episode)
+        return None if self.caution or (among is not None and SEED not in among) else self.seeds.get(episode)
 
     @cached_property
     def _all_differ(self) -> bool:
         """Whether all seeds differ. An episode without a seed counts as its own start."""
         return not self.hashes and bool(self.caution or len({*self.seeds.values()}) == len(self.seeds))
 
-    def groups(
-        self, episodes: Collection[int], among: Collection[str] = (*HASH_FIELDS, SEED)
-    ) -> list[frozenset[int]] | None:
+    def groups(self, episodes: Collection[int], among: Collection[str] | None = None) -> list[frozenset[int]] | None:
         """The episodes of each start; an unknown start has one episode. None if no start repeats."""
         if self._all_differ:
             return None
@@ -100,8 +78,11 @@ class Starts:
         return None if len(found) == len(episodes) else [frozenset(group) for group in found.values()]
 
     def shared(self, other: Starts) -> tuple[str, ...]:
-        """The fields that both have."""
-        return (*(name for name in self.hashes if name in other.hashes), SEED)
+        """The fields that both have, and that tell which starts are equal."""
+        return (*(name for name in self.hashes if name in other.hashes and self._tells(other, name)), SEED)
+
+    def _tells(self, other: Starts, name: str) -> bool:
+        return name not in self.coarse and name not in other.coarse
 
     def mismatches(self, other: Starts, episodes: Collection[int]) -> Counter[str]:
         """Reason -> common episodes; the reason is empty where both are shown to have started the same."""
@@ -119,7 +100,7 @@ class Starts:
             if episode in values and episode in theirs:
                 if values[episode] != theirs[episode]:
                     return f"initial states ({name}) differ"
-                compared = True
+                compared = compared or self._tells(other, name)
         if compared:
             return ""
         if reason := self.caution or other.caution:
@@ -145,7 +126,7 @@ class Starts:
 
     def field_of_all(self, other: Starts, episodes: Collection[int]) -> str:
         """The first hash that both have in all of these episodes, or empty."""
-        both = (name for name in self.hashes if name in other.hashes)
+        both = (name for name in self.shared(other) if name != SEED)
         return next(
             (name for name in both if all(one in self.hashes[name] and one in other.hashes[name] for one in episodes)),
             "",
@@ -170,17 +151,26 @@ class Settled:
     """whether they are known to be runs"""
     seed: str = SEED
     """the field that holds the seeds"""
+    coarse: frozenset[str] = frozenset()
+    """fields that number starts, of which seeds tell more"""
+    same: Mapping[object, object] = field(default_factory=dict)
+    """by the text of a state, the one that it is equal to within rounding"""
 
 
 def starts_of(judged: Sequence[EpisodeRecord], settled: Settled | None = None) -> Starts:
     settled = settled or settle({("", ""): judged})["", ""]
-    episodes, seeds = [*map(attrgetter("episode"), judged)], _seeds(judged, settled.seed)
-    known = dict(zip(episodes, seeds, strict=True))
-    if None in seeds:
-        known = {episode: seed for episode, seed in known.items() if seed is not None}
-    told = _names(judged) - settled.silent
-    hashes = {name: values for name in HASH_FIELDS if name in told and (values := _hashes(judged, name))}
-    return Starts(known, hashes or MappingProxyType({}), settled.caution, settled.facts)
+    found, same = {}, settled.same
+    for name in in_order(names_of(judged) - settled.silent):
+        if values := hashes(judged, name):
+            found[name] = {one: same.get(value, value) for one, value in values.items()} if same else values
+    known = _known_seeds(judged, settled.seed)
+    return Starts(known, found or MappingProxyType({}), settled.caution, settled.facts, settled.coarse)
+
+
+def _known_seeds(records: Sequence[EpisodeRecord], name: str) -> dict[int, object]:
+    seeds = _seeds(records, name)
+    known = dict(zip(map(attrgetter("episode"), records), seeds, strict=True))
+    return {episode: seed for episode, seed in known.items() if seed is not None} if None in seeds else known
 
 
 def _seeds(records: Sequence[EpisodeRecord], name: str) -> list[object]:
@@ -199,35 +189,6 @@ def _seed_field(combos: Iterable[Sequence[EpisodeRecord]]) -> str:
     return max(values, key=lambda name: (len(values[name]), name), default=SEED)
 
 
-def _names(records: Sequence[EpisodeRecord]) -> set[str]:
-    names = {name for both in held(records) for names in both for name in names}
-    inside = (value for name in _holders(records) for value in field_column(records, name) if isinstance(value, dict))
-    return names | {name for value in inside for name in HASH_FIELDS if name in value}
-
-
-def _holders(records: Sequence[EpisodeRecord]) -> list[str]:
-    """Fields with objects: a hash can lie in one, such as `info`."""
-    names = dict.fromkeys(name for _, others in sorted(held(records)) for name in others)
-    return [name for name in names if name not in HASH_FIELDS and dict in map(type, field_column(records, name))]
-
-
-def _hashes(records: Sequence[EpisodeRecord], name: str) -> dict[int, object]:
-    column = field_column(records, name)
-    for holder in _holders(records):
-        inside = (value.get(name) if isinstance(value, dict) else None for value in field_column(records, holder))
-        column = [other if own is None else own for own, other in zip(column, inside, strict=True)]
-    values = zip(map(attrgetter("episode"), records), map(_reader(name), column), strict=True)
-    return {episode: value for episode, value in values if value is not None}
-
-
-def _reader(name: str) -> Callable[[JsonValue], object]:
-    return _state if name in STATES else plain
-
-
-def _state(value: JsonValue) -> object:
-    return plain(value) if isinstance(value, list | dict) and _FRACTION.search(json.dumps(value)) else None
-
-
 def settle(
     combos: Mapping[Combo, Sequence[EpisodeRecord]],
     cautions: Mapping[Combo, str] = MappingProxyType({}),
@@ -242,22 +203,35 @@ def settle(
     }
     seed = _seed_field(judged.values())
     seeded_by_run = _seeded_by_run(judged, runs, seed)
-    names = {combo: _names(records) for combo, records in judged.items()}
-    silent = {
-        name: _silent({combo: judged[combo] for combo in judged if name in names[combo]}, name, seed)
-        for name in HASH_FIELDS
-    }
+    told = told_of(judged)
+    silent = {one.name: _silent(one, judged, seed) for one in told}
+    same = {text: other for one in told for text, other in one.same.items()}
     found = {}
-    for combo in combos:
-        facts = [Fact(StartFact.CONSTANT_HASH, field=name) for name in HASH_FIELDS if combo in silent[name]]
+    for combo, records in judged.items():
         caution = cautions.get(combo, "")
         of_runs = seeded_by_run.get(combo, Settled()) if not caution else Settled(caution)
-        unsaid = frozenset(name for name in HASH_FIELDS if combo in silent[name])
-        named = {} if combo in runs else _runs_by_field(judged[combo], names[combo])
+        numbers = [one for one in told if one.numbers and combo in one.by_combo and not of_runs.caution]
+        seeds = _known_seeds(records, seed) if numbers else {}
+        facts = [fact for one in told for fact in _of_field(one, combo, combo in silent[one.name])]
+        named = {} if combo in runs else _runs_by_field(records, names_of(records))
         own = of_runs.runs if of_runs.runs and len(named) < 2 else named
-        told = own is named or of_runs.runs_told
-        found[combo] = Settled(of_runs.caution, unsaid, (*facts, *of_runs.facts), own, told, seed)
+        found[combo] = Settled(
+            of_runs.caution,
+            frozenset(name for name, some in silent.items() if combo in some),
+            (*facts, *of_runs.facts),
+            own,
+            own is named or of_runs.runs_told,
+            seed,
+            frozenset(one.name for one in numbers if one.tells_less(combo, seeds)),
+            same,
+        )
     return found
+
+
+def _of_field(told: Told, combo: Combo, silent: bool) -> Iterable[Fact]:
+    if not silent:
+        return told.rounding(combo)
+    return [] if told.numbers else [Fact(StartFact.CONSTANT_HASH, field=told.name)]
 
 
 def _runs_by_field(records: Sequence[EpisodeRecord], names: Iterable[str]) -> dict[str, frozenset[int]]:
@@ -279,16 +253,15 @@ def _runs_by_field(records: Sequence[EpisodeRecord], names: Iterable[str]) -> di
     return single
 
 
-def _silent(combos: Mapping[Combo, Sequence[EpisodeRecord]], name: str, seed: str) -> set[Combo]:
-    """The combos in which a hash never varies, if anywhere it doesn't while seeds and results do."""
-    constant, shown = set(), False
-    for combo, records in combos.items():
-        values = _hashes(records, name)
-        if len(values) > 1 and len({*values.values()}) == 1:
-            constant.add(combo)
-            hashed = [record for record in records if record.episode in values]
-            shown = shown or (len({*_seeds(hashed, seed)} - {None}) > 1 and differ(hashed))
-    return constant if shown else set()
+def _silent(told: Told, combos: Mapping[Combo, Sequence[EpisodeRecord]], seed: str) -> set[Combo]:
+    """The combos in which a hash never varies, if anywhere it doesn't while seeds and results do; a number of the start
+    also where no seed varies, as one seed for all episodes says nothing."""
+    constant = told.constant()
+    for combo in constant:
+        hashed = [record for record in combos[combo] if record.episode in told.by_combo[combo]]
+        if (told.numbers or len({*_seeds(hashed, seed)} - {None}) > 1) and differ(hashed):
+            return constant
+    return set()
 
 
 def _seeded_by_run(
@@ -335,9 +308,3 @@ def seeded_once(records: Sequence[EpisodeRecord]) -> bool:
     """Whether all these records have the same seed, but differ. Then it is the seed of the run, not of an episode."""
     seeded = [record for record in records if record.seed is not None]
     return len({*map(attrgetter("seed"), seeded)}) == 1 and differ(seeded)
-
-
-def same_start(a: EpisodeRecord, b: EpisodeRecord) -> bool | None:
-    """Whether the best hash that both records have is the same; None if they have none in common."""
-    hashes = ((_reader(name)(a.field(name)), _reader(name)(b.field(name))) for name in HASH_FIELDS)
-    return next((first == second for first, second in hashes if first is not None and second is not None), None)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from unicodedata import normalize
 
-from comborun.reporter.evidence.context import ContextFact
+from comborun.reporter.evidence.context import ContextFact, once
+from comborun.reporter.evidence.copies import COPY
 from comborun.reporter.evidence.fields import FieldFact
+from comborun.reporter.evidence.horizons import LIMITS, LONGER
 from comborun.reporter.evidence.runs import RunFact
 from comborun.reporter.evidence.starts import StartFact
+from comborun.reporter.evidence.states import ROUNDED
 from comborun.rules.facts import Fact
 from comborun.text import several
 
@@ -69,7 +72,7 @@ def _joined(fact: Fact) -> str:
     runs = _named(fact.texts("runs"))
     low, high = (f"{100 * one:.1f}" for one in (min(rates), max(rates)))
     spread = f"whose rates lie between {low} and {high} %" if low != high else f"each with a rate of {low} %"
-    return f"{fact.text('policy')} is {several(len(rates), 'run')} ({runs}), {spread}"
+    return f"{fact.text('policy')} is {several(len(fact.texts('runs')), 'run')} ({runs}), {spread}"
 
 
 def _one_each(fact: Fact) -> str:
@@ -79,7 +82,7 @@ def _one_each(fact: Fact) -> str:
 
 def _names_alike(fact: Fact) -> str:
     names = ", ".join(repr(name) for name in fact.texts("names"))
-    by = "case, blanks or hyphens"
+    by = "case, blanks or punctuation"
     if len({normalize("NFC", name) for name in fact.texts("names")}) == 1:
         by = "how their signs are written"
     return f"{fact.text('kind')} that differ only by {by} are taken as different: {names}"
@@ -98,6 +101,31 @@ def _varies(fact: Fact) -> str:
     return f"{fact.text('field')} varies{whose}: {values}"
 
 
+def _copy(fact: Fact) -> str:
+    kind, of, other, rows = (fact.text("kind"), fact.text("of"), fact.text("other"), several(fact.count("rows"), "row"))
+    both = f"the {rows} of {of} equal those of {other}"
+    if kind == "environment":
+        both = f"the {rows} in {of} equal those in {other}"
+    apart = ", ".join(map(_short, fact.texts("apart")))
+    return f"{both} in every field but {f'{apart} and ' * bool(apart)}the name: one evaluation, under two names?"
+
+
+def _limits_differ(fact: Fact) -> str:
+    limits = [one for one in fact.fields.get("limits", []) if isinstance(one, int | float)]
+    pairs = [*zip(fact.texts("names"), limits, strict=True)]
+    told = ", ".join(f"{_short(name)} at {limit:g}" for name, limit in pairs[:RUNS])
+    more = f", and {len(pairs) - RUNS} more" if len(pairs) > RUNS else ""
+    return f"failures end at other lengths ({fact.text('field')}), so the time limit is not the same: {told}{more}"
+
+
+def _longer(fact: Fact) -> str:
+    limit, longest = (fact.number(key) or 0.0 for key in ("limit", "longest"))
+    return (
+        f"failures of {fact.text('of')} end at {limit:g} ({fact.text('field')}), and {fact.text('other')} has episodes"
+        f" of up to {longest:g}, so the time limit is not the same"
+    )
+
+
 def _no_value(fact: Fact) -> str:
     value = fact.fields.get("value")
     return (
@@ -112,6 +140,10 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
     StartFact.REPEATED: _repeated,
     StartFact.CONSTANT_HASH: lambda fact: (
         f"{fact.text('field')} never varies while seeds and results do, so it says nothing"
+    ),
+    ROUNDED: lambda fact: (
+        f"{fact.text('field')} of {several(fact.count('episodes'), 'episode')} is equal to that of others only to"
+        " within rounding (1e-6 of its numbers): taken as the same start"
     ),
     StartFact.ONE_SIDED_HASH: _one_sided,
     StartFact.UNKNOWN_STARTS: _not_told,
@@ -136,6 +168,9 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
         " and the interval take the run as a random effect"
     ),
     RunFact.ONE_EACH: _one_each,
+    COPY: _copy,
+    LIMITS: _limits_differ,
+    LONGER: _longer,
     ContextFact.VARIES: _varies,
     ContextFact.DIFFERS: _differs,
     ContextFact.ONE_SIDED: lambda fact: (
@@ -155,5 +190,5 @@ def say(fact: Fact) -> str:
 
 def limits(facts: Iterable[Fact]) -> str:
     """A sentence about what limits a claim, with a blank before it; empty without facts."""
-    told = "; ".join(map(say, facts))
+    told = "; ".join(map(say, once(facts)))
     return f" But {told}." if told else ""

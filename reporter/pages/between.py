@@ -21,6 +21,7 @@ from comborun.reporter.comparing.comparison import (
     not_paired,
     overall_of,
 )
+from comborun.reporter.comparing.findings import evidence
 from comborun.reporter.comparing.pairing import Results, Side, meet, results_of
 from comborun.reporter.comparing.stopping import spared
 from comborun.reporter.counting.quality import DataFinding, between_runs, quality
@@ -35,7 +36,6 @@ from comborun.reporter.pages.policy_tables import MATRIX
 from comborun.reporter.pages.text_table import Strong, TextTable, columns, filled
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.shown_names import in_quotes
-from comborun.reporter.summary import evidence
 from comborun.reporter.text import NOTHING, claim, combo_name, fraction, p_value, points, points_interval
 from comborun.text import alike, several
 from comborun.words import say
@@ -272,9 +272,8 @@ def _alike_names(runs: Sequence[Collected], alone: Sequence[set[Combo]]) -> Iter
     for axis, kind in ((0, "policy"), (1, "environment")):
         there, here = (sorted({combo[axis] for combo in combos}) for combos in alone)
         for own, theirs in namesakes(here, there).items():
-            what = (
-                f"{kind} {theirs!r} of {before.name} and {own!r} of {after.name} differ only by case, blanks or hyphens"
-            )
+            both = f"{kind} {theirs!r} of {before.name} and {own!r} of {after.name}"
+            what = f"{both} differ only by case, blanks or punctuation"
             yield f"{what}: `--same {shlex.quote(f'{own}={theirs}')}` takes them as one"
 
 

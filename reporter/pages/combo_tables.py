@@ -54,9 +54,10 @@ def metrics(combos: Sequence[ComboSummary]) -> TextTable | None:
         for combo in combos
         if combo.metrics
     ]
+    judged = any(combo.counts and combo.counts.completed for combo in combos)
     note = (
-        "Means over completed episodes with their 95 % intervals, how many episodes have the metric, and the values"
-        " that 5 and 95 of 100 episodes stay under."
+        f"Means over {'completed ' * judged}episodes with their 95 % intervals, how many episodes have the metric, and"
+        " the values that 5 and 95 of 100 episodes stay under."
     )
     heads = [*columns("policy|environment"), *((name, "right") for name in names)]
     return TextTable("Metrics", heads, rows, note) if names else None
@@ -121,6 +122,9 @@ def combos(summary: Summary, shown: Sequence[ComboSummary]) -> TextTable | None:
         "Rate = successes / completed episodes, with 95 % Clopper-Pearson intervals. At least: what it exceeds with"
         " 95 % confidence, one-sided."
         if rated
+        else "",
+        "Of several runs both hold for these runs alone: the spread between runs is in comparisons."
+        if any(combo.rate and combo.rate.runs for combo in shown)
         else "",
         "Where episodes are errored or missing, the rate over all planned ones stands below, as if these had failed."
         if not summary.by_numbers and any(one.completed != one.planned for one in planned)

@@ -8,8 +8,9 @@ from comborun.reporter.comparing.comparison import Comparison, Tested
 from comborun.reporter.comparing.factors import Factor
 from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDifference
 from comborun.reporter.comparing.nominal import Loss
+from comborun.reporter.evidence.runs import RunFact
 from comborun.reporter.pages.text_table import LEANS, SHOWN, Strong, TextTable, columns, filled, smallest
-from comborun.reporter.text import fraction, number, p_number, p_value, per_cent, points, points_interval
+from comborun.reporter.text import fraction, number, p_number, per_cent, points, points_interval
 
 _UNPLANNED = ", not CASM as planned"
 
@@ -23,7 +24,7 @@ def comparisons(found: Sequence[Comparison], title: str, note: str = "") -> Text
             *(
                 holm_p(one),
                 _both(one.rate_a.n, one.rate_b.n),
-                f"{one.test}{_UNPLANNED if one.prevented else ''}, {one.paired_word}",
+                f"{one.test}{_UNPLANNED if one.prevented else ''}{_of_runs(one)}, {one.paired_word}",
                 _better(one),
             ),
         ]
@@ -32,6 +33,11 @@ def comparisons(found: Sequence[Comparison], title: str, note: str = "") -> Text
     heads = columns("environment|a|b", "a − b|95 % interval|p (Holm)|n", "test|better")
     note = f"{note} {LEANS}".strip() if any(one.leans for one in found) else note
     return filled(TextTable(title, heads, rows, note, len(found)))
+
+
+def _of_runs(one: Tested) -> str:
+    """That p is the larger one of episodes and of runs."""
+    return " and t of runs" if {RunFact.RANDOM, RunFact.ONE_SIDE}.intersection(fact.code for fact in one.facts) else ""
 
 
 def graded(found: Sequence[Graded]) -> TextTable | None:
@@ -46,7 +52,7 @@ def graded(found: Sequence[Graded]) -> TextTable | None:
     note = (
         "How often a has more of the metric than b, in per cent of the same episodes or, unpaired, of all pairings;"
         " equal values count half. 50 is no difference. IQM is the interquartile mean. Intervals are 95 % for each"
-        " alone; p adjusted by Holm in the family of the success rates."
+        " alone; p adjusted by Holm over all comparisons by rates and metrics."
     )
     heads = columns("metric|environment|a|b", "a above b|95 % interval|IQM a|IQM b|p (Holm)|n", "test|more")
     return TextTable("Compared by metrics", heads, rows, note, len(found)) if rows else None
@@ -65,7 +71,7 @@ def mean_differences(found: Sequence[MeanDifference]) -> TextTable | None:
     ]
     note = (
         "The difference of means with its 95 % t interval, each environment with the same weight; p by permutation,"
-        " adjusted by Holm in the family of the success rates."
+        " adjusted by Holm over all comparisons by rates and metrics."
     )
     if any(one.sequential for one in found):
         note = f"The difference of means, tested after every pair, and its 95 % interval, both by betting. {LEANS}"
@@ -84,8 +90,8 @@ def losses(found: Sequence[Loss]) -> TextTable | None:
     ]
     note = (
         "How much lower each policy's rate is than in the nominal environment, in percentage points, of independent"
-        " episodes (Barnard, Newcombe; over several environments t); p adjusted by Holm over all losses, with 5 % of"
-        " error of their own."
+        " episodes (Barnard, Newcombe; over several environments t), and of runs where there are several; p adjusted by"
+        " Holm over all losses, with 5 % of error of their own."
     )
     title = f"Losses from {found[0].nominal}" if found else ""
     heads = columns("policy|environment", "nominal|here|loss|95 % interval|p (Holm)")
@@ -94,7 +100,7 @@ def losses(found: Sequence[Loss]) -> TextTable | None:
 
 def factors(found: Sequence[Factor]) -> TextTable | None:
     rows = [
-        [one.field, level.name, str(level.starts), fraction(level.rate), per_cent(level.interval), p_value(one.p_holm)]
+        [one.field, level.name, str(level.starts), fraction(level.rate), per_cent(level.interval), p_number(one.p_holm)]
         for one in found
         for level in one.levels
     ]

@@ -68,10 +68,11 @@ def _gates(summary: Summary) -> Iterator[str]:
 def _looks(summary: Summary) -> Iterator[str]:
     if earlier := summary.looks[:-1]:
         counts = [*map(str, earlier)] if len(earlier) <= LOOKS else [str(earlier[0]), "...", str(earlier[-1])]
+        what = "episodes" if summary.by_numbers else "completed episodes"
         yield (
             f"This is look {len(earlier) + 1} at a folder that grows: earlier reports here had {', '.join(counts)}"
-            " completed episodes. Each look errs up to 5 % of the time by itself, together they err more often; the"
-            " number of episodes must not depend on what a look shows. `stop_early` in a grid allows looks."
+            f" {what}. Each look errs up to 5 % of the time by itself, together they err more often; the number of"
+            " episodes must not depend on what a look shows. `stop_early` in a grid allows looks."
         )
 
 
@@ -244,11 +245,15 @@ def _comparisons(summary: Summary) -> Iterator[str]:
         yield "Where episodes started from the same seed or state, each start counts once, at its mean."
     if any(combo.rate and combo.rate.runs for combo in summary.combos):
         yield "Intervals of rates of several runs hold for these runs: the spread between runs is in comparisons alone."
-    yield (
+    yield _decided(summary, "errored, missing or contradictory episode")
+
+
+def _decided(summary: Summary, unknown: str) -> str:
+    return (
         f"p-values are two-sided and adjusted by Holm over the family of {summary.comparisons.size}; a comparison is"
-        f" decided at {ALPHA:g}, and claimed only if that also holds where every errored, missing or contradictory"
-        " episode counts against it. Intervals of differences are at 95 % for each alone. Policies that share a letter"
-        " are not told apart, which does not mean that they are equal."
+        f" decided at {ALPHA:g}, and claimed only if that also holds where every {unknown} counts against it. Intervals"
+        " of differences are at 95 % for each alone. Policies that share a letter are not told apart, which does not"
+        " mean that they are equal."
     )
 
 
@@ -322,11 +327,14 @@ def _graded(summary: Summary) -> Iterator[str]:
         )
     if found := summary.comparisons.graded:
         yield (
-            f"By {', '.join(dict.fromkeys(one.metric for one in found))} policies are compared in the same family: of"
-            " the same episodes who has more (exact sign test, Zou-Donner interval), else by the chance that an"
-            " episode of one is above one of the other (the larger p of Brunner-Munzel and Mann-Whitney, Newcombe's"
-            " interval). The interquartile mean is that of the middle half of the values."
+            f"By {', '.join(dict.fromkeys(one.metric for one in found))} policies are compared"
+            f"{' in the same family' * bool(summary.comparisons.all)}: of the same episodes who has more (exact sign"
+            " test, Zou-Donner interval), else by the chance that an episode of one is above one of the other (the"
+            " larger p of Brunner-Munzel and Mann-Whitney, Newcombe's interval). The interquartile mean is that of the"
+            " middle half of the values. Means are compared by permutation, with t intervals."
         )
+        if not summary.comparisons.all:
+            yield _decided(summary, "episode without a value")
     if summary.kinds:
         yield (
             f"Failure kinds are compared as success rates are, with 5 % of their own (Holm over {len(summary.kinds)})."

@@ -14,7 +14,8 @@ from pathlib import PurePosixPath
 
 from comborun.model.attempt import Aggregate, EpisodeRecord
 from comborun.model.work import Combo
-from comborun.reporter.evidence.starts import RUN, plain
+from comborun.reporter.evidence.starts import RUN
+from comborun.reporter.evidence.states import plain
 from comborun.reporter.records.reading import UNNAMED, Reading
 from comborun.reporter.text import combo_name
 from comborun.rules.results import formats
@@ -35,6 +36,8 @@ _REPLICA = re.compile(
     re.IGNORECASE,
 )
 """names of runs of one policy side by side"""
+_RUN_IN_NAME = re.compile(rf"(?<![A-Za-z0-9]){_REPLICA.pattern}(?![A-Za-z0-9])", re.IGNORECASE)
+"""the same within a name: `results_seed0`"""
 _TASK = re.compile(
     r"(?:task|scene|instance|layout|variation|variant|case|level|map|house|room)s?(?:_?id)?[-_=]?\d+", re.IGNORECASE
 )
@@ -244,22 +247,41 @@ def _parts(shares: Sequence[_Share]) -> _Parts:
 def _names_of_runs(combo: Combo, parts: _Parts) -> Iterator[tuple[_Share, Combo]]:
     """Name the policy of each run, or of tasks the environment. Runs that say so are joined."""
     labels, groups = [label for label, _ in parts], [group for _, group in parts]
-    shards, by_field = all(map(_SHARD.fullmatch, labels)), _runs_by_field(groups)
-    joined = combo[0] != UNNAMED and (shards or by_field or all(map(_REPLICA.fullmatch, labels)))
+    shards, runs = all(map(_SHARD.fullmatch, labels)), _runs_by_field(groups) or _replicas(labels)
+    joined = combo[0] != UNNAMED and (shards or runs)
     if joined and not any(None in key for group in groups for key in _keys(group)):
-        _join(combo, [*zip(by_field or labels, groups, strict=True)], runs=not shards)
+        _join(combo, [*zip(runs or labels, groups, strict=True)], runs=not shards)
         return
     if tasks := _tasks(combo, parts):
         yield from _of_tasks(combo, tasks)
         return
     firsts = [group[0].file for group in groups]
+    asked = combo[0] == UNNAMED
     for label, group in parts:
         policy = label if combo[0] == UNNAMED else f"{combo[0]} ({label})"
         yield from ((share, (policy, combo[1])) for share in group)
         own = group[0].file
         other = next(file for file in firsts if file is not own).path
         reason = f"of one combo with {other}, {combo_name(*combo)}, and not of one run: its policy is called"
-        own.defect(0, f"{reason} {policy!r}")
+        own.defect(0, f"{reason} {policy!r}{'' if asked else _ARE_RUNS}")
+        asked = True
+
+
+_ARE_RUNS = (
+    "; are these runs of one policy? Then call their files or folders seed0 and seed1, or give a field `train_seed`"
+)
+
+
+def _replicas(labels: Sequence[str]) -> list[str]:
+    """The names of runs, if they are all in which these differ: `results_seed0` and `results_seed1`."""
+    found = [*map(_run_in, labels)]
+    around = {one and (one.string[: one.start()], one.string[one.end() :]) for one in found}
+    return [one[0] for one in found if one] if len(around) == 1 else []
+
+
+def _run_in(name: str) -> re.Match[str] | None:
+    """The last name of a run in a name."""
+    return next(reversed([*_RUN_IN_NAME.finditer(name)]), None)
 
 
 def _runs_by_field(groups: Sequence[Sequence[_Share]]) -> list[str]:
@@ -299,7 +321,8 @@ def _tasks_by_words(shared: Mapping[Combo, Sequence[_Share]], apart: Mapping[Com
     found: dict[Combo, _Parts] = {}
     for combo, parts in named.items():
         labels = {label for label, _ in parts}
-        if any(kind.fullmatch(one) for one in labels for kind in (_REPLICA, _SHARD, _SAYS_NOTHING)):
+        kinds = (_REPLICA, _SHARD, _SAYS_NOTHING)
+        if _replicas([*labels]) or any(kind.fullmatch(one) for one in labels for kind in kinds):
             continue
         others = [other for other in shared if other[1] == combo[1] and other[0] != combo[0]]
         for other in others:
@@ -326,8 +349,8 @@ def _of_tasks(combo: Combo, parts: _Parts) -> Iterator[tuple[_Share, Combo]]:
 
 def _name_run(combo: Combo, shares: Sequence[_Share]) -> None:
     """If all files of a combo lie in one folder that is called like a run, or are, note that it is of that run."""
-    names = {next((part for part in reversed(share.names) if _REPLICA.fullmatch(part)), "") for share in shares}
-    name, *others = names
+    runs = {next((run[0] for part in reversed(share.names) if (run := _run_in(part))), "") for share in shares}
+    name, *others = runs
     if name and not others:
         episodes = range(1 + max(key[1] or 0 for key in _keys(shares)))
         for share in shares:

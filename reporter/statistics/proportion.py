@@ -199,7 +199,7 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> In
     return max(-float_info.max, (mean - half) * scale), min(float_info.max, (mean + half) * scale)
 
 
-def t_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
+def t_quantile(freedom: float, confidence: float = CONFIDENCE) -> float:
     """The half width of a two-sided interval in standard errors."""
     from scipy.special import stdtrit
 

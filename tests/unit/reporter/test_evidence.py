@@ -377,6 +377,86 @@ def test_runs_are_compared_with_a_word_about_their_checkpoints(tmp_path: Path) -
     assert codes(comparison) == ["field_differs_between"] * 2
 
 
+@pytest.mark.parametrize("field", ["steps", "episode_length", "sim_time_s"])
+@pytest.mark.parametrize("falls", [False, True])
+def test_a_time_limit_that_only_the_lengths_of_failures_show_stands_in_the_claim(
+    tmp_path: Path, field: str, falls: bool
+) -> None:
+    found = rows(lambda who, at: {"seed": at, field: 50 + at})
+    for row in found:
+        early = falls and row["policy"] == "A" and row["episode"] % 3 == 0
+        row[field] = row[field] if row["success"] or early else {"A": 600, "B": 300}[row["policy"]]
+    summary = summary_of(tmp_path, found)
+    (fact,) = summary.comparisons.all[0].facts
+    assert (fact.code, fact.fields["limits"]) == ("failures_end_at_other_lengths", [600, 300])
+    told = f"failures end at other lengths ({field}), so the time limit is not the same: A at 600, B at 300"
+    assert told in summary.claims.decided[0]
+    assert [one.where for one in summary.quality.findings if told in one.what] == ["stairs"]
+
+
+def test_a_policy_that_goes_on_where_the_other_ends_has_another_time_limit(tmp_path: Path) -> None:
+    found = rows(lambda who, at: {"seed": at, "steps": 50 + 4 * at}, rates={"A": 1.0, "B": 0.5})
+    for row in found:
+        row["steps"] = row["steps"] if row["success"] else 300
+        row["steps"] = min(row["steps"], 300) if row["policy"] == "B" else row["steps"]
+    (claim,) = summary_of(tmp_path, found).claims.decided
+    assert "failures of B end at 300 (steps), and A has episodes of up to 446" in claim
+
+
+@pytest.mark.parametrize("limits", [{"A": 300, "B": 300}, {"A": None, "B": 300}])
+def test_equal_or_unknown_time_limits_are_not_told(tmp_path: Path, limits: Mapping[str, int | None]) -> None:
+    found = rows(lambda who, at: {"seed": at, "steps": 50 + at})
+    for row in found:
+        row["steps"] = row["steps"] if row["success"] else limits[row["policy"]] or row["steps"]
+    assert summary_of(tmp_path, found).comparisons.all[0].facts == ()
+
+
+def copied(fields: Fields, rates: Mapping[str, float], **changed: Any) -> list[dict[str, Any]]:
+    """B has the rows of A; `changed`: fields in which they differ."""
+    own = rows(fields, rates=rates)
+    return [*own, *({**row, "policy": "B", **changed} for row in own if row["policy"] == "A")]
+
+
+@pytest.mark.parametrize("changed", [{}, {"checkpoint": "b.pt"}, {"lr": 2.0}])
+@pytest.mark.parametrize("rate", [0.5, 1.0])
+def test_rows_of_another_policy_are_told_in_every_claim_about_the_copy(
+    tmp_path: Path, rate: float, changed: dict[str, Any]
+) -> None:
+    fields = {"checkpoint": "a.pt", "lr": 1.0}
+    found = copied(lambda _, at: {"seed": at, "steps": at * 37 % 101, **fields}, {"A": rate, "C": 0.1}, **changed)
+    summary = summary_of(tmp_path, found)
+    but = "".join(f"{name} and " for name in changed)
+    told = f"the 100 rows of B equal those of A in every field but {but}the name"
+    assert [one.where for one in summary.quality.findings if told in one.what] == ["B × stairs"]
+    about = ["B" in one.partition(":")[0] for one in summary.claims.decided]
+    assert any(about)
+    assert [told in one for one in summary.claims.decided] == about
+
+
+def test_rows_of_another_environment_are_told(tmp_path: Path) -> None:
+    own = rows(lambda _, at: {"seed": at}, rates={"A": 0.5})
+    found = summary_of(tmp_path, [*own, *({**row, "environment": "flat"} for row in own)])
+    assert any("the 100 rows in stairs equal those in flat" in one.what for one in found.quality.findings)
+
+
+@pytest.mark.parametrize(
+    ("rate", "fields", "changed"),
+    [
+        (1.0, {}, {}),  # two perfect policies
+        (1.0, {"mass": 1.5}, {}),
+        (0.5, {"steps": 7.0}, {"wall_s": 1.0}),
+        (0.5, {}, {"failure": "fell"}),
+    ],
+)
+def test_what_equal_policies_have_too_is_no_copy(
+    tmp_path: Path, rate: float, fields: dict[str, Any], changed: dict[str, Any]
+) -> None:
+    found = copied(lambda _, at: {"seed": at, **{name: value + at for name, value in fields.items()}}, {"A": rate})
+    for at, row in enumerate(found, 1):
+        row.update({name: value * (at + 1) for name, value in changed.items()})
+    assert not any("equal those" in one.what for one in summary_of(tmp_path, found).quality.findings)
+
+
 # -- runs side by side ------------------------------------------------------------------------------------------------
 
 
@@ -419,6 +499,43 @@ def test_runs_of_a_policy_are_joined_and_compared_with_the_run_as_the_unit(
     assert any("50.0 and 90.0 %" in one for one in found.claims.sentences)
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("pi0_seed0", "pi0_seed1"),
+        ("results_seed_3", "results_seed_4"),
+        ("seed0_rows", "seed1_rows"),
+        ("x/run1", "x/run2"),
+    ],
+    ids=" ".join,
+)
+def test_files_whose_names_differ_by_that_of_a_run_are_runs_of_one_policy(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    """Of two policies: what is called alike under both is no task."""
+    for place, name in enumerate(names):
+        for policy, folder in (("A", "one"), ("B", "other")):
+            found = rows(lambda _, at, place=place: {"seed": 1000 * place + at}, rates={policy: RATES[policy]})  # type: ignore[misc]
+            summary_of(tmp_path, found, f"{folder}/{name}.jsonl")
+    summary = summarize(collect_folder(tmp_path)).summary
+    assert (summary.policies, summary.environments) == (("A", "B"), ("stairs",))
+    assert [combo.rate.n for combo in summary.combos if combo.rate] == [200, 200]
+    assert [fact.code for fact in summary.comparisons.all[0].facts][:2] == ["runs_joined", "runs_joined"]
+
+
+@pytest.mark.parametrize(
+    "names", [("a", "b"), ("0", "1"), ("lr1_seed0", "lr2_seed0"), ("pi_run1", "act_run2")], ids=" ".join
+)
+def test_files_of_one_policy_that_nothing_calls_runs_are_asked_about(tmp_path: Path, names: tuple[str, ...]) -> None:
+    for place, name in enumerate(names):
+        summary_of(
+            tmp_path, rows(lambda _, at, place=place: {"seed": place * 1000 + at}, rates={"A": 0.5}), f"{name}.jsonl"
+        )  # type: ignore[misc]
+    summary = summarize(collect_folder(tmp_path)).summary
+    assert len(summary.policies) == 2
+    assert len([one for one in summary.quality.findings if "are these runs of one policy?" in one.what]) == 1
+
+
 def test_several_runs_against_one_take_the_spread_that_is_known_for_both(tmp_path: Path) -> None:
     found = in_folders(tmp_path, {"A": {"seed0": 0.6, "seed1": 0.8, "seed2": 0.97}, "B": {"seed0": 0.3}}, seeded=False)
     (one,) = found.comparisons.all
@@ -430,6 +547,21 @@ def test_several_runs_against_one_take_the_spread_that_is_known_for_both(tmp_pat
     assert one.findable is None
     told = "B has one run, taken to differ from others as much as those of A"
     assert any(told in sentence for sentence in found.claims.sentences)
+
+
+def test_runs_are_told_once_over_several_environments(tmp_path: Path) -> None:
+    rates = {"x": (0.9, 0.8), "y": (0.5, 0.3)}
+    found = [
+        {"policy": who, "environment": env, "episode": 50 * run + at, "train_seed": run, "success": at < 50 * rate}
+        for env, own in rates.items()
+        for who in "AB"
+        for run, rate in enumerate(own)
+        for at in range(50)
+    ]
+    (told,) = (one for one in summary_of(tmp_path, found).claims.undecided if "overall" in one)
+    for who in "AB":
+        assert told.count(f"{who} is 2 runs") == 1
+        assert f"{who} is 2 runs (train_seed 0, train_seed 1), whose rates lie between 30.0 and 90.0 %" in told
 
 
 def test_several_runs_in_one_environment_count_where_the_other_has_one(tmp_path: Path) -> None:

@@ -33,6 +33,24 @@ def test_the_second_look_at_a_folder_that_grows_says_that_it_is_one(tmp_path: Pa
     assert "look 3" in (tmp_path / "report" / "report.md").read_text()
 
 
+def test_a_folder_of_returns_that_grows_says_so_too(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    results.mkdir()
+    for count in (20, 40):
+        found = [
+            {"policy": policy, "environment": "s", "episode": at, "seed": at, "return": at * 7 % 11 + of}
+            for policy, of in (("A", 2.5), ("B", 1.0))
+            for at in range(count)
+        ]
+        (results / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
+        summary = report_folder(results, tmp_path / "report")
+    assert summary.looks == (40, 80)
+    assert (
+        "look 2 at a folder that grows: earlier reports here had 40 episodes"
+        in (tmp_path / "report/report.md").read_text()
+    )
+
+
 @pytest.mark.parametrize("earlier", ["{", "[]", '{"looks": ["<b>"], "totals": {"completed": 3}, "run": "results"}'])
 def test_what_lies_there_instead_of_a_report_is_no_look(earlier: str, tmp_path: Path) -> None:
     results, output = tmp_path / "results", tmp_path / "report"

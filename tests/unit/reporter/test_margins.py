@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from math import sqrt
 from pathlib import Path
+from statistics import fmean, stdev
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from report_runs import RunDirectory, row
+from scipy import stats
 from scipy.stats import beta, binomtest
 
 from comborun.cli import combo
@@ -17,6 +20,7 @@ from comborun.errors import UserError
 from comborun.reporter.comparing.family import compare
 from comborun.reporter.comparing.margins import parse_gate
 from comborun.reporter.comparing.pairing import Arm, CountsAlone
+from comborun.reporter.evidence.runs import above
 from comborun.reporter.evidence.starts import Starts
 from comborun.reporter.statistics.difference import PairCounts, paired_interval
 from comborun.reporter.statistics.margin import not_worse_p
@@ -151,6 +155,35 @@ def test_errored_episodes_count_against_a_condition(tmp_path: Path) -> None:
     assert done.exit_code == 4
 
 
+@pytest.mark.parametrize("environments", [("s",), ("s", "t")])
+def test_a_rate_of_several_runs_is_shown_with_the_spread_between_them(
+    environments: tuple[str, ...], tmp_path: Path
+) -> None:
+    wins = (95, 90, 70)
+    rows = [
+        {"policy": "a", "environment": name, "episode": 100 * run + at, "train_seed": run, "success": at < won}
+        for name in environments
+        for run, won in enumerate(wins)
+        for at in range(100)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = ["--output", str(tmp_path / "out"), "--json"]
+    done = CliRunner().invoke(combo, ["report", str(tmp_path), *out, "--gate", "a at least 75 %"])
+    (found,) = json.loads(done.stdout)["gates"]
+    rates = [won / 100 for won in wins]
+    t = (fmean(rates) - 0.75) / (stdev(rates) / sqrt(3))
+    assert (done.exit_code, found["p"]) == (4, pytest.approx(2 * stats.t.sf(t, 2), rel=1e-5))
+    lower = CliRunner().invoke(combo, ["report", str(tmp_path), *out, "--gate", "a at least 45 %"])
+    assert lower.exit_code == 0
+
+
+@pytest.mark.parametrize(("rates", "told", "p"), [((0.9,), True, 0), ((0.9, 0.9), False, 1), ((0.9, 0.9), True, 0)])
+def test_seeds_that_may_be_starts_show_a_rate_from_three_on(rates: tuple[float, ...], told: bool, p: float) -> None:
+    assert above(rates, 0.5, told=told) == p
+    three = (0.8, 0.9, 0.95)
+    assert above(three, 0.5, told=False) > above(three, 0.5, told=True) > 0
+
+
 def test_of_an_unfinished_run_nothing_is_shown(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path / "run")
     run.attempt(run.session("a", "s", 30), "".join(row(at, True) for at in range(30)))
@@ -170,3 +203,17 @@ def test_the_longest_name_is_meant() -> None:
 def test_counts_alone_have_margins_too() -> None:
     sides = [CountsAlone("a", (450, 500)), CountsAlone("b", (451, 500))]
     assert all(one.decided for one in compare({"s": sides}, margin=0.1).not_worse)
+
+
+def test_a_comparison_of_runs_names_their_test_and_what_its_rates_are_without(tmp_path: Path) -> None:
+    rows = [
+        {"policy": policy, "environment": "s", "episode": 20 * run + at, "train_seed": run, "success": at < wins - run}
+        for policy, wins in (("a", 18), ("b", 9))
+        for run in range(3)
+        for at in range(20)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    CliRunner().invoke(combo, ["report", str(tmp_path), "--output", str(tmp_path / "out")])
+    told = (tmp_path / "out" / "report.md").read_text()
+    assert "Barnard and t of runs, unpaired" in told
+    assert "Of several runs both hold for these runs alone" in told

@@ -79,6 +79,69 @@ def test_equal_numbers_of_other_spelling_are_equal_states(tmp_path: Path) -> Non
     assert report(tmp_path, rows(fields)).comparisons.all[0].pairs
 
 
+@pytest.mark.parametrize("shape", [lambda x: [x, 0.5], lambda x: {"pose": [x, 1.5]}], ids=["list", "object"])
+def test_states_that_are_equal_to_within_rounding_are_one_start_and_told(
+    shape: Callable[[float], Any], tmp_path: Path
+) -> None:
+    def state(apart: float) -> Callable[[str, int], Mapping[str, Any]]:
+        return lambda who, at: {"seed": None, "init_state": shape(1 + at / 7 + apart * (who == "B"))}
+
+    near = report(tmp_path / "near", rows(state(1e-9)))
+    assert near.comparisons.all[0].pairs
+    assert "init_state of 60 episodes is equal to that of others only to within rounding" in said(near)
+    assert not report(tmp_path / "far", rows(state(1e-3))).comparisons.all[0].pairs
+
+
+def test_a_state_that_is_repeated_with_noise_is_one_start(tmp_path: Path) -> None:
+    summary = report(tmp_path, rows(lambda _, at: {"seed": None, "init_state": [0.3 + at % 5, at * 1e-12, 7.5]}))
+    assert summary.comparisons.all[0].rate_a.starts == 5
+
+
+def test_whole_numbers_of_a_state_are_never_rounded(tmp_path: Path) -> None:
+    summary = report(tmp_path, rows(lambda _, at: {"seed": None, "init_state": [12345678 + at, 0.5]}))
+    (found,) = summary.comparisons.all
+    assert (found.paired, found.rate_a.starts) == (True, None)
+    assert "rounding" not in said(summary)
+
+
+NUMBERED = ("init_state_id", "initial_state_index", "start_id", "init_state")
+
+
+@pytest.mark.parametrize("seeds", [{}, {"seed": 7}], ids=["without-seeds", "one-seed"])
+@pytest.mark.parametrize("name", NUMBERED)
+@pytest.mark.parametrize("number", [lambda at: at % 5, lambda at: at // 12], ids=["in-turn", "in-a-row"])
+def test_a_start_that_has_a_number_counts_once(
+    name: str, number: Callable[[int], int], seeds: dict[str, Any], tmp_path: Path
+) -> None:
+    summary = report(tmp_path, rows(lambda _, at: {"seed": None, **seeds, name: number(at)}))
+    (found,) = summary.comparisons.all
+    assert (found.paired, found.rate_a.starts, found.decided) == (True, 5, False)
+    assert f"equal initial states ({name}) in all 60" in found.pairing
+    assert "60 episodes have 5 different starts" in said(summary)
+
+
+@pytest.mark.parametrize("name", NUMBERED)
+def test_seeds_that_differ_where_the_number_of_the_start_does_not_tell_the_starts(name: str, tmp_path: Path) -> None:
+    summary = report(tmp_path, rows(lambda _, at: {"seed": at, name: at % 5}))
+    (found,) = summary.comparisons.all
+    assert (found.paired, found.rate_a.starts, found.pairing) == (True, None, "equal seeds in all 60 common episodes")
+
+
+def test_equal_seeds_with_other_numbers_of_the_start_are_no_pairs(tmp_path: Path) -> None:
+    summary = report(tmp_path, rows(lambda who, at: {"seed": at, "init_state_id": (at + (who == "B")) % 5}))
+    assert "initial states (init_state_id) differ" in summary.comparisons.all[0].pairing
+
+
+@pytest.mark.parametrize("rates", ["both", "one-perfect"])
+def test_one_number_for_all_starts_says_nothing(rates: str, tmp_path: Path) -> None:
+    def fields(who: str, at: int) -> Mapping[str, Any]:
+        perfect = {"success": True} if rates == "one-perfect" and who == "A" else {}
+        return {"seed": None, "init_state_id": 0, **perfect}
+
+    (found,) = report(tmp_path, rows(fields)).comparisons.all
+    assert (found.rate_a.n, found.rate_a.starts, found.paired) == (60, None, False)
+
+
 def test_a_word_is_no_initial_state(tmp_path: Path) -> None:
     summary = report(tmp_path, rows(lambda _, at: {"initial_state": ["left", "right"][at % 2]}))
     (found,) = summary.comparisons.all
@@ -187,9 +250,19 @@ def test_more_in_most_episodes_and_a_lower_mean_are_told_together(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("names", "alike"),
-    [(("pi-0", "pi0"), True), (("a_1", "A1"), True), (("v1-1", "v11"), False), (("pi0", "pi05"), False)],
+    [
+        *[
+            ((one, other), True)
+            for one, other in (("pi-0", "pi0"), ("a_1", "A1"), ("pi0.5", "pi05"), ("pi0_5", "pi05"))
+        ],
+        *[(pair, True) for pair in (("pi-0", "pi0"), ("a_1", "A1"), ("pi0.5", "pi05"), ("pi0_5", "pi05"))],
+        *[(pair, True) for pair in (("pi0.5", "pi0_5"), ("qwen 2.5", "Qwen2.5"), ("v1.1", "v1_1"))],
+        *[(pair, True) for pair in (("act(base)", "act base"), ("libero/goal", "libero_goal"))],
+        *[(pair, False) for pair in (("v1-1", "v11"), ("pi0", "pi05"), ("map_1_11", "map_11_1"))],
+        *[(pair, False) for pair in (("pi0+", "pi0"), ("map_10_1", "map_101"), ("pi0.5", "pi5"))],
+    ],
 )
-def test_names_that_differ_by_a_hyphen_are_told(names: tuple[str, str], alike: bool, tmp_path: Path) -> None:
+def test_names_that_differ_by_punctuation_are_told(names: tuple[str, str], alike: bool, tmp_path: Path) -> None:
     by_name = dict(zip(EVERY, names, strict=True))
     summary = report(tmp_path, [{**row, "policy": by_name[row["policy"]]} for row in rows()])
     assert any("are taken as different" in one.what for one in summary.quality.findings) is alike
@@ -372,10 +445,19 @@ def test_a_seed_comes_before_seeds_of_another_name(tmp_path: Path) -> None:
     assert found.pairs
 
 
+def each_its_own(names: Sequence[str]) -> list[Row]:
+    """Policies of these names that nothing pairs and that are not equal."""
+    return [
+        {**row, "policy": name, "seed": None, "success": row["episode"] % (3 + place) > 0}
+        for place, name in enumerate(names)
+        for row in rows()
+        if row["policy"] == "A"
+    ]
+
+
 @pytest.mark.parametrize("names", [("A_s0", "A_seed1", "B-run-2"), ("A-seed-42", "A-seed-43", "B_s42")])
 def test_policies_that_are_called_like_runs_are_said_to_be_so(names: Sequence[str], tmp_path: Path) -> None:
-    found = [row | {"policy": name, "seed": None} for name in names for row in rows() if row["policy"] == "A"]
-    summary = report(tmp_path, found)
+    summary = report(tmp_path, each_its_own(names))
     told = {(one.a, one.b): [fact.code for fact in one.facts] for one in summary.comparisons.all}
     assert [told[names[0], names[1]], told[names[0], names[2]]] == [["names_of_runs"], ["one_run_each"]]
     hint = f"{names[0]}, {names[1]} may be runs of one policy, A, and are taken as different ones"
@@ -384,8 +466,7 @@ def test_policies_that_are_called_like_runs_are_said_to_be_so(names: Sequence[st
 
 @pytest.mark.parametrize("names", [("gpt_4", "gpt_5"), ("h8", "h16"), ("resnet_s", "resnet_m"), ("A", "A_s1")])
 def test_other_numbers_in_names_are_no_runs(names: Sequence[str], tmp_path: Path) -> None:
-    found = [row | {"policy": name, "seed": None} for name in names for row in rows() if row["policy"] == "A"]
-    assert not [fact for one in report(tmp_path, found).comparisons.all for fact in one.facts]
+    assert not [fact for one in report(tmp_path, each_its_own(names)).comparisons.all for fact in one.facts]
 
 
 @pytest.mark.parametrize(("first_of_b", "told"), [(8, False), (12, True)])

@@ -229,3 +229,39 @@ def test_of_a_folder_that_holds_runs_it_is_said_how_one_is_reported(tmp_path: Pa
         (tmp_path / name / "run.json").write_text("{}")
     told = CliRunner().invoke(combo, ["report", str(tmp_path)]).output
     assert f"{tmp_path} holds 1 run (a): `combo report RUN` reports one of them" in told
+
+
+ASKED = """
+policies: [a, b]
+environments: [flat, ice]
+episodes: 40
+command: run {output_dir} {episodes}
+results: {factors: [gripper, mass, light, absent], margin: 5 points, nominal: flat%s}
+"""
+
+
+def asked(folder: Path, value: str, also: str = "") -> Summary:
+    found = [
+        {"policy": policy, "environment": name, "episode": at, "seed": at, value: at * 7 % 11 < 6}
+        | {"gripper": policy, "mass": float(at % 2), "light": f"lamp {at}"}
+        for policy in "ab"
+        for name in ("flat", "ice")
+        for at in range(40)
+    ]
+    if value == "return":
+        found = [{**row, value: float(row[value]) + at % 3} for at, row in enumerate(found)]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
+    plan = plan_anywhere(parse_grid(ASKED % also, folder / "grid.yaml"), lambda _: LocalTransport())
+    return summarize(collect_by_plan(folder, plan)).summary
+
+
+def test_factors_of_which_nothing_can_be_said_are_named_with_the_reason(tmp_path: Path) -> None:
+    summary = asked(tmp_path, "success")
+    told = [one.what for one in summary.quality.findings if one.where == "factors"]
+    assert [one.field for one in summary.factors] == ["mass"]
+    assert [one.split()[:2] for one in told] == [["'absent'", "is"], ["'gripper'", "never"], ["'light'", "has"]]
+
+
+def test_a_margin_and_a_nominal_environment_say_that_they_are_of_rates(tmp_path: Path) -> None:
+    found = asked(tmp_path, "return", ", success: none, compare: return").quality.findings
+    assert [one.where for one in found if "no episode has a verdict" in one.what] == ["margin", "nominal"]

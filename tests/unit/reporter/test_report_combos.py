@@ -97,7 +97,8 @@ def test_two_runs_that_look_like_one_combo_are_told_apart_by_their_folders(tmp_p
     told = {defect.path: defect.reason for defect in found.defects if "not of one run" in defect.reason}
     same, called = "libero × openpi, and not of one run", "its policy is called"
     assert told == {
-        "pi0/libero/openpi.log": f"of one combo with pi05/libero/openpi.log, {same}: {called} 'libero (pi0)'",
+        "pi0/libero/openpi.log": f"of one combo with pi05/libero/openpi.log, {same}: {called} 'libero (pi0)'; are these"
+        " runs of one policy? Then call their files or folders seed0 and seed1, or give a field `train_seed`",
         "pi05/libero/openpi.log": f"of one combo with pi0/libero/openpi.log, {same}: {called} 'libero (pi05)'",
     }
 

@@ -1,0 +1,141 @@
+"""Fields that tell how an episode started: hashes of its initial state, the state itself, or its number. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
+
+from comborun.model.attempt import EpisodeRecord, JsonValue, field_column, held
+from comborun.model.work import Combo
+from comborun.reporter.evidence.rounding import rounded
+from comborun.rules.facts import Fact
+
+STATES = ("initial_state", "init_state")
+"""fields that can hold the state itself: lists and objects with fractions; a word or an index is no state"""
+HASHES = ("init_hash", "initial_state_hash", "init_state_hash", "first_frame_hash")
+HASH_FIELDS = (*HASHES, *STATES)
+"""fields that can hold a hash of the initial state, the best evidence first"""
+_NUMBERED = re.compile(
+    r"(?:init|initial|start|starting)_?(?:(?:state|pose|condition|config|configuration|layout|position)_?)?"
+    r"(?:id|idx|index|num|number)",
+    re.IGNORECASE,
+)
+"""fields that number starts: seeds may tell more of them"""
+ROUNDED = "states_equal_to_within_rounding"
+_FRACTION = re.compile(r"\d\.\d")
+
+
+def plain(value: JsonValue) -> object:
+    """A value that compares and hashes as the JSON value does; None for what says nothing."""
+    if isinstance(value, list | dict):
+        return json.dumps(_even(value), sort_keys=True, ensure_ascii=False) if value else None
+    return None if value == "" else value
+
+
+def _even(value: JsonValue) -> JsonValue:
+    """With `1` for `1.0`, as equal numbers are one text."""
+    if isinstance(value, dict):
+        return {name: _even(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_even(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def in_order(names: Collection[str]) -> list[str]:
+    """The fields that can tell starts, the best evidence first."""
+    return [*(name for name in HASH_FIELDS if name in names), *sorted(filter(_NUMBERED.fullmatch, names))]
+
+
+def names_of(records: Sequence[EpisodeRecord]) -> set[str]:
+    names = {name for both in held(records) for names in both for name in names}
+    columns = (field_column(records, name) for name in _holders(records))
+    inside = {tuple(value) for column in columns for value in column if isinstance(value, dict)}
+    return names | {name for keys in inside for name in in_order(keys)}
+
+
+def _holders(records: Sequence[EpisodeRecord]) -> list[str]:
+    """Fields with objects: a hash can lie in one, such as `info`."""
+    names = dict.fromkeys(name for _, others in sorted(held(records)) for name in others)
+    return [name for name in names if name not in in_order(names) and dict in map(type, field_column(records, name))]
+
+
+def hashes(records: Sequence[EpisodeRecord], name: str) -> dict[int, object]:
+    """By episode, what a field tells of its start."""
+    column = field_column(records, name)
+    for holder in _holders(records):
+        inside = (value.get(name) if isinstance(value, dict) else None for value in field_column(records, holder))
+        column = [other if own is None else own for own, other in zip(column, inside, strict=True)]
+    values = zip(map(attrgetter("episode"), records), map(_reader(name), column), strict=True)
+    return {episode: value for episode, value in values if value is not None}
+
+
+def _reader(name: str) -> Callable[[JsonValue], object]:
+    return _state if name in STATES else plain
+
+
+def _state(value: JsonValue) -> object:
+    """A state, or the number of one."""
+    if isinstance(value, list | dict):
+        return plain(value) if _FRACTION.search(json.dumps(value)) else None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) and value == int(value) else None
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a field tells of all starts, over all policies and environments together."""
+
+    name: str
+    by_combo: Mapping[Combo, Mapping[int, object]]
+    same: Mapping[object, object]
+    """by the text of a state, the one that it is equal to within rounding"""
+
+    @classmethod
+    def of(cls, name: str, combos: Mapping[Combo, Sequence[EpisodeRecord]]) -> Told:
+        found = {combo: values for combo, records in combos.items() if (values := hashes(records, name))}
+        return cls(name, found, rounded(one for values in found.values() for one in values.values()))
+
+    @property
+    def numbers(self) -> bool:
+        """Whether it numbers starts, and is neither a state nor its hash. Then seeds may tell more of them."""
+        every = chain(*(values.values() for values in self.by_combo.values()))
+        return bool(_NUMBERED.fullmatch(self.name)) or (
+            self.name in STATES and any(isinstance(one, int | float) for one in every)
+        )
+
+    def constant(self) -> set[Combo]:
+        """The combos in which it never varies."""
+        return {
+            combo
+            for combo, values in self.by_combo.items()
+            if len(values) > 1 and len({self.same.get(one, one) for one in values.values()}) == 1
+        }
+
+    def tells_less(self, combo: Combo, seeds: Mapping[int, object]) -> bool:
+        """Whether seeds differ where it is equal."""
+        found: dict[object, object] = {}
+        known = ((value, seeds[one]) for one, value in self.by_combo.get(combo, {}).items() if one in seeds)
+        return any(found.setdefault(value, seed) != seed for value, seed in known)
+
+    def rounding(self, combo: Combo) -> Iterator[Fact]:
+        """How many episodes have a state that is equal to another one only to within rounding."""
+        if count := sum(value in self.same for value in self.by_combo.get(combo, {}).values()):
+            yield Fact(ROUNDED, field=self.name, episodes=count)
+
+
+def told_of(combos: Mapping[Combo, Sequence[EpisodeRecord]]) -> list[Told]:
+    """The best evidence first."""
+    names = {name for records in combos.values() for name in names_of(records)}
+    return [Told.of(name, combos) for name in in_order(names)]
+
+
+def same_start(a: EpisodeRecord, b: EpisodeRecord) -> bool | None:
+    """Whether the best hash that both records have is the same; None if they have none in common."""
+    told = ((_reader(name)(a.field(name)), _reader(name)(b.field(name))) for name in HASH_FIELDS)
+    both = next((found for found in told if None not in found), None)
+    if both is None:
+        return None
+    return both[0] == both[1] or bool(rounded(both))
