@@ -169,7 +169,7 @@ class JointSource:
     def _ask(self, one: Target) -> _Answer:
         before = self._seen.get(one.transport.host)
         state = boxes.look(one.transport, one.directory)
-        source = before[0].source if before else one.source()
+        source = before[0].source if before else _first(one)
         history = source.fold(before[0].history if before else History())
         return _Answer(state, source.renewed(history), history)
 
@@ -193,6 +193,12 @@ class JointSource:
             return None
         part = _part_look(RunView(one.run, one.transport.host, one.directory, plans[0]), deal, History())
         return part._replace(status=replace(part.status, link=link))
+
+
+def _first(one: Target) -> Source:
+    """With the plan of the last look from this machine, if there was one: looks tell whether there is a newer plan."""
+    kept = last_look(one.transport.host, one.run, one.directory)
+    return Source(one.transport, kept.view) if kept else one.source()
 
 
 def watched(target: Target, *, moves: bool = False) -> Watched:

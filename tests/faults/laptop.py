@@ -94,7 +94,7 @@ class Laptop:
         program = f"/usr/bin/python3 ~/evaluator.py --pace {pace} --gate ~/gates/{{environment}}_{{policy}}"
         asked = "--policy {policy} --env {environment} --seed {seed} --output-dir {output_dir}"
         asked += " --episodes {episodes} --first-episode {first_episode}"
-        keys = {"host": "testbox", "poll": "0.5", **keys}
+        keys = {"host": "testbox", "poll": "1", **keys}
         return self.desk.grid(command=f"{program} {asked}", episodes=str(episodes), **keys)
 
     def combo(self, *arguments: object, timeout: float = 90) -> subprocess.CompletedProcess[str]:

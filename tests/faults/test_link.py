@@ -1,4 +1,4 @@
-"""The link to the host fails while a run is watched: sshd killed, sshd frozen, packets lost.
+"""The link to the host fails while a run is watched: sshd killed, sshd frozen, an answer cut, packets lost.
 
 In each case two monitors watch, one over each transport. No session's state may change, both say that the host is
 unreachable and find it again by themselves, the run ends, and the report has every planned episode exactly once.
@@ -71,7 +71,22 @@ def far(desk: Desk, far_site: Site) -> Iterator[tuple[Laptop, Site]]:
 
 @pytest.mark.parametrize("seconds", lengths(3, 30))
 def test_sshd_that_is_killed_or_freezes_changes_no_session(near: tuple[Laptop, Sshd], seconds: float) -> None:
+    """Nor does a host that hangs in the middle of an answer, as when the link is cut after the first words have come:
+    what has begun to answer gets no more time for it.
+    """
     laptop, server = near
+
+    def probe() -> Path:
+        return only_run(laptop.far_home).directory / "lib/comborun_host/comborun/host/verbs/probe.py"
+
+    def hang() -> None:
+        kept = probe().rename(probe().with_suffix(".kept"))
+        kept.with_suffix(".py").write_text(
+            "import os; os.execlp('sh', 'sh', '-c', 'echo comborun-probe 3; sleep 100')\n"
+        )
+
+    def answer() -> None:
+        probe().with_suffix(".kept").rename(probe())
 
     def freeze() -> None:
         server.process.send_signal(signal.SIGSTOP)
@@ -81,7 +96,8 @@ def test_sshd_that_is_killed_or_freezes_changes_no_session(near: tuple[Laptop, S
         server.signal_serving(signal.SIGCONT)
         server.process.send_signal(signal.SIGCONT)
 
-    endures(laptop, patience(seconds), Fault(server.stop_all, server.start, 3), Fault(freeze, thaw, seconds))
+    faults = Fault(server.stop_all, server.start, 3), Fault(hang, answer, 3), Fault(freeze, thaw, seconds)
+    endures(laptop, patience(seconds), *faults)
 
 
 @pytest.mark.parametrize("seconds", lengths(4, 60))
@@ -91,23 +107,9 @@ def test_a_slow_link_that_is_cut_changes_no_session(far: tuple[Laptop, Site], se
     endures(laptop, patience(seconds), Fault(link.cut, link.mend, seconds))
 
 
-def test_a_host_that_hangs_in_the_middle_of_an_answer_is_noticed_too(near: tuple[Laptop, Sshd]) -> None:
-    """As when the link is cut after the first words have come: what has begun to answer gets no more time for it."""
-    laptop, _ = near
-    laptop.launch(laptop.grid(pace=0.2, episodes=EPISODES))
-    probe = only_run(laptop.far_home).directory / "lib/comborun_host/comborun/host/verbs/probe.py"
-    watcher = laptop.watch("--plain", patience=2)
-    until(lambda: "4 running" in watcher.text, "the monitor shows the run")
-    text = probe.read_text()
-    probe.write_text("import os; os.execlp('sh', 'sh', '-c', 'echo comborun-probe 3; sleep 100')\n")
-    until(lambda: unreachable(watcher), "it is noticed", 20)
-    probe.write_text(text)
-    until(lambda: "reachable again" in watcher.text, f"it is found again; it says\n{watcher.text}", 20)
-
-
 def endures(laptop: Laptop, patience: float, *faults: Fault) -> None:
     """Watch a run through faults to its end, and look at everything that may have gone wrong."""
-    laptop.launch(laptop.grid(pace=faults[-1].seconds / 20, episodes=EPISODES))
+    laptop.launch(laptop.grid(pace=sum(fault.seconds for fault in faults) / 20, episodes=EPISODES))
     run = only_run(laptop.far_home)
     until(lambda: len(run.begins) == 4, "all sessions begin")
     plain = laptop.watch("--plain", "--transport", "ssh", patience=patience)

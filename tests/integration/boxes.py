@@ -38,6 +38,7 @@ class Boxes:
         usual = {
             "hosts": f"[{', '.join(self.servers)}]",
             "limits": "{parallel: 1}",
+            "poll": "2",  # a look at three hosts is dear
             "workdir": "~/",
             "command": command,
         }
@@ -50,6 +51,14 @@ class Boxes:
         """The oldest first; `storm9` came before `storm10`."""
         found = (self.home(host) / "comborun").glob("*-????????T??????Z-????")
         return sorted(found, key=lambda run: run.name.split("-")[-2:])
+
+    def files(self, pattern: str) -> list[Path]:
+        """The files of the runs on all hosts that match."""
+        return [file for host in self.servers for run in self.runs(host) for file in run.glob(pattern)]
+
+    def records(self, host: str) -> list[Path]:
+        """The files of results there."""
+        return [file for run in self.runs(host) for file in run.glob("sessions/*/attempt-*/out/*.jsonl")]
 
     def attempts(self, host: str) -> set[str]:
         """The sessions that have begun there, in any attempt."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 import pytest
-from desk import CHECKOUT, EVALUATOR, Desk, evaluate
+from desk import CHECKOUT, EVALUATOR, Desk, desk_at, evaluate
 from sshd import fresh_user, running_sshd
 
 from comborun.cli import combo
@@ -19,42 +19,63 @@ from comborun.cli import combo
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+Told = list[tuple[str, int, str, str]]
+"""commands, each with its exit code, output and complaints"""
 AS_MAC = Path(__file__).with_name("as_mac")
 HIDE = 'mount -t tmpfs none /proc && exec "$@"'
 
 FOLLOWED = '{follow: "~/ckpt_*.pt", done: STABLE}'
 FAR = """
 init > presets > presets show openpi > schema > docs results > completion bash > check grid.yaml
-doctor --host testbox > plan grid.yaml > export compose boxed.yaml > try grid.yaml > calibrate grid.yaml
+doctor --host testbox > plan grid.yaml > export compose boxed.yaml > try grid.yaml > calibrate grid.yaml --most 1
 launch grid.yaml > status > mcp > hosts list > hosts lost testbox > runs > explain maze_good > logs maze_good
 attach maze_good --show
 pause > drain > resume > slots 1 > set parallel=2 > stop
 retry maze_good > resume > monitor --plain > run grid.yaml --plain > report > recheck
-notify > keep > view --bundle page > follow follow.yaml > clean --older 0 --dry-run --host testbox > disconnect
+notify > keep > view --bundle page > follow follow.yaml > clean --older 0 --dry-run --host testbox
+status little --json > disconnect
 """
 """in this order; what they need is there"""
 WITHOUT = {"init", "presets", "schema", "docs", "completion", "check", "disconnect", "canary"}
 """commands that need no host"""
 
 
-@pytest.fixture
-def mac(desk: Desk, ssh_place: Path, tmp_path: Path) -> Iterator[Desk]:
+@pytest.fixture(scope="module")
+def mac(ssh_place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     """A desk on a Mac, with a host."""
-    with fresh_user() as user, running_sshd(ssh_place / tmp_path.name, user) as server:
+    place = ssh_place / "as_mac"
+    with (
+        fresh_user() as user,
+        running_sshd(place, user) as server,
+        desk_at(tmp_path_factory.mktemp("mac") / "a home") as desk,
+    ):
         shutil.copy(EVALUATOR, user.home / "evaluator.py")
         desk.environment |= {
+            "COMBORUN_CALIBRATE_S": "1",
             "COMBORUN_SSH_CONFIG": str(server.config),
             "PYTHONPATH": f"{AS_MAC}:{CHECKOUT}",
             "XDG_STATE_HOME": str(desk.home / "state"),
         }
         yield desk
-        mac_combo(desk, ["disconnect"])
+        desk.combo("disconnect")
 
 
-def mac_combo(desk: Desk, lines: list[str]) -> dict[str, tuple[int, str, str]]:
-    """The exit code and both streams of each command."""
+@pytest.fixture(scope="module")
+def told(mac: Desk) -> tuple[Told, Told]:
+    """What is said without a host, and with one, by processes that fork from one."""
+    grids(mac, "bare_")
+    grids(mac, host="testbox")
+    lines = [words.replace(" --host testbox", "") for words in asked(FAR) if words.split()[0] not in WITHOUT]
+    bare = [words.replace("grid.yaml", "bare_grid.yaml") for words in lines]
+    bare = [words.replace("boxed.yaml", "bare_boxed.yaml").replace("follow.yaml", "bare_follow.yaml") for words in bare]
+    said = mac_combo(mac, [*bare, *asked(FAR)])
+    return said[: len(bare)], said[len(bare) :]
+
+
+def mac_combo(desk: Desk, lines: list[str]) -> Told:
+    """Each command, with its exit code and both streams."""
     folder = desk.home / "said"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir()
     program = [sys.executable, str(AS_MAC / "each.py"), str(folder), *lines]
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", HIDE, "sh", *program],
@@ -66,48 +87,49 @@ def mac_combo(desk: Desk, lines: list[str]) -> dict[str, tuple[int, str, str]]:
         timeout=800,
         check=True,
     )
-    told = {}
+    told = []
     for number, (words, code) in enumerate(zip(lines, json.loads(done.stdout), strict=True)):
         out, err = ((folder / f"{number}.{name}").read_text() for name in ("out", "err"))
-        told[words] = code, out, err
+        told.append((words, code, out, err))
         print(f"{words}: {code}\n{err}")
     return told
 
 
-def grid(desk: Desk, **keys: str) -> Path:
+def grids(desk: Desk, prefix: str = "", **keys: str) -> None:
     command = f"/usr/bin/python3 ~/evaluator.py --{evaluate(0.2).split(' --', 1)[1]}"
     keys |= {"command": command, "policies": "[good]", "environments": "[maze]", "notify": "'true'"}
-    desk.grid("boxed.yaml", container="{image: evaluator}", **keys)
-    desk.grid("follow.yaml", **{**keys, "name": "followed", "policies": FOLLOWED})
-    return desk.grid(**keys)
+    desk.grid(f"{prefix}boxed.yaml", container="{image: evaluator}", **keys)
+    desk.grid(f"{prefix}follow.yaml", **{**keys, "name": "followed", "policies": FOLLOWED})
+    desk.grid(f"{prefix}grid.yaml", **keys)
 
 
 def asked(line: str) -> list[str]:
     return [words.strip() for words in line.replace("\n", " > ").split(">") if words.strip()]
 
 
-@pytest.mark.timeout(900)
-def test_every_command_works_with_a_host(mac: Desk) -> None:
-    grid(mac, host="testbox")
+def test_every_command_is_tried() -> None:
     context = click.Context(combo)
     every = set(combo.list_commands(context))
     every |= {f"{name} {one}" for name in every for one in getattr(combo.get_command(context, name), "commands", {})}
     tried = {" ".join(words.split()[:count]) for words in asked(FAR) for count in (1, 2)}
     assert tried >= every, "a new command needs a line above"
-    told = mac_combo(mac, [*asked(FAR), "status little --json"])
-    for words, (code, out, err) in told.items():
+
+
+@pytest.mark.timeout(900)
+def test_every_command_works_with_a_host(told: tuple[Told, Told]) -> None:
+    _, with_host = told
+    for words, code, out, err in with_host:
         assert "Traceback" not in out + err, words
         assert "sessions need Linux" not in err, words
         assert code in (0, 1) or "runs on one host" in err, words
-    assert "1 succeeded" in told["run grid.yaml --plain"][1]
-    assert json.loads(told["status little --json"][1])["finished"] is True
+    outputs = {words: out for words, _, out, _ in with_host}
+    assert "1 succeeded" in outputs["run grid.yaml --plain"]
+    assert json.loads(outputs["status little --json"])["finished"] is True
 
 
-@pytest.mark.timeout(600)
-def test_without_a_host_each_command_says_that_one_is_needed(mac: Desk) -> None:
-    grid(mac)
-    lines = [words.replace(" --host testbox", "") for words in asked(FAR) if words.split()[0] not in WITHOUT]
-    for words, (code, _, err) in mac_combo(mac, lines).items():
+def test_without_a_host_each_command_says_that_one_is_needed(told: tuple[Told, Told]) -> None:
+    without, _ = told
+    for words, code, _, err in without:
         assert "Traceback" not in err, words
         assert "sessions need Linux: give --host" in err, words
         assert code == 2, words

@@ -28,7 +28,7 @@ def test_what_waits_moves_to_a_host_that_has_nothing_left_while_somebody_keeps_t
     until(lambda: any((run / "dispatch/done").exists() for run in boxes.runs(taker)), "its run has ended there")
     desk.combo("drain", "--host", giver, code=0)
     assert "would end earlier on" in desk.combo("status", code=0).stdout, "nothing moves yet"
-    keeper = desk.start("keep", "--interval", "1")
+    keeper = desk.start("keep", "--interval", "2")
     until(lambda: boxes.hosts_of.get(name) == [taker], lambda: "it begins on the host with room: " + keeper.text)
     assert desk.json("explain", name)["session"] == name
     assert taker in desk.combo("retry", name).stdout, "orders find it"

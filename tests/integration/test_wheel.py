@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from box import until
 from desk import CHECKOUT, Desk
 
 LINKED = ("monitor", "remote", "reporter")
+PROJECT_URLS = CHECKOUT / "scripts/project_urls.py"
 
 
 @pytest.fixture(scope="module")
@@ -123,25 +125,33 @@ def test_the_launcher_works_without_what_a_report_needs_and_a_report_says_how_to
     assert "comborun[report]" in refused.stderr
 
 
-@pytest.mark.parametrize(
-    ("remote", "home"),
-    [
-        ("https://user:token@example.org/lab/comborun.git", "https://example.org/lab/comborun"),
-        ("http://example.org:3000/lab/comborun.git", "http://example.org:3000/lab/comborun"),
-        ("git@example.org:lab/comborun.git", "https://example.org/lab/comborun"),
-        ("ssh://git@example.org:2222/lab/comborun", "https://example.org/lab/comborun"),
-        ("/srv/git/comborun.git", None),
-        ("git@my-alias:comborun.git", None),
-    ],
-)
-def test_its_urls_lead_to_where_the_checkout_was_cloned_from(remote: str, home: str | None, tmp_path: Path) -> None:
+TOKEN = "https://user:token@example.org/lab/comborun.git"
+REMOTES = {
+    TOKEN: "https://example.org/lab/comborun",
+    "http://example.org:3000/lab/comborun.git": "http://example.org:3000/lab/comborun",
+    "git@example.org:lab/comborun.git": "https://example.org/lab/comborun",
+    "ssh://git@example.org:2222/lab/comborun": "https://example.org/lab/comborun",
+    "/srv/git/comborun.git": None,
+    "git@my-alias:comborun.git": None,
+}
+"""the address of a remote -> the home page"""
+
+
+def test_the_address_of_a_remote_leads_to_its_pages() -> None:
+    of = runpy.run_path(str(PROJECT_URLS))["project_urls"]
+    urls = {remote: of(remote) for remote in REMOTES}
+    assert {remote: one.get("Homepage") for remote, one in urls.items()} == REMOTES
+    assert {remote: one.get("Issues") for remote, one in urls.items()} == {
+        remote: f"{home}/issues" if home else None for remote, home in REMOTES.items()
+    }
+
+
+def test_its_urls_lead_to_where_the_checkout_was_cloned_from(tmp_path: Path) -> None:
     for name in ("pyproject.toml", "README.md", "LICENSE", "scripts/project_urls.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(CHECKOUT / name, tmp_path / name)
-    for words in (["init", "-q"], ["remote", "add", "origin", remote]):
+    for words in (["init", "-q"], ["remote", "add", "origin", TOKEN]):
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
     ask = [sys.executable, "-m", "hatchling", "metadata"]
     answer = subprocess.run(ask, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=True)
-    urls = json.loads(answer.stdout).get("urls", {})
-    assert urls.get("Homepage") == home
-    assert urls.get("Issues") == (f"{home}/issues" if home else None)
+    assert json.loads(answer.stdout)["urls"]["Homepage"] == REMOTES[TOKEN]

@@ -13,12 +13,11 @@ from pathlib import Path
 import comborun.cli
 from comborun.__main__ import main
 
-for name in (
+MODULES = (
     *(f"comborun.cli.{file.stem}" for file in Path(comborun.cli.__file__).parent.glob("[a-z]*.py")),
     *("comborun.grid.file", "comborun.monitor.watch", "comborun.remote.fetch", "comborun.remote.ssh.shell"),
     *("comborun.reporter.report", "comborun.reporter.comparing.power", "jsonlines", "paramiko", "scipy.special"),
-):
-    import_module(name)  # once, and not in each fork
+)
 
 
 def run(folder: str, number: int, words: str) -> int:
@@ -40,4 +39,6 @@ def run(folder: str, number: int, words: str) -> int:
 
 
 if __name__ == "__main__":  # a pool of processes imports this again
+    for module in MODULES:
+        import_module(module)  # once, and not in each fork
     print(json.dumps([run(sys.argv[1], number, words) for number, words in enumerate(sys.argv[2:])]))

@@ -104,33 +104,49 @@ def test_an_interrupt_ends_the_program_with_every_finished_episode_on_disk(tmp_p
     assert 3 + len(rest.splitlines()) <= len(kept) < 5000
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (["--env", "swamp"], "argument --env: invalid choice: 'swamp'"),
-        (["--episodes", "-3"], "argument --episodes: expected"),
-        (["--level", "0"], "argument --level: expected a number from 0.1 to 3, got '0'"),
-    ],
-)
-def test_a_wrong_command_line_is_one_line_and_code_2(tmp_path, arguments, complaint):
-    done = evaluate(tmp_path, *arguments)
+EACH = """
+import contextlib, io, json, sys
+import evaluate
+sys.argv[0], told = "evaluate.py", []
+for words in json.load(sys.stdin):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = evaluate.main(words)
+        except SystemExit as ended:
+            code = ended.code
+    told.append((code, out.getvalue(), err.getvalue()))
+json.dump(told, sys.stdout)
+"""
+WRONG = {
+    "--env swamp": (2, "argument --env: invalid choice: 'swamp'"),
+    "--episodes -3": (2, "argument --episodes: expected"),
+    "--level 0": (2, "argument --level: expected a number from 0.1 to 3, got '0'"),
+    "--policy hover": (1, "no checkpoint at"),
+    "--checkpoint text.npz": (1, "is not an intact .npz file"),
+}
+"""options -> the exit code, and what is said"""
 
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"evaluate.py: error: {complaint}")
-    assert done.stderr.count("\n") == 1
 
-
-def test_a_checkpoint_that_cannot_be_used_is_one_line_and_code_1(tmp_path):
+def test_what_is_wrong_with_a_command_line_or_a_checkpoint_is_one_line(tmp_path):
     (tmp_path / "text.npz").write_text("not a checkpoint")
-
-    unknown = evaluate(tmp_path / "out", policy="hover")
-    corrupt = evaluate(tmp_path / "out", "--checkpoint", str(tmp_path / "text.npz"))
-
-    for done, complaint in ((unknown, "no checkpoint at"), (corrupt, "is not an intact .npz file")):
-        assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr.startswith("evaluate.py: error: ")
-        assert complaint in done.stderr
-        assert done.stderr.count("\n") == 1
+    usual = ["--policy", "flat", "--env", "boulder", "--output-dir", str(tmp_path / "out")]
+    lines = json.dumps([[*usual, *options.split()] for options in WRONG])
+    done = subprocess.run(
+        [sys.executable, "-c", EACH],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(EXAMPLE)},
+        input=lines,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
+    )
+    for (code, complaint), (ended, out, err) in zip(WRONG.values(), json.loads(done.stdout), strict=True):
+        assert (ended, out) == (code, "")
+        assert err.startswith(f"evaluate.py: error: {complaint if code == 2 else ''}")
+        assert complaint in err
+        assert err.count("\n") == 1
     assert not (tmp_path / "out").exists(), "nothing is written before the checkpoint is known to be good"
 
 

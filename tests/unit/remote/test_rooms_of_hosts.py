@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import gridtext
@@ -18,9 +19,10 @@ from comborun.api.room import MOST_MOVES, Rooms, rooms_of
 from comborun.api.room import Seen as SeenHost
 from comborun.model.plan import Plan
 from comborun.model.resources import Reserve
+from comborun.monitor import observe, watch
 from comborun.monitor.classify import classify
 from comborun.monitor.joint import PartStatus, joined
-from comborun.monitor.observe import History, fold
+from comborun.monitor.observe import History, RunView, fold
 from comborun.monitor.snapshot import parse_snapshot
 from comborun.monitor.watch import Look, Source
 from comborun.planner.moving import Step
@@ -305,3 +307,31 @@ def test_sessions_move_after_each_look_of_whoever_lets_them_and_else_the_status_
     assert (drained.finished, drained.how_over) == (False, "held")
     seen["y"] = host("y", state=STATE._replace(lives=False), **left)
     assert joint_look.watched(target).status().finished
+
+
+def test_a_plan_that_an_earlier_look_has_left_here_is_read_again_only_if_there_is_a_newer_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    asked, newest = list[str](), [1]
+
+    def read(transport: Any, directory: str, *_: object) -> RunView:
+        asked.append(transport.host)
+        return stage.a_view(PLAN, transport.host, directory)._replace(number=newest[0])
+
+    monkeypatch.setattr(observe, "load_run", read)
+    monkeypatch.setattr(watch, "load_run", read)
+    monkeypatch.setattr(joint_look.boxes, "look", lambda *_: STATE)
+    monkeypatch.setattr(joint_look, "settle", lambda *_: DEAL)
+    monkeypatch.setattr(watch, "observe", lambda *_: stage.an_answer(ran(0, 100), host=[{"plan": newest[0]}]))
+    parts = tuple(Target(stage.StagedHost([b""], host=name), stage.a_view(PLAN).id, "~/it") for name in "xy")
+
+    def look() -> list[str]:
+        asked.clear()
+        assert joint_look.watched(parts[0]._replace(boxes=parts)).status().counts
+        return sorted(asked)
+
+    assert look() == ["x", "y"]
+    assert look() == []
+    newest[0] = 2
+    assert look() == ["x", "y"]
