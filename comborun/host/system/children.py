@@ -6,7 +6,6 @@ import contextlib
 import os
 import select
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from comborun.host.system.process import end_with_parent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import subprocess
     from typing import Union
 
     Opening = Union["subprocess.Popen[bytes]", "Child"]
@@ -133,6 +133,8 @@ NOT_RUN = 126
 
 def background(command: Sequence[str], out: str) -> Opening:
     """Start a command with its output in a file. One that can't be started has ended with `NOT_RUN`."""
+    import subprocess  # slow to load, and a look at a run starts none
+
     try:
         with open(out, "ab") as log:
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)

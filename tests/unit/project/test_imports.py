@@ -103,12 +103,16 @@ def test_help_loads_nothing_that_it_does_without(arguments: list[str], heavy: se
     assert not heavy & set(found["modules"])
 
 
-SLOW = {"dataclasses", "typing", "pathlib", "shutil", "tempfile", "subprocess", "argparse", "logging", "asyncio"}
+SLOW = {
+    *("dataclasses", "typing", "pathlib", "shutil", "tempfile", "subprocess", "argparse", "logging", "asyncio"),
+    *("ast", "hashlib", "threading"),
+}
 
 
-def test_a_supervisor_starts_without_what_is_slow_to_load() -> None:
-    """One starts for each session, and a slot that became free waits for it."""
-    loads = "import comborun.host.supervise.supervisor; print(*sys.modules)"
+@pytest.mark.parametrize("module", ["supervise.supervisor", "verbs.probe", "verbs.boxes"])
+def test_what_starts_for_each_session_and_each_look_starts_without_what_is_slow_to_load(module: str) -> None:
+    """A slot that became free waits for a supervisor, and whoever looks for an answer."""
+    loads = f"import comborun.host.{module}; print(*sys.modules)"
     script = f"import sys; sys.path.insert(0, {str(CHECKOUT)!r}); {loads}"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
     assert not SLOW & set(done.stdout.split())
