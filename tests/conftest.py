@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from rounds import rounds
 
-settings.register_profile("comborun", deadline=None)  # how long an example takes says how busy the machine is
+# how long an example takes says how busy the machine is
+settings.register_profile("comborun", deadline=None, max_examples=rounds(100))
 settings.load_profile("comborun")
 
 COMPUTING = Path(__file__).parent / "unit"

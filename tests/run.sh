@@ -73,16 +73,28 @@ travelling_tests() { # <python> <argument of pytest>...; what computes for secon
     -o cache_dir="$tools/.cache-$version" --rootdir "$checkout" tests/unit/rules tests/unit/host -k "not compute and not busy and not is_fast" "${@:2}"
 }
 
-# Most tests here run real processes against real clocks, and wait more than they compute: six at a time. What failed
-# runs once more, one after another, and what fails there, too, has failed. What needed that is named last: it has a flaw.
+# Most tests outside of tests/unit run real processes against real clocks, and wait more than they compute: five at a
+# time. Those of tests/unit run beside them, in processes that know no others: thousands of tests take a worker long to read.
 all_tests() {
-  local code=0 again
-  python -m pytest --numprocesses 6 --dist worksteal --durations 10 || code=$?
+  local code=0
+  tests_of unit 2 tests/unit >"$said/unit" 2>&1 &
+  unit=$!
+  tests_of processes 5 tests --ignore tests/unit || code=$?
+  wait "$unit" || code=$?
+  cat "$said/unit"
+  return "$code"
+}
+
+# What failed runs once more, one after another, and what fails there, too, has failed. What needed that is named last:
+# it has a flaw.
+tests_of() { # <name> <workers> <argument of pytest>...
+  local code=0 again cache=.pytest_cache/$1
+  python -m pytest -o cache_dir="$cache" --numprocesses "$2" --dist worksteal --durations 10 "${@:3}" || code=$?
   [ "$code" -eq 1 ] || return "$code"
-  again=$(python -c 'import json, sys; print("\n".join(json.load(open(sys.argv[1]))))' .pytest_cache/v/cache/lastfailed)
+  again=$(python -c 'import json, sys; print("\n".join(json.load(open(sys.argv[1]))))' "$cache/v/cache/lastfailed")
   code=0
   step 'pytest: what failed beside others, once more by itself' \
-    python -m pytest --last-failed --last-failed-no-failures none || code=$?
+    python -m pytest -o cache_dir="$cache" --last-failed --last-failed-no-failures none "${@:3}" || code=$?
   printf '== %s\n' 'needed a second run, or failed it:' "$again"
   return "$code"
 }
@@ -91,7 +103,8 @@ said=$(mktemp -d)
 # The old Pythons compute while something else waits.
 old_pythons >"$said/old" 2>&1 &
 old=$!
-trap 'kill "$old" 2>/dev/null || :; rm -rf "$said"' EXIT
+unit=''
+trap 'kill "$old" $unit 2>/dev/null || :; rm -rf "$said"' EXIT
 environment::venv example test
 pyright >"$said/pyright" 2>&1 &
 types=$!

@@ -7,7 +7,6 @@ has a `*`, so it always stands in single quotes of a script, where a path withou
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 
@@ -247,6 +246,8 @@ def with_checkpoints(
 
 
 def _copy(session: Mapping[str, Any], checkpoint: Mapping[str, Any]) -> dict[str, Any]:
+    import hashlib  # slow to load, and each look at a run loads this module
+
     text = filled(json.dumps(session, ensure_ascii=False), checkpoint["policy"], checkpoint["link"])
     content = f"{session['digest']} {checkpoint['digest']}"
     return {**json.loads(text), "flag": "", "digest": hashlib.sha256(content.encode()).hexdigest()}

@@ -22,6 +22,8 @@ if not all(map(find_spec, ("mujoco", "fastapi", "uvicorn"))):
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "quadruped"
 EPISODES = 2
+SEED = 1014
+"""the robots fall soon"""
 
 
 def shipped(desk: Desk) -> Path:
@@ -32,6 +34,7 @@ def shipped(desk: Desk) -> Path:
         "workdir: .": f"workdir: {EXAMPLE}",
         "python ": f"{shlex.quote(sys.executable)} ",
         "episodes: 20": f"episodes: {EPISODES}",
+        "seed: 1000": f"seed: {SEED}",
     }.items():
         assert before in text
         text = text.replace(before, now)
@@ -44,6 +47,7 @@ def in_process(desk: Desk, policy: str, environment: str, output: Path) -> list[
     """The records of one combo, its policy within the simulator, in the environment that sessions have: numpy rounds as
     OPENBLAS_CORETYPE says."""
     command = [sys.executable, "evaluate.py", "--policy", policy, "--env", environment, "--episodes", str(EPISODES)]
+    command += ["--seed", str(SEED)]
     variables = {**desk.environment, "OMP_NUM_THREADS": "1"}
     subprocess.run([*command, "--output-dir", str(output)], cwd=EXAMPLE, env=variables, check=True, timeout=100)
     return (output / "episodes.jsonl").read_text().splitlines()

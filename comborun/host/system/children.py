@@ -133,7 +133,7 @@ NOT_RUN = 126
 
 def background(command: Sequence[str], out: str) -> Opening:
     """Start a command with its output in a file. One that can't be started has ended with `NOT_RUN`."""
-    import subprocess  # slow to load, and supervisors need none
+    import subprocess  # slow to load, and neither a supervisor nor a look at a run needs it
 
     try:
         with open(out, "ab") as log:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
+from _thread import allocate_lock
 
 from comborun.host.system import process
 
@@ -18,9 +18,10 @@ _MOST = 16384
 """most bytes of a program's output that are kept"""
 _RUNNING: set[int] = set()
 """pids of the programs that have not answered yet"""
-_STARTING = threading.Lock()
-_OVER = threading.Event()
-"""set when this process leaves: no more programs start"""
+_STARTING = allocate_lock()
+"""a threading.Lock: that module is slow to load"""
+_OVER: set[int] = set()
+"""the pid of this process when it leaves: it starts no more programs"""
 
 
 def run(seconds: float, *command: str, errors: bool = False, stdin: bytes = b"", most: int = _MOST) -> tuple[int, str]:
@@ -37,7 +38,7 @@ def run(seconds: float, *command: str, errors: bool = False, stdin: bytes = b"",
         given.seek(0)
         try:
             with _STARTING:
-                if _OVER.is_set():
+                if os.getpid() in _OVER:
                     return NO_ANSWER, ""
                 child = subprocess.Popen(
                     command,
@@ -61,8 +62,8 @@ def run(seconds: float, *command: str, errors: bool = False, stdin: bytes = b"",
 
 def end_running() -> None:
     """End the programs that have not answered yet; for a process that leaves before its threads do."""
-    _OVER.set()
-    held = _STARTING.acquire(timeout=1.0)  # the start itself may hang on a dead file system
+    _OVER.add(os.getpid())
+    held = _STARTING.acquire(True, 1.0)  # the start itself may hang on a dead file system
     for pid in tuple(_RUNNING):
         process.send_group(pid, signal.SIGKILL)
     if held:

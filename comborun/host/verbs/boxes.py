@@ -19,14 +19,12 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import sys
 import time
 
 from comborun.host.record import deals
 from comborun.host.record.events import Events
 from comborun.host.record.holds import Holds, over
-from comborun.host.record.queue import rows
 from comborun.host.system import files, process
 from comborun.host.verb_errors import BUSY, CANT_WRITE, NO_RUN, USAGE, Refusal, answered, run_directory, unwritable
 from comborun.rules import records, settings
@@ -86,7 +84,7 @@ def root(folder: str) -> dict[str, Any]:
     try:
         os.makedirs(folder, exist_ok=True)
         if not files.read_line(path):
-            files.create_whole(path, f"{random.SystemRandom().getrandbits(64):016x}\n")
+            files.create_whole(path, f"{os.urandom(8).hex()}\n")
             files.sync(path)
     except OSError as error:
         raise Refusal(CANT_WRITE, FolderFlaw.NOT_MADE, path=path, error=error.strerror) from None
@@ -167,6 +165,8 @@ class Box:
                 self._record(self.layout.move(session, move.number, move.epoch, "out"), move, Kind.GIVEN, move.taker)
 
     def _has_begun(self, session: str) -> bool:
+        from comborun.host.record.queue import rows  # slow to load, and a look needs none
+
         together = next((row.sessions for row in rows(self.layout.queue) if row.name == session), ())
         return any(attempts_of(self.layout, name) for name in (session, *together))
 

@@ -20,7 +20,8 @@ ASIDE = (ENDED_IN_EXCEPTIONS, SUSPECT, OVERWRITTEN)
 """codes of what is remarked about rows that count"""
 _AFTER = r"\s*[:(](?!\s*[-+\d.e]+ *[\w/%°]{0,5}\)?$)"
 """a text, and no number: `position error: 0.02 m` is a metric"""
-_CAUGHT = re.compile(
+# Compiled when a line first needs them: that takes 5 ms, and each session and each look at a run loads this module.
+_CAUGHT = (
     r"Traceback \(most recent call last\)|\[Errno \d+\]"
     rf"|(?:^|[\s:>|\[(-])(?:\w+\.)*\w+(?:Error|Exception){_AFTER}|\bexceptions?\.\w+: "
     rf"|(?i:\bcaught (?:an? )?(?:\w+ )?(?:exception|error)\b|\b(?:exception|error)\b.{{0,20}}\b(?:in|during)\b"
@@ -29,24 +30,25 @@ _CAUGHT = re.compile(
     rf"|\b(?:episode|rollout|trial|task|inference|policy|environment|env|simulator)\b.{{0,25}}"
     rf"\b(?:error|exception|crashed){_AFTER})"
 )
-_LOOKS_WRONG = re.compile(
+_LOOKS_WRONG = (
     r"(?i)\b(?:error|exception|crash(?:ed)?|refused|disconnected|out of memory|connection (?:reset|lost|closed)"
     r"|abort(?:ed|ing)|failed to (?:reset|load|connect|step|render|initiali[sz]e|start|reach the server))\b"
 )
-_MEASURED = re.compile(
+_MEASURED = (
     r"(?i)\b(?:no|zero|0(?:/\d+)?)\s+(?:\w+\s+)?(?:errors?|exceptions?|crash(?:es)?)\b|\berrors?\s*[:=]\s*0(?![\w.:])"
     r"|\w*(?:error|exceptions?|crash(?:es)?)\w*(?:\s*\([^()]{0,30}\))?(?:\s*[:=]\s*\[?|\s+(?:(?:of|is|was)\s+)?)"
     r"[-+]?\d*\.\d+(?:e[-+]?\d+)?(?![.\d])"
 )
 """`0 errors`, and an error that is a number with a point, wherever they are in a line"""
-_METRIC = re.compile(r"(?i)\b(?:error|exceptions?|crash(?:es)?)\b\w*\s*[:=]\s*[-+\d.e]+ *[\w/%°]{0,5}\W*$|\bno error")
+_METRIC = r"(?i)\b(?:error|exceptions?|crash(?:es)?)\b\w*\s*[:=]\s*[-+\d.e]+ *[\w/%°]{0,5}\W*$|\bno error"
 _HINTS = (
     *("error", "errno", "exception", "traceback", "crash", "refused", "disconnected", "memory", "connection", "abort"),
     "failed to ",
 )
 """one of which is in every such line: the other searches take longer"""
-_TOLD = re.compile(
-    rf"^\W*(?:\w+\.)+(?:exceptions?|errors?)\.\w+|^(?!\W*(?:wandb|tensorboard)).*\b(?i:caught|raised)\b.*\w(?:Error|Exception){_AFTER}"
+_TOLD = (
+    r"^\W*(?:\w+\.)+(?:exceptions?|errors?)\.\w+"
+    rf"|^(?!\W*(?:wandb|tensorboard)).*\b(?i:caught|raised)\b.*\w(?:Error|Exception){_AFTER}"
 )
 """an exception in a line that only warns: it may have ended the episode"""
 _NAMED = re.compile(r"^.*?\b(?i:caught exception|episode error):\s*")
@@ -55,8 +57,8 @@ _STACK = re.compile(r"\s|$")
 
 def looks_wrong(text: str) -> bool:
     """Whether a text tells of an exception or something like it."""
-    bare = _MEASURED.sub(" ", text)
-    return bool(_CAUGHT.search(bare) or _LOOKS_WRONG.search(bare)) and not _METRIC.search(bare)
+    bare = re.sub(_MEASURED, " ", text)
+    return bool(re.search(_CAUGHT, bare) or re.search(_LOOKS_WRONG, bare)) and not re.search(_METRIC, bare)
 
 
 class Caught:
@@ -87,11 +89,11 @@ class Caught:
             self._beside = _STACK.match(text) is not None
             return False
         if of_others(text) or aside(text):
-            if _TOLD.search(text) and not ignored(text):
+            if re.search(_TOLD, text) and not ignored(text):
                 self._suspect = self._suspect or text
             return False
-        bare = _MEASURED.sub(" ", text)
-        if _CAUGHT.search(bare):
+        bare = re.sub(_MEASURED, " ", text)
+        if re.search(_CAUGHT, bare):
             self._beside = "Traceback (" in text and (aside(before) or of_others(before))
             if self._beside:
                 self._suspect = self._suspect or before
@@ -99,7 +101,7 @@ class Caught:
             if not text.endswith("Traceback (most recent call last):") or not self.texts:
                 self.texts.append(_NAMED.sub("", text.strip()))
             return True
-        if not self._suspect and _LOOKS_WRONG.search(bare) and not _METRIC.search(bare):
+        if not self._suspect and re.search(_LOOKS_WRONG, bare) and not re.search(_METRIC, bare):
             self._suspect = text
         return False
 

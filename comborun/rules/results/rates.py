@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 import warnings
@@ -13,6 +12,7 @@ from comborun.rules.results.fields import FORMAT, NO_RECORD, TEXT_MOST, RefusedE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import ast
     from typing import Any, Sequence
 
 SHOWN = 6
@@ -135,6 +135,8 @@ def printed(text: str) -> Any:
     Numpy and torch print numbers as calls (`np.True_`, `np.float64(0.5)`, `array([True, False])`): the value inside
     counts. Raises ValueError if the whole can't be read.
     """
+    import ast  # slow to load, and few files hold such values
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about odd escapes in the text
@@ -145,6 +147,8 @@ def printed(text: str) -> Any:
 
 
 def _value(node: ast.expr, depth: int) -> Any:
+    import ast
+
     if depth > DEPTH_LIMIT:
         raise ValueError("nested too deeply")
     if isinstance(node, ast.Constant):
@@ -165,6 +169,8 @@ def _value(node: ast.expr, depth: int) -> Any:
 
 
 def _last_name(node: ast.expr) -> str:
+    import ast
+
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""

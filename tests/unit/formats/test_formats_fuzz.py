@@ -17,6 +17,7 @@ import pytest
 from adapter_samples import OURS, SAMPLES
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rounds import rounds
 
 from comborun.reporter.records.files import read, read_names
 from comborun.reporter.records.reading import Context
@@ -26,7 +27,8 @@ from comborun.rules.results.formats import FORMATS, LOG_PATTERN, NAMED, look
 from comborun.rules.results.rows import Rows
 from comborun.words import say
 
-MANY, SEED = int(os.environ.get("COMBORUN_FUZZ", "2000")), int(os.environ.get("COMBORUN_FUZZ_SEED", "11"))
+MANY = int(os.environ.get("COMBORUN_FUZZ", rounds(2000)))
+SEED = int(os.environ.get("COMBORUN_FUZZ_SEED", "11"))
 """inputs over all formats; 100,000 take half an hour: `COMBORUN_FUZZ=100000 pytest --timeout=0 -n 0` with this file"""
 ONLY = os.environ.get("COMBORUN_FUZZ_ONLY", "").split(",")
 """parts of samples' names: only these are mangled"""
@@ -173,7 +175,7 @@ def seconds(kind: str, piece: bytes, size: int) -> float:
     return time.process_time() - began
 
 
-@settings(max_examples=30)
+@settings(max_examples=rounds(30))
 @given(st.lists(st.text(max_size=30) | st.from_regex(FILE, fullmatch=True), max_size=6))
 def test_no_name_of_a_file_is_too_strange(names: list[str]) -> None:
     for folder, paths in groups(names).items():

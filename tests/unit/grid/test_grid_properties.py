@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from rounds import rounds
 
 from comborun.errors import GridError
 from comborun.grid import Grid, parse_grid
@@ -36,13 +37,13 @@ def answered(text: str) -> Grid | None:
         return None if error.problems else pytest.fail("refused without a reason")
 
 
-@settings(max_examples=150)
+@settings(max_examples=rounds(150))
 @given(PIECES)
 def test_arbitrary_yaml_is_answered(text: str) -> None:
     answered(text)
 
 
-@settings(max_examples=150)
+@settings(max_examples=rounds(150))
 @given(BROKEN)
 def test_a_good_grid_that_is_cut_and_patched_is_answered(text: str) -> None:
     grid = answered(text)

@@ -28,7 +28,7 @@ def test_one_that_does_not_answer_is_ended() -> None:
 def test_a_process_that_leaves_ends_what_it_asks_and_starts_no_further_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commands, "_OVER", threading.Event())
+    monkeypatch.setattr(commands, "_OVER", set())
     heard: list[tuple[int, str]] = []
     asks = lambda: heard.extend([commands.run(60, "sleep", "60"), commands.run(60, "touch", f"{tmp_path}/late")])  # noqa: E731
     thread = threading.Thread(target=asks)

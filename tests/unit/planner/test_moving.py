@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rounds import rounds
 
 from comborun.planner.moving import Place, Step, steps
 
@@ -135,7 +136,7 @@ def best(world: World) -> float:
     return sum(world.work.values()) / sum(count / speed for count, speed in world.hosts.values())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=rounds(60), deadline=None)
 @given(seed=st.integers(0, 10_000), speeds=st.lists(st.sampled_from((0.5, 1.0, 2.0, 4.0)), min_size=3, max_size=3))
 def test_moves_never_make_it_later_and_come_to_an_end(seed: int, speeds: list[float]) -> None:
     hosts = {host: (2, speed) for host, speed in zip("abc", speeds, strict=True)}

@@ -7,6 +7,7 @@ import re
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from rounds import rounds
 
 from comborun.model.placement import MOST_PROCESSES, PlacementError, parse_placement
 
@@ -76,7 +77,7 @@ STRING = st.lists(PART, max_size=4).map(",".join)
 SOUP = st.text(st.sampled_from("0123 9-:,+_alLx.\u00a0\n٣"), max_size=12)
 
 
-@settings(max_examples=300)
+@settings(max_examples=rounds(300))
 @given(STRING | SOUP, st.integers(0, 9))
 @example("0-3:0-1,4:2-3,5-7", 8)
 def test_whatever_is_written_is_placed_by_the_rules_or_refused(text: str, resources: int) -> None:

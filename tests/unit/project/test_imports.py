@@ -103,13 +103,22 @@ def test_help_loads_nothing_that_it_does_without(arguments: list[str], heavy: se
     assert not heavy & set(found["modules"])
 
 
-SLOW = {"dataclasses", "typing", "pathlib", "shutil", "tempfile", "subprocess", "argparse", "logging", "asyncio"}
+SLOW = {
+    *("dataclasses", "typing", "pathlib", "shutil", "tempfile", "subprocess", "argparse", "logging", "asyncio"),
+    *("ast", "hashlib", "threading"),
+}
 
 
-def test_a_supervisor_starts_without_what_is_slow_to_load() -> None:
-    """One starts for each session, and a slot that became free waits for it. Some modules are loaded while it runs."""
-    later = "engines.multiplexers", "record.recounts", "record.curves_file", "supervise.watch"
-    names = ", ".join(f"comborun.host.{name}" for name in ("supervise.supervisor", *later))
+LOADED_LATER = " host.engines.multiplexers host.record.recounts host.record.curves_file host.supervise.watch"
+"""by a supervisor"""
+
+
+@pytest.mark.parametrize(
+    "modules", [f"host.supervise.supervisor{LOADED_LATER}", "host.verbs.probe", "host.verbs.boxes"]
+)
+def test_what_starts_for_each_session_and_each_look_starts_without_what_is_slow_to_load(modules: str) -> None:
+    """A slot that became free waits for a supervisor, and whoever looks for an answer."""
+    names = ", ".join(f"comborun.{module}" for module in modules.split())
     loads = f"import {names}; print(*sys.modules)"
     script = f"import sys; sys.path.insert(0, {str(CHECKOUT)!r}); {loads}"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)

@@ -36,7 +36,7 @@ from comborun.rules.run_files import attempts_of
 BOXES = ("a", "b", "c", "d")
 SESSIONS = tuple(f"s{number}" for number in range(6))
 EPISODES = 4
-EXAMPLES = 400 if os.environ.get("COMBORUN_SLOW") else 40
+EXAMPLES = 400 if os.environ.get("COMBORUN_SLOW") else 25
 box_names, session_names = st.sampled_from(BOXES), st.sampled_from(SESSIONS)
 laptops = st.sampled_from(("one", "two"))
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from rounds import rounds
 
 from comborun.reporter.records import plain
 from comborun.reporter.records.files import read
@@ -68,7 +69,7 @@ def values_of(key: str, *values: Any) -> list[bytes]:
     return [json.dumps({**USUAL, key: value}).encode() for value in values]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=rounds(300), deadline=None)
 @given(content=lines, context=contexts)
 @example(content=values_of("seed", 7.5, 7.0, 7.5), context=Context("x.jsonl"))
 @example(content=values_of("success", 1, 2, 0), context=Context("x.jsonl"))
