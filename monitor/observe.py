@@ -31,6 +31,8 @@ LONGEST_TAIL = 16384
 """the same for a bar that starts again: the bars below it are drawn much more often"""
 ANSWER_S = 20.0
 """How long a whole look may take. A link that is cut in the middle of an answer is noticed after this time."""
+_MORE_S = 0.002
+"""for each session: of 50,000 a look takes four seconds of a core"""
 Known = tuple[int, ...]
 """For each session in queue order (then `after`): the highest attempt whose end is known, 0 for none."""
 _NONE: Mapping[str, Session] = MappingProxyType({})
@@ -61,7 +63,8 @@ class RunView(NamedTuple):
 def observe(transport: Transport, run_dir: str, known: Known, tail: int = TAIL) -> bytes:
     """Look at a run once. Raises HostError when the host can't be reached or can't answer."""
     asked = ",".join(map(str, known))
-    answer = program.run(transport, run_dir, "probe", asked, str(tail), timeout=ANSWER_S)
+    limit = ANSWER_S + _MORE_S * len(known)
+    answer = program.run(transport, run_dir, "probe", asked, str(tail), timeout=limit)
     if answer.code == program.NO_RUN:  # its file system may return
         raise RunGoneError(f"the folder {run_dir} on {transport.host} is gone")
     program.refuse(transport, run_dir, answer)

@@ -38,7 +38,8 @@ def all_done(found: Mapping[str, T | UserError]) -> dict[str, T]:
     done = dict[str, T]()
     for host, one in found.items():
         if isinstance(one, UserError):
-            raise type(one)(f"{host}: {one.message}", f"{one.hint}\n  the same command again does the rest", one.code)
+            rest = "once that is mended, the same command does the rest"
+            raise type(one)(f"{host}: {one.message}", f"{one.hint}\n  {rest}", one.code)
         done[host] = one
     return done
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
 import sys
 from collections.abc import Callable
 
-from comborun.host.system import files, machine
+from comborun.host.system import files, machine, process
 from comborun.rules.facts import Fact
-from comborun.rules.host import Denial
+from comborun.rules.host import Denial, FolderFlaw
 from comborun.rules.names import RunLayout
 
 TYPE_CHECKING = False
@@ -34,6 +35,17 @@ class Refusal(Exception):  # noqa: N818 - it is an answer and no error of ours
 
 def unwritable(path: str, error: OSError | None = None) -> Refusal:
     return Refusal(CANT_WRITE, Denial.UNWRITABLE, path=path, **({"error": error.strerror} if error else {}))
+
+
+def unusable(root: str, error: OSError) -> Refusal:
+    """A root in which nothing can be written."""
+    there = next((one for one in (f"{root}/.incoming", root) if os.path.isdir(one)), "")
+    if not there:
+        return Refusal(CANT_WRITE, FolderFlaw.NOT_MADE, path=root, error=error.strerror)
+    if error.errno not in (errno.EACCES, errno.EPERM):
+        return unwritable(there, error)
+    about = {"path": there, "owner": process.owner(there), "error": error.strerror}
+    return Refusal(CANT_WRITE, FolderFlaw.UNWRITABLE, **about)
 
 
 def answer(verb: str, work: Callable[[list[str]], int], arguments: list[str]) -> int:

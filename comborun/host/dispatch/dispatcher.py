@@ -366,7 +366,7 @@ class Dispatcher:
             files.remove(self._run.layout.done, self._run.layout.leaving)
             return False
         secrets.forget(self._run.layout)  # a start may have put them there meanwhile
-        self._launcher.write_waiting()
+        self._launcher.write_waiting(last=True)
         self._run.admission.book.flush()
         self._policy.report_done(self._run.queue)
         run_owner.release(self._run.layout)
@@ -382,7 +382,7 @@ class Dispatcher:
         if self._run.look_at_hold().kind not in LEAVING:
             files.remove(self._run.layout.leaving)
             return
-        self._launcher.write_waiting()
+        self._launcher.write_waiting(last=True)
         self._run.admission.book.flush()
         self._run.events.write(Kind.LEFT, why=self._run.hold.kind)
         run_owner.release(self._run.layout)

@@ -45,6 +45,8 @@ _REFUSED, _OVERDUE = 1, 2
 _FIRST_WAIT_S = 0.1
 _ROOM_S = 2.0
 """between two looks for room on a machine that starts no more processes"""
+_WAITING_S, _WAITING_SHARE = 0.02, 20
+"""what takes longer to write than so many seconds takes at most one part in so many of the time"""
 _SLOTS_MOST = 6
 """digits"""
 
@@ -74,6 +76,8 @@ class Launcher:
         self._again: dict[str, Session] = {}
         """sessions whose window is opened again after a wait"""
         self._waiting: list[dict[str, object]] | None = None
+        self._waiting_due = 0.0
+        """when it may be written again"""
 
     # Who starts
 
@@ -308,9 +312,20 @@ class Launcher:
 
     # Who waits for more than its turn
 
-    def write_waiting(self) -> None:
-        """Write dispatch/waiting if it changes; the dispatcher never reads it."""
+    def write_waiting(self, *, last: bool = False) -> None:
+        """Write dispatch/waiting if it changes; the dispatcher never reads it.
+
+        Of very many sessions that takes long: then it is not done again soon, unless it is the last time.
+        """
+        began = time.monotonic()
+        if began < self._waiting_due and not last:
+            return
         self._run.waiting_changed = False
+        self._write_waiting()
+        took = time.monotonic() - began
+        self._waiting_due = began + _WAITING_SHARE * took if took > _WAITING_S else 0.0
+
+    def _write_waiting(self) -> None:
         waits = [
             {"session": name, **({"until": until} if until else {}), records.REASON: fact}
             for name, until, fact in self._waits()

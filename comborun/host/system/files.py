@@ -208,8 +208,14 @@ def create_whole(path: str, text: str) -> bool:
     written.
     """
     own = draft(path)
-    if not write_text(own, text):
-        raise OSError(f"can't write {own}")
+    try:
+        _put(own, os.O_CREAT | os.O_TRUNC, text)
+        return _linked(own, path)
+    finally:
+        remove(own)
+
+
+def _linked(own: str, path: str) -> bool:
     try:
         os.link(own, path)
     except OSError:  # a file server that repeats the call may say that the name exists although this draft got it
@@ -217,10 +223,7 @@ def create_whole(path: str, text: str) -> bool:
             return os.path.samefile(own, path)
         except OSError:
             return False
-    else:
-        return True
-    finally:
-        remove(own)
+    return True
 
 
 def remove(*paths: str) -> None:

@@ -26,7 +26,7 @@ from comborun.host.record import deals
 from comborun.host.record.events import Events
 from comborun.host.record.holds import Holds, over
 from comborun.host.system import files, process
-from comborun.host.verb_errors import BUSY, CANT_WRITE, NO_RUN, USAGE, Refusal, answered, run_directory, unwritable
+from comborun.host.verb_errors import BUSY, NO_RUN, USAGE, Refusal, answered, run_directory, unusable, unwritable
 from comborun.rules import records, settings
 from comborun.rules.deal import (
     Deal,
@@ -41,7 +41,7 @@ from comborun.rules.deal import (
     why_stale,
 )
 from comborun.rules.events import Kind
-from comborun.rules.host import Denial, FolderFlaw
+from comborun.rules.host import Denial
 from comborun.rules.names import RunLayout
 from comborun.rules.run_files import attempts_of
 
@@ -87,7 +87,7 @@ def root(folder: str) -> dict[str, Any]:
             files.create_whole(path, f"{os.urandom(8).hex()}\n")
             files.sync(path)
     except OSError as error:
-        raise Refusal(CANT_WRITE, FolderFlaw.NOT_MADE, path=path, error=error.strerror) from None
+        raise unusable(folder, error) from None
     return {"id": files.read_line(path), "now": round(time.time(), 3)}
 
 

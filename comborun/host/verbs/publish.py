@@ -22,9 +22,9 @@ from comborun.host.record.holds import Holds, over
 from comborun.host.record.launch_environment import difference
 from comborun.host.record.run_owner import elsewhere
 from comborun.host.system import files, process
-from comborun.host.verb_errors import BUSY, CANT_WRITE, Refusal, answered, unwritable
+from comborun.host.verb_errors import BUSY, Refusal, answered, unusable, unwritable
 from comborun.rules import globs, records
-from comborun.rules.host import Denial, FolderFlaw
+from comborun.rules.host import Denial
 from comborun.rules.names import RUN, AttemptLayout, RunLayout
 from comborun.rules.run_files import attempts_of, newest_plan
 
@@ -232,11 +232,7 @@ class Staging:
             self.folder = tempfile.mkdtemp(dir=f"{self.root}/.incoming")
             os.chmod(self.folder, 0o755)  # noqa: S103 - as folders of a run are
         except OSError as error:
-            there = next((one for one in (f"{root}/.incoming", root) if os.path.isdir(one)), "")
-            if not there:
-                raise Refusal(CANT_WRITE, FolderFlaw.NOT_MADE, path=root, error=error.strerror) from None
-            about = {"path": there, "owner": process.owner(there), "error": error.strerror}
-            raise Refusal(CANT_WRITE, FolderFlaw.UNWRITABLE, **about) from None
+            raise unusable(root, error) from None
         self._lock = -1
 
     def __enter__(self) -> Staging:  # noqa: PYI034 - Python 3.8 has no Self
