@@ -201,6 +201,11 @@ def test_a_page_outlives_its_server_and_orders_are_asked_for(desk: Desk, gate: P
     tab.click("#yes")
     tab.wait_for_selector("#question:has-text('Done')")
     until(lambda: desk.states["maze_good"] in {"partial", "cancelled"}, "the session has ended")
+    tab.goto(address.split("#")[0] + "cell/maze_poor")
+    tab.focus("button[data-act=stop]")
+    desk.combo("stop", "--yes", "maze_poor", code=0)
+    tab.wait_for_selector("button[data-act=retry]")
+    assert tab.inner_text("button[data-act=retry]") == "Retry", "a button says what it does, also if it has the focus"
     gate.touch()
     ended(process)
 
