@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 from comborun.rules.facts import Fact
@@ -137,6 +138,18 @@ class Event:
 def parse(text: str) -> list[Event]:
     """The events of a file, in the order in which they were written."""
     return [event for event in map(Event.of, text.split("\n")) if event]
+
+
+def named(found: list[Event], people: str) -> list[Event]:
+    """Events with who gave an order (`user`), and from where (`from`), as far as dispatch/people.jsonl says it."""
+    known = {}
+    for line in people.split("\n"):
+        with contextlib.suppress(ValueError, RecursionError, TypeError, KeyError):
+            person = json.loads(line)
+            known[person["at"]] = {"user": str(person["user"]), "from": str(person["from"])}
+    for event in found:
+        event.fields.update(known.get(event.at, {}) if event.kind in KEPT else {})
+    return found
 
 
 def shortened(text: str, most: int) -> str:

@@ -39,7 +39,7 @@ WORDS: Words = {
     "event_notice": "notice: {notice}[: {reason}]",
     "event_notice_failed": "the notify command could not be started: {error}",
     "event_checkpoint": "checkpoint [{policy}|{path}]: {decision}[, its step was there before{again:if}][: {reason}]",
-    "event_ordered": "ordered: {order}[ {sessions}][ {values}][ because {why}]",
+    "event_ordered": "ordered: {order}[ {sessions}][ {values}][ because {why}][, by {user}][ ({from})]",
     "event_amended": "the grid was changed: plan {plan}",
     "event_dealt": "hosts given up: {lost}[; {gained:session} came here]",
     "event_given": "goes to {box}, where it begins earlier",

@@ -29,7 +29,13 @@ _AGAIN_S = 10.0
 _LOG_LINES, _LOGS_KEPT, _LOG_KEPT = 400, 20, 1 << 18
 """lines at first; logs, and bytes of each, that are kept"""
 _EVENTS_KEPT = 1 << 17
-_EVENTS = 'tail -c "$2" -- "$1"'
+_EVENTS = """
+tail -c "$2" -- "$1"
+printf '\\n\\0'
+tail -c "$2" -- "$3" 2>/dev/null
+exit 0
+"""
+"""events, then who gave orders"""
 _VIDEOS = 'cd -- "$1" && for at in attempt-*/; do sed "s|^|${at%/}\t|" -- "${at}videos.tsv" 2>/dev/null; done; true'
 
 
@@ -94,8 +100,10 @@ class Fetcher:
         """Of a run on several hosts those of all hosts, in the order of their clocks."""
         found: list[events.Event] = []
         for source in self._watcher.source.by_host().values():
-            path = RunLayout(source.view.directory).events
-            found += events.parse(source.transport.run(_EVENTS, path, str(_EVENTS_KEPT)).text)
+            run = RunLayout(source.view.directory)
+            answer = source.transport.run(_EVENTS, run.events, str(_EVENTS_KEPT), run.people)
+            happened, _, people = answer.text.partition("\0")
+            found += events.named(events.parse(happened), people)
         return sorted(found, key=lambda one: one.at)
 
     def _need_of(self, session: SessionStatus) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 PART = 64 << 10
 """bytes of one part"""
+_BLOCK = 1 << 20
+"""bytes of one part of a whole log"""
 _SHARED_S = 0.9
 """seconds for which pages that ask the same share an answer"""
 _KEPT = 64
@@ -78,6 +80,20 @@ class Logs:
             return Part(begun, begun + len(data) - held, size, harmless(text, keep="\n\r\t"))
 
         return self._shared((name, attempt, start, most), read)
+
+    @staticmethod
+    def whole(source: Source, name: str, attempt: int) -> Iterator[bytes]:
+        """The whole log as it is now, as bytes; nothing if there is none. Raises HostError."""
+        path, start, size = RunLayout(source.view.directory).attempt(name, attempt).log, 0, 1
+        while start < size:
+            done = source.transport.run(_READ, path, str(start), str(_BLOCK), timeout=60.0)
+            if done.code == 4:
+                return
+            head, newline, data = done.stdout.partition(b"\n")
+            if done.code or not newline:
+                raise HostError(f"the log of {name} can't be read", done.complaint)
+            yield data
+            start, size = start + len(data), int(head.split()[0]) if data else start
 
     def search(self, source: Source, name: str, attempt: int, word: str) -> list[Line]:
         """The first lines that hold a word, in any case. Raises HostError."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from threading import Lock, Thread
@@ -21,7 +22,7 @@ from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -45,7 +46,7 @@ from comborun.monitor.view.records import (
 )
 from comborun.remote.fetch import FetchOptions, fetch
 from comborun.remote.transport import LOCAL
-from comborun.rules.names import DEFAULT_ROOT
+from comborun.rules.names import DEFAULT_ROOT, RUN, attempt_number
 from comborun.text import harmless
 
 if TYPE_CHECKING:
@@ -274,7 +275,7 @@ class Server:
     def _file(self, request: Request) -> Response:
         found = self._resolved(request.path_params["path"])
         if found is None:
-            return PlainTextResponse("there is no such file here", 404)
+            return self._log_there(request.path_params["path"])
         kind = _PLAYED.get(found.suffix.lower())
         guessed = mimetypes.guess_type(found.name)[0] or "text/plain"
         shown = kind or ("text/plain; charset=utf-8" if _is_text(found, guessed) else "application/octet-stream")
@@ -282,6 +283,23 @@ class Server:
         if shown == "application/octet-stream":
             headers["content-disposition"] = "attachment"
         return FileResponse(found, media_type=shown, headers=headers)
+
+    def _log_there(self, path: str) -> Response:
+        """A log that only the host has; logs are not copied while a run goes on."""
+        parts = PurePosixPath(path).parts
+        name, attempt = parts[1:3] if len(parts) == 4 else ("", "")
+        source, number = self._feed.watcher.source, attempt_number(attempt)
+        if name not in source.view.sessions or path != RUN.attempt(name, number).log:
+            return PlainTextResponse("there is no such file here", 404)
+        try:
+            sent = self._logs.whole(source.at(name), name, number)
+            first = next(sent, None)
+        except UserError as error:
+            return PlainTextResponse(harmless(error.headline), 503)
+        if first is None:
+            return PlainTextResponse("there is no such log", 404)
+        headers = {"content-security-policy": FILE_POLICY, "cache-control": "private, no-cache"}
+        return StreamingResponse(chain([first], sent), media_type="text/plain; charset=utf-8", headers=headers)
 
     async def _fetch(self, request: Request) -> Response:
         """Copy one file of an attempt to this machine."""

@@ -204,6 +204,11 @@ def test_a_page_outlives_its_server_and_asks_before_orders_and_its_copy_holds_no
     tab.click("#yes")
     tab.wait_for_selector("#question:has-text('Done')")
     until(lambda: desk.states["maze_good"] in {"partial", "cancelled"}, "the session has ended")
+    tab.goto(address.split("#")[0] + "cell/maze_poor")
+    tab.focus("button[data-act=stop]")
+    desk.combo("stop", "--yes", "maze_poor", code=0)
+    tab.wait_for_selector("button[data-act=retry]")
+    assert tab.inner_text("button[data-act=retry]") == "Retry", "a button says what it does, also if it has the focus"
     gate.touch()
     until((desk.runs[-1] / "dispatch/done").exists, "all have ended")
     _its_copy_opens_from_disk_and_holds_nothing_private(desk, tab, address, tmp_path)

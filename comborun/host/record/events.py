@@ -58,15 +58,8 @@ class Events:
 
     def read(self) -> list[Event]:
         """All events; those of people with `user` and `from`, where they are known."""
-        people = {}
-        for line in files.read_text(self._people, files.TABLE_MOST).split("\n"):
-            with contextlib.suppress(ValueError, RecursionError, TypeError, KeyError):
-                person = json.loads(line)
-                people[person["at"]] = {"user": str(person["user"]), "from": str(person["from"])}
-        found = events.parse(files.read_text(self._path, files.TABLE_MOST))
-        for event in found:
-            event.fields.update(people.get(event.at, {}) if event.kind in events.KEPT else {})
-        return found
+        people = files.read_text(self._people, files.TABLE_MOST)
+        return events.named(events.parse(files.read_text(self._path, files.TABLE_MOST)), people)
 
     def _add(self, event: Event, wait_s: float, person: str = "") -> None:
         """Add a line in one write, under the lock of the file: it may just be replaced by a shorter one."""

@@ -96,7 +96,7 @@ function morph(old, fresh) { // changes only what differs, so that focus, scroll
     for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name) && !["open", "hidden"].includes(name)) old.removeAttribute(name);
     for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value && !(name === "hidden")) old.setAttribute(name, value);
   }
-  if (old === document.activeElement && "value" in old) return;
+  if (old === document.activeElement && old.matches("input, select, textarea")) return; // what is typed stays
   const known = new Map([...old.children].filter((one) => one.id).map((one) => [one.id, one]));
   let at = old.firstChild;
   const all = [...fresh.childNodes];

@@ -65,8 +65,11 @@ class Host(StagedHost):
             data = b"" if logs[0][2] > 0 else b"line of the log\n"
             head = [[name, max(1, attempt), max(0, offset), len(data), True] for name, attempt, offset, _ in logs]
             return Completed(0, json.dumps(head).encode() + b"\n" + data, b"")
-        if script.startswith("tail"):
-            return Completed(0, b'{"at":1785320000,"kind":"ended","session":"s","attempt":1,"code":3}\n', b"")
+        if "tail" in script:
+            happened = b'{"at":1785320000,"kind":"ended","session":"s","attempt":1,"code":3}\n'
+            happened += b'{"at":1785320001.5,"kind":"ordered","order":"stop","sessions":["s"]}\n'
+            people = b'{"at":1785320001.5,"user":"ann","from":"10.0.0.7","order":"stop"}\n'
+            return Completed(0, happened + b"\n\0" + people, b"")
         return super().run(script, *args, stdin=stdin, **how)
 
 
@@ -474,6 +477,7 @@ def test_pages_and_panes_follow_their_keys_and_escape_leads_back() -> None:
         await pilot.press("escape", "4")
         await pilot.pause(0.3)
         assert "exit code 3" in shown(app)
+        assert "ordered: stop s, by ann (10.0.0.7)" in shown(app)
         await pilot.press("question_mark", "slash", *"retry", "enter")
         assert "starts it again" in shown(app)
         assert "one row up" not in shown(app)

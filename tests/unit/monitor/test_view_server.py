@@ -332,6 +332,23 @@ def test_a_lost_link_is_said_and_the_page_recovers(tmp_path: Path) -> None:
         stage.server.close()
 
 
+def test_a_whole_log_comes_from_the_host_where_this_machine_has_no_copy(stage: Stage) -> None:
+    view, path = stage.feed.watcher.source.view, f"sessions/{SESSION}/attempt-1/log"
+    file = Path(view.directory) / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"<script>\n" + bytes(range(256)) * 9000)
+    answer = stage.browser.get(f"files/{path}")
+    assert (answer.code, answer.body) == (200, file.read_bytes())
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert "sandbox" in answer.headers["content-security-policy"]
+    for other in (
+        f"sessions/{SESSION}/attempt-2/log",
+        "sessions/nobody/attempt-1/log",
+        f"sessions/{SESSION}/attempt-1/end",
+    ):
+        assert stage.browser.get(f"files/{other}").code == 404
+
+
 def test_a_log_comes_in_parts_that_follow_each_other_whole(stage: Stage) -> None:
     log = stage.run / "sessions" / SESSION / "attempt-1" / "log"
     log.parent.mkdir(parents=True)
