@@ -15,7 +15,7 @@ from comborun.monitor.table import USUAL, Rows, host_facts, render, render_whole
 from comborun.monitor.wording import MARKS, clock_words, listed, visible
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.vocabulary import Life, Outcome
-from comborun.text import alike
+from comborun.text import alike, several
 from comborun.words import say
 from comborun.words.endings import outcome_words
 from comborun.words.times import brief, clock, duration
@@ -143,7 +143,8 @@ def _line(session: SessionStatus) -> str:
     if session.attempt > 1:
         parts.append(f"attempt {session.attempt}")
     if session.done is not None and (session.done or session.life is Life.ENDED):
-        parts.append(f"{session.done}/{session.planned}")
+        unknown = several(session.done, session.unit)
+        parts.append(f"{session.done}/{session.planned}" if session.planned else unknown)
     if session.successes is not None and session.recorded:
         parts.append(f"{session.successes} of {session.recorded} successful")
     if session.life is Life.ENDED and session.seconds is not None:

@@ -37,7 +37,7 @@ from comborun.rules.following import Decision, Record
 from comborun.rules.holds import DRAINING, HALTED, PAUSED
 from comborun.rules.names import RUN, RunLayout
 from comborun.rules.records import parse
-from comborun.rules.results.counts import CHANGED, FILE_NOT_READ
+from comborun.rules.results.counts import CHANGED
 from comborun.rules.results.filename_results import FILE
 from comborun.rules.results.formats import ARRAYS, candidate, foreign_kind
 from comborun.rules.results.result_files import changed
@@ -139,7 +139,6 @@ def _results(directory: Path, histories: Sequence[SessionHistory], unread: Mappi
     lacking = (
         *_changed(directory, attempts, unread),
         *_videos_missing(filmed, histories, collector.videos_missing),
-        *_not_read(histories),
         *_videos_apart(found, collector.videos_apart, collected.records, attempts),
     )
     return replace(collected, defects=(*collected.defects, *lacking), videos=filmed)
@@ -201,14 +200,6 @@ def _videos_missing(
         elif one.session in ended and one.expected is None and one.found < others:
             what = f"{several(one.found, 'video')}, where another session of its environment left {others}"
             yield Defect(one.session, 0, what)
-
-
-def _not_read(histories: Iterable[SessionHistory]) -> Iterator[Defect]:
-    """Files beside the results of a session that lacks episodes, which its host could not read."""
-    for history in histories:
-        for fact in history.end.counts.facts if history.end else ():
-            if fact.code == FILE_NOT_READ:
-                yield Defect(history.session.name, 0, say(fact))
 
 
 def _videos_apart(

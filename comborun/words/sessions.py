@@ -112,7 +112,9 @@ def _time_limit(fact: Fact) -> str:
 def _work_done(fact: Fact) -> str:
     recorded = fact.count("recorded")
     result = f", {fact.count('successes')} of {recorded} successful" if recorded else ""
-    return f"{fact.count('done')} of {fact.count('planned')} {fact.text('unit')}s done{result}"
+    of = f" of {fact.count('planned')} {fact.text('unit')}s" if fact.count("planned") else ""
+    done = f"{fact.count('done')}{of}" if of else several(fact.count("done"), fact.text("unit"))
+    return f"{done} done{result}"
 
 
 def _ended_by(fact: Fact) -> str:
@@ -158,7 +160,8 @@ def _earlier(fact: Fact) -> str:
 
 def _evidence(fact: Fact) -> str:
     records, files = fact.number("records"), ", ".join(fact.texts("record_files")) or "its log"
-    wanted = [] if records is None else [f"{several(int(records), 'record')} in {files}"]
+    number = several(int(records), "record") if records else "a record of each episode"
+    wanted = [] if records is None else [f"{number} in {files}"]
     wanted += [f"a log line that matches {fact.text('line')}"] if fact.text("line") else []
     wanted += ["its last step in the log"] if fact.fields.get("steps") else []
     wanted += [f"a file {glob}" for glob in fact.texts("files")]

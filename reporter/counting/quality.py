@@ -20,7 +20,7 @@ from comborun.reporter.text import clock, combo_name
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.environment import difference
 from comborun.rules.facts import Fact
-from comborun.rules.results.counts import WROTE_NOTHING, where_it_ran
+from comborun.rules.results.counts import FILE_NOT_READ, WROTE_NOTHING, where_it_ran
 from comborun.text import several
 from comborun.words import say
 from comborun.words.events import say_event
@@ -104,7 +104,9 @@ def _uncounted_findings(histories: Iterable[SessionHistory]) -> Iterator[DataFin
     names = {kind: {getattr(history.session, kind) for history in histories} for kind in ("policy", "environment")}
     for history in histories:
         ends = [attempt.end for attempt in history.attempts if attempt.end]
-        if ends and all(end.counts.misread for end in ends):
+        if ends and all(
+            end.counts.misread or any(one.code == FILE_NOT_READ for one in end.counts.facts) for end in ends
+        ):
             where = combo_name(history.session.policy, history.session.environment)
             facts = ends[-1].counts.facts
             no_wonder = not ends[-1].clean and any(fact.code == WROTE_NOTHING for fact in facts)

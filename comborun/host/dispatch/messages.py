@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import signal
-import stat
 from dataclasses import dataclass
 
 from comborun.host.system import files
@@ -40,19 +39,16 @@ class Fifo:
 
     def whole(self) -> bool:
         """Whether the path still leads to our FIFO; a user may have removed it."""
-        return files.leads_to(self.path, self.fd)
+        return files.leads_to(files.fifo_at(self.path), self.fd)
 
     def listen(self) -> None:
         """Make it if it is missing, and open it. Raises OSError."""
-        try:
-            fifo = stat.S_ISFIFO(os.stat(self.path).st_mode)
-        except OSError:
-            fifo = False
-        if not fifo:
+        place = files.fifo_at(self.path)
+        if not place:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.path)
-            files.make_fifo(self.path)
-        fd = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+            place = files.make_fifo(self.path)
+        fd = os.open(place, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         if self.fd >= 0:
             os.close(self.fd)
         self.fd = fd

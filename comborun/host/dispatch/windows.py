@@ -45,14 +45,15 @@ _AFTER_GO_S = 0.02
 class Window:
     """A window, and its supervisor, of a session that has not been started."""
 
-    __slots__ = ("attempt", "fd", "fifo", "grant", "pid", "session", "supervisor")
+    __slots__ = ("attempt", "fd", "fifo", "grant", "path", "pid", "session", "supervisor")
 
     def __init__(self, fifo: str, session: Session, attempt: int) -> None:
         """Raises OSError."""
-        files.make_fifo(fifo)
-        self.fifo = fifo
+        self.path = fifo
+        self.fifo = files.make_fifo(fifo)
+        """where it is"""
         self.session, self.attempt = session, attempt
-        self.fd = os.open(fifo, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
+        self.fd = os.open(self.fifo, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
         self.pid = ""
         """the pid of the process that waits there, once it has reported"""
         self.supervisor: Child | None = None
@@ -66,7 +67,7 @@ class Window:
 
     def close(self) -> None:
         """End both, unless the supervisor was told to begin. A window that is still opening finds no FIFO."""
-        files.remove_fifos(self.fifo)
+        files.remove_fifos(self.path)
         for fd in filter(lambda fd: fd >= 0, (self.fd, self.grant)):
             os.close(fd)
 
@@ -119,7 +120,7 @@ class Windows:
             except OSError:
                 break
             self._open[session.name] = window
-            words = ["bash", "-p", layout.window, window.fifo, layout.fifo, session.name, str(attempt)]
+            words = ["bash", "-p", layout.window, window.fifo, files.fifo_at(layout.fifo), session.name, str(attempt)]
             commands.append((named(session.name, attempt, self._run.attempts.id), words))
         openings = self._run.engine.start(commands) if commands else []
         for (session, _), opening in zip(attempts, openings):

@@ -176,13 +176,13 @@ def _root(root: str, at: str, kind: str) -> Iterator[Finding]:
 
 def _fifos(path: str, root: str, kind: str) -> Iterator[Finding]:
     try:
-        files.make_fifo(path)
+        place = files.make_fifo(path)
     except OSError as refused:
         yield error("fifos", Found.FIFOS_REFUSED, root=root, kind=kind, error=refused.strerror)
         return
-    if os.path.islink(path):
+    if place != path:
         yield note("fifos", Found.FIFOS_ELSEWHERE, root=root, kind=kind)
-        files.remove(os.path.realpath(path))
+    files.remove_fifos(path)
 
 
 def _locking(path: str) -> Found:

@@ -18,7 +18,7 @@ import threading
 import time
 
 from comborun.host.record.clients import healthy, listens_elsewhere, request, taken_by_another
-from comborun.host.record.judging import LogLine
+from comborun.host.record.log_evidence import LogLine
 from comborun.host.supervise.watch import PollingWatch
 from comborun.host.system import files
 from comborun.rules.endings.evidence import Evidence, fact

@@ -284,31 +284,43 @@ def instead_of(which: tuple[str, str]) -> str:
     return os.path.expanduser(f"{DEFAULT_ROOT}/.{which[1]}-{os.uname().nodename}")
 
 
-def make_fifo(path: str) -> None:
-    """Make a FIFO; on a file system without FIFOs (sshfs, some network disks) a link to one of this machine. Raises
-    OSError.
+def make_fifo(path: str) -> str:
+    """Make a FIFO, and return where it is: on a file system without FIFOs (sshfs, some network disks) on this machine,
+    and a file in its place says where. No link says it: sshfs follows none that leads out. Raises OSError.
     """
     try:
         os.mkfifo(path)
     except OSError as error:
         folder, flaw = shared_folder(FIFOS, 0o700) if error.errno in _NO_FIFO else ("", None)
+        local = f"{folder}/{os.path.abspath(path).strip('/').replace('/', '_')[-200:]}"
         if flaw or not folder:
             raise OSError(error.errno, error.strerror, path) from None  # mkfifo(3) does not name it
-        local = f"{folder}/{os.path.abspath(path).strip('/').replace('/', '_')[-200:]}"
-        remove(local, path)
+        remove(local)
         os.mkfifo(local)
-        os.symlink(local, path)
+        if write_text(path, f"{local}\n"):
+            return local
+        remove(local)
+        raise OSError(error.errno, error.strerror, path) from None
+    return path
+
+
+def fifo_at(path: str) -> str:
+    """Where the FIFO of this path is; empty without one."""
+    local = path if _is_fifo(path) else read_line(path)
+    return local if local and _is_fifo(local) else ""
+
+
+def _is_fifo(path: str) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def remove_fifos(*paths: str) -> None:
-    """Remove FIFOs, with those to which links lead."""
+    """Remove FIFOs, wherever they are."""
     for path in paths:
-        try:
-            local = os.readlink(path)
-            there = stat.S_ISFIFO(os.lstat(local).st_mode)
-        except OSError:
-            there = False
-        remove(path, *([local] if there else []))
+        remove(path, fifo_at(path))
 
 
 def sync(path: str) -> None:
@@ -385,7 +397,7 @@ def held(path: str) -> bool:
 def tell(fifo: str, text: str) -> bool:
     """Write a line to a FIFO if it has a reader; never waits. False if it has none."""
     try:
-        fd = os.open(fifo, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)  # O_RDWR: opens without a reader
+        fd = os.open(fifo_at(fifo), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)  # O_RDWR: opens without a reader
     except OSError:
         return False
     try:

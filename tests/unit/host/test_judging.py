@@ -13,6 +13,7 @@ import recorded
 
 from comborun.host.record import judging
 from comborun.host.record.judging import Ending, Rules, Watched
+from comborun.host.record.log_evidence import LogLine
 from comborun.host.record.recounts import live_counts
 from comborun.host.system import files
 from comborun.rules import records
@@ -113,7 +114,7 @@ def test_a_line_of_the_log_and_files_are_evidence(tmp_path: Path) -> None:
 
 
 def test_a_line_is_found_wherever_the_log_grows(tmp_path: Path) -> None:
-    line = judging.LogLine("all 10 done")
+    line = LogLine("all 10 done")
     log = tmp_path / "log"
     assert not line.look(str(log))
     for piece in ("x\nall 10", " done", "\n"):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 from monitor_stage import Seen, a_plan, a_session, a_view, an_answer, status_of
 from report_runs import RunDirectory as ReportRun
 from report_runs import row
+from rich.console import Console
 
 from comborun.model.attempt import End
+from comborun.monitor.screen import PlainScreen
 from comborun.monitor.snapshot import Attempt
 from comborun.monitor.states import Case, rule_of
 from comborun.reporter.collect import collect_run
@@ -17,6 +20,7 @@ from comborun.reporter.summary import summarize
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.endings.failures import Failure
+from comborun.rules.facts import Fact
 from comborun.rules.vocabulary import Cause
 from comborun.text import harmless
 from comborun.words import say
@@ -92,3 +96,11 @@ def test_the_report_names_it_among_what_is_wrong_with_its_data(tmp_path: Path) -
     (named,) = [one for one in found if "WRONG_GPU" in one.what]
     assert "grass" in named.where
     assert named.what == f"attempt 1 of grass_flat: {WRONG}"
+
+
+def test_a_session_that_promised_no_episodes_is_counted_without_a_total() -> None:
+    free = a_plan([a_session("act", "grass", count=0)])
+    shown = Console(file=io.StringIO(), width=200, record=True)
+    PlainScreen(shown).show(status_of(a_view(free), an_answer(Seen("grass_act").ended(records=6, successes=2))))
+    assert "grass_act: succeeded, 6 episodes, 2 of 6 successful" in shown.export_text()
+    assert say(Fact("work_done", done=6, planned=0, unit="episode")) == "6 episodes done"

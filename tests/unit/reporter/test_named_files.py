@@ -100,6 +100,6 @@ def test_files_that_the_host_could_not_read_are_named_where_episodes_are_missing
     run = RunDirectory(tmp_path)
     session = run.session("flat", "stairs", count=4)
     packed = Fact(FILE_NOT_READ, file="b.jsonl.gz", why={"code": "half_written_archive"}, taken=["**/*.jsonl"])
-    run.attempt(session, row(0), facts=[packed.as_data()])
+    run.attempt(session, row(0), facts=[packed.as_data()], records=1, verdicts=1, completeness="partial")
     findings = run.report().summary.quality.findings
     assert [one.where for one in findings if "b.jsonl.gz: half-written archive" in one.what] == ["flat × stairs"]
