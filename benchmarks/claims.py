@@ -19,13 +19,13 @@ import numpy as np
 from comborun.model.attempt import EpisodeRecord, Verdict, packed
 from comborun.model.stopping import PlannedComparison, StopRule
 from comborun.reporter.comparing.absent import with_absent
-from comborun.reporter.comparing.comparison import ALPHA, Comparison
+from comborun.reporter.comparing.comparison import ALPHA, Comparison, p_of_runs
 from comborun.reporter.comparing.factors import factors
 from comborun.reporter.comparing.family import compare
 from comborun.reporter.comparing.graded import Graded, Scores, compare_graded, compare_kinds
 from comborun.reporter.comparing.margins import check, parse_gate
 from comborun.reporter.comparing.orders import Trend, fit, steps_of, strengths, trend_of
-from comborun.reporter.comparing.pairing import Arm, Results
+from comborun.reporter.comparing.pairing import Arm, Results, meet
 from comborun.reporter.comparing.pairing import arm as side_of
 from comborun.reporter.comparing.stopping import EarlyStopping, standings
 from comborun.reporter.counting.measures import ends_of, time_field, time_to_success
@@ -526,6 +526,8 @@ def one_sided(gate: str, runs: int, rates: tuple[float, float], spread: float, *
     def hit(rng: np.random.Generator) -> bool:
         drawn_rates = (np.clip(rng.normal(rate, spread, runs), 0, 1).tolist() for rate in rates)
         sides = [of_runs(name, some, rng, told=told) for name, some in zip("ab", drawn_rates, strict=True)]
+        if parsed.b and p_of_runs([meet("stairs", *sides)], parsed.share, 1) > ALPHA:
+            return False  # p is the larger one of episodes and of runs
         return check([parsed], {"stairs": sides})[0].holds
 
     return hit

@@ -549,19 +549,23 @@ def test_several_runs_against_one_take_the_spread_that_is_known_for_both(tmp_pat
     assert any(told in sentence for sentence in found.claims.sentences)
 
 
-def test_runs_are_told_once_over_several_environments(tmp_path: Path) -> None:
-    rates = {"x": (0.9, 0.8), "y": (0.5, 0.3)}
+@pytest.mark.parametrize("apart", [0.0, 0.5], ids=["undecided", "decided"])
+def test_runs_are_told_once_over_several_environments(apart: float, tmp_path: Path) -> None:
+    rates = {"x": (0.9, 0.88, 0.86), "y": (0.8, 0.78, 0.76)}
     found = [
-        {"policy": who, "environment": env, "episode": 50 * run + at, "train_seed": run, "success": at < 50 * rate}
+        {"policy": who, "environment": env, "episode": 50 * run + at, "train_seed": run}
+        | {"success": at < 50 * (rate - apart * (who == "B"))}
         for env, own in rates.items()
         for who in "AB"
         for run, rate in enumerate(own)
         for at in range(50)
     ]
-    (told,) = (one for one in summary_of(tmp_path, found).claims.undecided if "overall" in one)
-    for who in "AB":
-        assert told.count(f"{who} is 2 runs") == 1
-        assert f"{who} is 2 runs (train_seed 0, train_seed 1), whose rates lie between 30.0 and 90.0 %" in told
+    told = next(one for one in summary_of(tmp_path, found).claims.sentences if "verall" in one)
+    assert told.startswith("Overall A beats B") is bool(apart)
+    for who, low, high in (("A", 76, 90), ("B", 76 - 100 * apart, 90 - 100 * apart)):
+        assert told.count(f"{who} is 3 runs") == 1
+        named = "(train_seed 0, train_seed 1, train_seed 2)"
+        assert f"{who} is 3 runs {named}, whose rates lie between {low:.1f} and {high:.1f} %" in told
 
 
 def test_several_runs_in_one_environment_count_where_the_other_has_one(tmp_path: Path) -> None:

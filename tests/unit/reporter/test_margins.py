@@ -18,7 +18,7 @@ from scipy.stats import beta, binomtest
 from comborun.cli import combo
 from comborun.errors import UserError
 from comborun.reporter.comparing.family import compare
-from comborun.reporter.comparing.margins import parse_gate
+from comborun.reporter.comparing.margins import check, parse_gate
 from comborun.reporter.comparing.pairing import Arm, CountsAlone
 from comborun.reporter.evidence.runs import above
 from comborun.reporter.evidence.starts import Starts
@@ -182,6 +182,16 @@ def test_seeds_that_may_be_starts_show_a_rate_from_three_on(rates: tuple[float, 
     assert above(rates, 0.5, told=told) == p
     three = (0.8, 0.9, 0.95)
     assert above(three, 0.5, told=False) > above(three, 0.5, told=True) > 0
+
+
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("gate", ["a at least 50 %", "a not worse than b by 10"])
+def test_three_seeds_that_may_be_starts_and_all_succeed_show_nothing(gate: str, told: bool) -> None:
+    done = frozenset(range(300))
+    runs = {f"seed {run}": range(100 * run, 100 * run + 100) for run in range(3)}
+    sides = [Arm(policy, done, done, runs=runs, runs_told=told) for policy in "ab"]
+    (found,) = check([parse_gate(gate, ("a", "b"), ("s",))], {"s": sides})
+    assert found.holds is told
 
 
 def test_of_an_unfinished_run_nothing_is_shown(tmp_path: Path) -> None:
