@@ -215,7 +215,11 @@ class Basis:
     @cached_property
     def names_alike(self) -> list[Fact]:
         axes = (("policies", self.policies), ("environments", self.environments))
-        return [*(fact for kind, names in axes for fact in alike(names, kind)), *run_names(self.policies)]
+        return [
+            *(fact for kind, names in axes for fact in alike(names, kind)),
+            *run_names(self.policies),
+            *run_names(self.environments, "environment"),
+        ]
 
     @property
     def nominal(self) -> str:
@@ -307,7 +311,8 @@ def _claims(
 ) -> Claims:
     names = in_quotes(basis.policies, basis.environments)
     told = with_names(comparisons, names), with_names(causes, names), with_names(kinds, names)
-    return claims(*told, basis.names_alike, with_names(besides, names))
+    by_numbers = basis.metric is not None and not any(side.counts[1] for side in basis.sides.values())
+    return claims(*told, basis.names_alike, with_names(besides, names), by_numbers=by_numbers)
 
 
 def _with_comparisons(
@@ -462,7 +467,7 @@ def evidence(results: Results) -> Iterator[DataFinding]:
         beside = [other.context for (_, environment), other in arms.items() if environment == combo[1]]
         if len(arm.run_rates) > 1:
             yield DataFinding(combo_name(*combo), evidence_words.say(joined(combo[0], arm.run_rates)))
-        for fact in (*arm.starts.facts, *varying(arm.context, beside)):
+        for fact in (*arm.starts.facts, *arm.settings.marks, *varying(arm.context, beside)):
             yield DataFinding(combo_name(*combo), evidence_words.say(fact))
 
 

@@ -28,7 +28,9 @@ from comborun.reporter.evidence.context import (
     runs_in_names,
     varying,
 )
+from comborun.reporter.evidence.replays import with_replays
 from comborun.reporter.evidence.runs import RunFact, Runs, joined, run_rates
+from comborun.reporter.evidence.settings import NO_SETTINGS, Settings, settings_of, unlike
 from comborun.reporter.evidence.starts import NO_SEEDS, UNTOLD, Settled, StartFact, Starts, settle, starts_of
 from comborun.reporter.merge import MergedCombo, merge
 from comborun.reporter.records.collected import Collected
@@ -38,6 +40,7 @@ from comborun.rules.facts import Fact
 
 SEEN = 0.005
 """difference of rates that is told"""
+_ENDED = (Verdict.SUCCESS, Verdict.FAILURE, Verdict.MEASURED)
 UNPLANNED = 10_000
 """most episodes that count as missing because others have a lower and a higher index; of more, none does"""
 
@@ -56,6 +59,8 @@ class Arm:
     """one record says success and another failure"""
     context: Context = field(default_factory=lambda: NO_CONTEXT)
     """the conditions that its records tell"""
+    settings: Settings = NO_SETTINGS
+    """how often it had which setting"""
     runs: Runs = field(default_factory=dict)
     """its runs, as far as folders or fields name them"""
     runs_told: bool = True
@@ -141,6 +146,7 @@ def results_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxy
     runs = collected.runs
     several = {combo for combo, found in runs.items() if len(found) > 1}
     settled = settle({combo: one.accepted for combo, one in merged.items()}, collected.unpaired, several)
+    settled = with_replays(settled, {combo: having(one.accepted, *_ENDED) for combo, one in merged.items()})
     sides: dict[Combo, Side] = {}
     like: Arm | None = None
     for combo, records in merged.items():
@@ -177,6 +183,7 @@ def arm(combo: MergedCombo, settled: Settled | None = None, like: Arm | None = N
         missing=frozenset(chain(*missing)),
         contested=frozenset(chain(*combo.contested)),
         context=context_of(combo.accepted),
+        settings=settings_of(judged),
         runs=settled.runs if settled else {},
         runs_told=settled.runs_told if settled else True,
     )
@@ -242,7 +249,7 @@ def _whole_meeting(environment: str, a: Arm, b: Arm) -> Meeting:
         for one in (a, b)
         if one.by_start[1] < len(one.completed)
     ]
-    facts = [*found.facts, *_each_once([*told, *starts]), *_conditions(a, b)]
+    facts = [*found.facts, *_each_once([*told, *starts]), *_conditions(a, b, paired=found.paired)]
     return replace(found, facts=(*facts,)) if facts else found
 
 
@@ -264,7 +271,7 @@ def _moved(a: Arm, b: Arm, used: frozenset[int]) -> Iterable[Fact]:
             yield Fact(StartFact.ALONE, of=name, episodes=left, completed=len(one.completed))
 
 
-def _conditions(a: Arm, b: Arm) -> Iterable[Fact]:
+def _conditions(a: Arm, b: Arm, *, paired: bool) -> Iterable[Fact]:
     """What differs between two policies besides themselves, or inside one of them."""
     if a.policy != b.policy:
         yield from alike((a.policy, b.policy), "policies")
@@ -281,6 +288,10 @@ def _conditions(a: Arm, b: Arm) -> Iterable[Fact]:
     if not several and (single := one_each(a, b)):
         yield single
     yield from differing(a.context, b.context, one_policy=same)
+    for one, name in named:
+        yield from (Fact(fact.code, **fact.fields, of_policy=name) for fact in one.settings.marks)
+    if not paired:
+        yield from unlike(a.settings, b.settings, (named[-same][1], named[1 - same][1]))
     for one, other in ((a, b), (b, a)):
         yield from (Fact(fact.code, **fact.fields, policy=one.policy) for fact in varying(one.context, [other.context]))
 
@@ -372,6 +383,7 @@ def _under_the_indexes_of(a: Arm, b: Arm) -> Arm | None:
         missing=renumbered(b.missing),
         contested=renumbered(b.contested),
         context=b.context,
+        settings=b.settings,
         runs=b.runs,
         runs_told=b.runs_told,
     )

@@ -36,8 +36,12 @@ RUN_LEAST = 5
 RUN = re.compile(
     r"(?:train|training|policy|model|run)_?seed|(?:run|replica|replicate)(?:_?(?:id|index|number))?", re.IGNORECASE
 )
+REPEAT_OTHERS = "episodes of one policy repeat one another, whatever their seeds"
 ONE_SEED = "one seed for all episodes, which says nothing of their starts"
 SEED = "seed"
+REPLAYS = "equal results"
+"""stands for a field with the start, where equal results tell it"""
+STARTS = (*HASH_FIELDS, REPLAYS, SEED)
 
 
 class StartFact(StrEnum):
@@ -49,6 +53,7 @@ class StartFact(StrEnum):
     BY_SEED = "paired_under_other_indexes"
     ALONE = "starts_without_a_partner"
     REPEATED = "starts_repeat"
+    REPLAYS = "episodes_repeat_others"
 
 
 def plain(value: JsonValue) -> object:
@@ -77,7 +82,7 @@ class Starts:
     facts: tuple[Fact, ...] = ()
     """what limits this evidence"""
 
-    def of(self, episode: int, among: Collection[str] = (*HASH_FIELDS, SEED)) -> object:
+    def of(self, episode: int, among: Collection[str] = STARTS) -> object:
         """A value that is equal for equal starts, of the best of these fields; None if unknown."""
         for name, values in self.hashes.items():
             if name in among and episode in values:
@@ -89,9 +94,7 @@ class Starts:
         """Whether all seeds differ. An episode without a seed counts as its own start."""
         return not self.hashes and bool(self.caution or len({*self.seeds.values()}) == len(self.seeds))
 
-    def groups(
-        self, episodes: Collection[int], among: Collection[str] = (*HASH_FIELDS, SEED)
-    ) -> list[frozenset[int]] | None:
+    def groups(self, episodes: Collection[int], among: Collection[str] = STARTS) -> list[frozenset[int]] | None:
         """The episodes of each start; an unknown start has one episode. None if no start repeats."""
         if self._all_differ:
             return None
@@ -132,7 +135,7 @@ class Starts:
     def one_sided(self, other: Starts, episodes: Collection[int]) -> tuple[str, int]:
         """The first field with a hash that only one of both has, where none is compared, and in how many episodes."""
         shared = [name for name in self.hashes if name in other.hashes]
-        names = dict.fromkeys((*self.hashes, *other.hashes))
+        names = dict.fromkeys(name for name in (*self.hashes, *other.hashes) if name != REPLAYS)
         if not names:
             return "", 0
         both = [(self.hashes[name], other.hashes[name]) for name in shared]
@@ -170,6 +173,8 @@ class Settled:
     """whether they are known to be runs"""
     seed: str = SEED
     """the field that holds the seeds"""
+    replays: Mapping[int, object] = field(default_factory=dict)
+    """by episode, what is equal for those that repeat one another, whatever their seeds"""
 
 
 def starts_of(judged: Sequence[EpisodeRecord], settled: Settled | None = None) -> Starts:
@@ -178,6 +183,9 @@ def starts_of(judged: Sequence[EpisodeRecord], settled: Settled | None = None) -
     known = dict(zip(episodes, seeds, strict=True))
     if None in seeds:
         known = {episode: seed for episode, seed in known.items() if seed is not None}
+    if settled.replays:
+        again = {episode: settled.replays[episode] for episode in episodes if episode in settled.replays}
+        return Starts(known, {REPLAYS: again}, REPEAT_OTHERS, settled.facts)
     told = _names(judged) - settled.silent
     hashes = {name: values for name in HASH_FIELDS if name in told and (values := _hashes(judged, name))}
     return Starts(known, hashes or MappingProxyType({}), settled.caution, settled.facts)
