@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from comborun.model.work import grouped
 from comborun.reporter.comparing.comparison import Comparison
 from comborun.reporter.comparing.graded import ByMetric
 from comborun.reporter.figures.figure import in_common
@@ -173,9 +174,15 @@ def _unjudged(found: Standing) -> str:
 
 
 def _otherwise(summary: Summary, found: Standing) -> str:
-    """Environments in which a pair is decided against its order over all of them."""
+    """Environments where a pair is decided against its order over all; any if nothing is decided over all of them."""
     if found.environment or not found.by_rate:
         return ""
+    if not found.won and (decided := [one for one in summary.comparisons.all if one.decided]):
+        if len(found.places) > 2:
+            return f"; but some are in {listed(list(dict.fromkeys(one.environment for one in decided)))}"
+        by_winner = grouped(decided, lambda one: one.ahead)
+        told = [f"{name} is better in {listed([one.environment for one in some])}" for name, some in by_winner.items()]
+        return f"; {', '.join(told)}"
     against = [one for one in summary.comparisons.all if one.decided and (one.behind, one.ahead) in found.won]
     if not against:
         return ""
