@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from comborun.model.work import grouped
 from comborun.reporter.comparing.comparison import Comparison
 from comborun.reporter.comparing.graded import ByMetric
+from comborun.reporter.evidence.context import ContextFact
+from comborun.reporter.evidence.settings import SettingFact
 from comborun.reporter.figures.figure import in_common
 from comborun.reporter.standing import Standing, standing_of
 from comborun.reporter.summary import Summary
@@ -49,7 +51,7 @@ def _answer(summary: Summary, found: Standing) -> str:
         return _not_overall(summary, found)
     words = _order(found) if found.won else _unjudged(found) if found.apart else _nothing_decided(found)
     so_far = "So far " if any(one.so_far for one in summary.comparisons.all) else ""
-    return f"{so_far}{words}{_otherwise(summary, found)}{_lacking(summary, found)}."
+    return f"{so_far}{words}{_otherwise(summary, found)}{_unlike(found)}{_lacking(summary, found)}."
 
 
 def _no_verdict(summary: Summary) -> str:
@@ -189,6 +191,15 @@ def _otherwise(summary: Summary, found: Standing) -> str:
     if len(found.places) == 2:
         return f"; {against[0].ahead} is better in {listed([one.environment for one in against])}"
     return f"; in {listed(list(dict.fromkeys(one.environment for one in against)))} some pairs go the other way"
+
+
+def _unlike(found: Standing) -> str:
+    """Conditions that differ between policies of which one is better."""
+    codes = {ContextFact.DIFFERS, SettingFact.MIX}
+    facts = (fact for one in found.comparisons if one.decided for fact in one.facts if fact.code in codes)
+    if not (names := sorted({fact.text("field") for fact in facts})):
+        return ""
+    return f"; but {listed(names)} {'differs' if len(names) == 1 else 'differ'} between them"
 
 
 def _not_apart(found: Standing, names: Sequence[str]) -> str:

@@ -76,9 +76,12 @@ def test_a_policy_that_draws_its_actions_from_few_starts_is_not_counted_by_those
     "fields",
     [
         pytest.param(lambda _, at, ok: {"progress": at % 3 / 3 if not ok else 1.0}, id="shares of subgoals"),
-        pytest.param(lambda _, at, ok: {"return": 0.99 ** (11 + at % 40) * ok}, id="a discount by steps"),
-        pytest.param(lambda _, at, ok: {"time_s": 30.016667 if not ok else 9.1 + at / 7}, id="failures at the horizon"),
-        pytest.param(lambda *_: {"dt": 0.0166667, "learning_rate": 0.00031}, id="settings"),
+        pytest.param(lambda _, at, ok: {"return": 100 * 0.99 ** (11 + at % 40) * ok}, id="a discount by steps"),
+        pytest.param(lambda _, at, ok: {"time_s": 30.01234 if not ok else 9.1 + at / 7}, id="failures at the horizon"),
+        pytest.param(
+            lambda _, at, ok: {"return": 100 * 0.99 ** (11 + (at % 20 > 13) + (at % 20 > 16) + (at % 20 > 18)) * ok},
+            id="mostly the quickest solution",
+        ),
         pytest.param(lambda _, at, __: {"steps": 100 + at % 5}, id="whole numbers"),
     ],
 )
@@ -87,8 +90,13 @@ def test_numbers_that_recur_for_other_reasons_are_no_replays(tmp_path: Path, fie
     assert {combo.rate.starts for combo in summary.combos if combo.rate} == {None}
 
 
+def test_settings_are_no_results_that_recur(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, lambda _, at, __: {"seed": at, "temperature": 0.3021}, 1.0, 1.0)
+    assert {combo.rate.starts for combo in summary.combos if combo.rate} == {None}
+
+
 def test_a_policy_that_always_fails_at_the_horizon_keeps_its_episodes(tmp_path: Path) -> None:
-    summary = summary_of(tmp_path, lambda _, at, ok: {"seed": at, "time_s": 30.016667 if not ok else at / 7}, b=0.0)
+    summary = summary_of(tmp_path, lambda _, at, ok: {"seed": at, "time_s": 30.01234 if not ok else at / 7}, b=0.0)
     assert {combo.rate.starts for combo in summary.combos if combo.rate} == {None}
 
 
@@ -116,6 +124,7 @@ def test_settings_that_two_policies_met_unequally_often_stand_in_the_claim(
 ) -> None:
     summary = summary_of(tmp_path, lambda policy, at, _: {name: value(policy, at)})
     assert said in summary.claims.decided[0]
+    assert answer(summary).endswith(f"; but {name} differs between them.")
 
 
 @pytest.mark.parametrize(
@@ -130,7 +139,8 @@ def test_settings_that_two_policies_met_unequally_often_stand_in_the_claim(
     ],
 )
 def test_settings_that_are_alike_or_none_limit_nothing(tmp_path: Path, fields: Fields) -> None:
-    assert "spread alike" not in claims(summary_of(tmp_path, fields))
+    for count in (100, 20):
+        assert "spread alike" not in claims(summary_of(tmp_path, fields, count=count))
 
 
 @pytest.mark.parametrize(
