@@ -215,7 +215,11 @@ class Basis:
     @cached_property
     def names_alike(self) -> list[Fact]:
         axes = (("policies", self.policies), ("environments", self.environments))
-        return [*(fact for kind, names in axes for fact in alike(names, kind)), *run_names(self.policies)]
+        return [
+            *(fact for kind, names in axes for fact in alike(names, kind)),
+            *run_names(self.policies),
+            *run_names(self.environments, "environment"),
+        ]
 
     @property
     def nominal(self) -> str:
@@ -310,7 +314,8 @@ def _claims(
 ) -> Claims:
     names = in_quotes(basis.policies, basis.environments)
     told = with_names(comparisons, names), with_names(causes, names), with_names(kinds, names)
-    return claims(*told, basis.names_alike, with_names(besides, names))
+    by_numbers = basis.metric is not None and not any(side.counts[1] for side in basis.sides.values())
+    return claims(*told, basis.names_alike, with_names(besides, names), by_numbers=by_numbers)
 
 
 def _with_comparisons(

@@ -261,7 +261,10 @@ def _rates(combos: Sequence[ComboSummary]) -> Iterator[tuple[str, ...]]:
             numbers = [text.of(combo.rate), text.rate(combo.rate), text.interval(combo.rate)]
         else:
             recorded = combo.counts.recorded if combo.counts else 0
-            means = {one.name: text.with_interval(one.mean, one.interval) for one in combo.metrics}
+            means = {
+                one.name: text.with_interval(one.mean, one.interval) + (f" of {one.n}" if one.n < recorded else "")
+                for one in combo.metrics
+            }
             numbers = [f"{recorded}/{combo.planned}" if combo.planned else str(recorded)]
             numbers += [means.get(name, text.NOTHING) for name in names]
         yield combo.policy, combo.environment, *numbers

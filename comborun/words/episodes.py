@@ -78,4 +78,6 @@ WORDS: Words = {
     "steps_of_episodes": _steps,
     "failures_with_errors": "{episodes:failure} with {text!r} or the like in the field {field!r}, counted as the rows"
     " say: for an episode that broke off, write null as its verdict",
+    "successes_with_errors": "{episodes:episode} succeeded with {text!r} or the like in the field {field!r}: counted as"
+    " the rows say",
 }

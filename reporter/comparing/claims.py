@@ -72,8 +72,12 @@ def claims(
     kinds: Sequence[KindComparison] = (),
     alike: Sequence[Fact] = (),
     besides: Sequence[Loss | Factor] = (),
+    *,
+    by_numbers: bool = False,
 ) -> Claims:
+    """`by_numbers`: whether episodes have no verdicts, but numbers."""
     causes = causes or {}
+    why = "too few values, and not paired" if by_numbers else "no episode with a verdict"
     alpha = DIFFERS / max(1, len(comparisons.overall))  # Bonferroni
     return Claims(
         decided=(
@@ -98,7 +102,7 @@ def claims(
         ),
         left_out=(
             *(
-                f"Not compared in {environment}: {', '.join(policies)} (no episode with a verdict)."
+                f"Not compared in {environment}: {', '.join(policies)} ({why})."
                 for environment, policies in comparisons.left_out
                 if not any(environment in one.environments for one in comparisons.graded)
             ),
@@ -231,6 +235,8 @@ def _findable(undecided: Sequence[Comparison]) -> Iterator[str]:
         alike = "if all pairs that differ go one way" if all(one_way) else too_few
     if len(paired) > 1:
         alike = "with pairs and rates like these"
+    if any(any(one.unknown) and not one.bounded for one in some):
+        alike += ", if every episode had a verdict"  # a claim must hold also if those without one count against it
     yield f"{size} would be found 4 times in 5{ends}, {alike}."
 
 

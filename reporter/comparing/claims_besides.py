@@ -49,7 +49,21 @@ def not_worse(comparisons: Comparisons) -> Iterator[str]:
         gap = f"{points(one.difference)} points {points_interval(one.interval)}"
         which = f"{a} minus {b} is " if both else ""
         p = max(one.p_holm, shown[b, a, environments].p_holm) if both else one.p_holm
-        yield f"{said} {where}: {which}{gap}, Holm p {p_value(p)}.{limits(one.facts)}"
+        spread, but = _by_environment(comparisons, a, b, either=both) if environments[1:] else ("", "")
+        yield f"{said} {where}: {which}{gap}, Holm p {p_value(p)}{spread}.{but}{limits(one.facts)}"
+
+
+def _by_environment(comparisons: Comparisons, a: str, b: str, *, either: bool) -> tuple[str, str]:
+    """The smallest and the largest difference a - b, and where one of both is decided to be worse: a, or `either`."""
+    spread = ""
+    for one in comparisons.overall:
+        if {one.a, one.b} == {a, b}:
+            low, high = sorted((1 if one.a == a else -1) * end for end in one.range)
+            spread = f"; by environment {points(low)} to {points(high)}"
+    worse = [one for one in comparisons.all if one.decided and {one.ahead, one.behind} == {a, b}]
+    worse = [one for one in worse if either or one.behind == a]
+    told = "; ".join(f"{one.ahead} beats {one.behind} in {one.environment}, {size(one)}" for one in worse)
+    return spread, f" But {told}." if told else ""
 
 
 def not_shown(comparisons: Comparisons) -> Iterator[str]:

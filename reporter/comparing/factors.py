@@ -23,7 +23,7 @@ from comborun.reporter.evidence.fields import Fields
 from comborun.reporter.evidence.states import HASHES, plain
 from comborun.reporter.json_types import Rounded
 from comborun.reporter.statistics.difference import holm
-from comborun.reporter.statistics.proportion import Interval, mean_of_rates
+from comborun.reporter.statistics.proportion import Interval, clopper_pearson
 from comborun.reporter.text import fraction, p_value, per_cent
 from comborun.text import natural
 
@@ -150,7 +150,7 @@ def _factor(name: str, starts: Sequence[_Start]) -> Factor | None:
     confidence = 1 - ALPHA / len(levels)
     shown = [
         Level(told, len(some), fmean(one.success for one in some),
-              mean_of_rates([(sum(one.success for one in some), len(some))], confidence))
+              clopper_pearson(sum(one.success for one in some), len(some), confidence) or (0.0, 1.0))
         for told, some in levels.items()
     ]  # fmt: skip
     places = sorted({name for one in whole for name in one.environments}, key=natural)

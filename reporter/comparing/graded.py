@@ -369,11 +369,14 @@ def _both(met: Meeting, ends: Mapping[Combo, EpisodeEnds]) -> tuple[EpisodeEnds,
 
 
 def _unlike(kind: str, a: EpisodeEnds, b: EpisodeEnds) -> bool:
-    """Whether two policies don't say it alike: in other fields, in none, in another spelling, or with more words."""
+    """Whether two policies don't say it alike: in other fields, in none, in another spelling, or with more words; also
+    if one of both spells it in two ways."""
     if kind == ERRORED or not (a.failed and b.failed):  # who never failed never failed in this way
         return False
     return a.field != b.field or any(
-        kind not in one.words and any(_holds(kind, word) for word in {*one.words}) for one in (a, b)
+        (kind not in one.words and any(_holds(kind, word) for word in {*one.words}))
+        or any(kind != word and _plain(kind) == _plain(word) for word in {*one.words})
+        for one in (a, b)
     )
 
 

@@ -29,8 +29,10 @@ from comborun.reporter.evidence.context import (
     varying,
 )
 from comborun.reporter.evidence.copies import copies
-from comborun.reporter.evidence.horizons import Lengths, lengths_of, unlike
+from comborun.reporter.evidence.horizons import Lengths, lengths_of, unlike_limits
+from comborun.reporter.evidence.replays import with_replays
 from comborun.reporter.evidence.runs import RunFact, Runs, joined, run_rates
+from comborun.reporter.evidence.settings import NO_SETTINGS, Settings, settings_of, unlike_mixes
 from comborun.reporter.evidence.starts import NO_SEEDS, UNTOLD, Settled, StartFact, Starts, settle, starts_of
 from comborun.reporter.merge import MergedCombo, merge
 from comborun.reporter.records.collected import Collected
@@ -40,6 +42,7 @@ from comborun.rules.facts import Fact
 
 SEEN = 0.005
 """difference of rates that is told"""
+_ENDED = (Verdict.SUCCESS, Verdict.FAILURE, Verdict.MEASURED)
 UNPLANNED = 10_000
 """most episodes that count as missing because others have a lower and a higher index; of more, none does"""
 
@@ -60,6 +63,8 @@ class Arm:
     """the conditions that its records tell"""
     lengths: Lengths = field(default_factory=dict)
     """how long its episodes last, and at which length failures end"""
+    settings: Settings = NO_SETTINGS
+    """how often it had which setting"""
     runs: Runs = field(default_factory=dict)
     """its runs, as far as folders or fields name them"""
     runs_told: bool = True
@@ -146,6 +151,7 @@ def results_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxy
     several = {combo for combo, found in runs.items() if len(found) > 1}
     accepted = {combo: one.accepted for combo, one in merged.items()}
     settled = settle(accepted, collected.unpaired, several)
+    settled = with_replays(settled, {combo: having(some, *_ENDED) for combo, some in accepted.items()})
     for combo, fact in copies(accepted).items():
         settled[combo] = replace(settled[combo], facts=(*settled[combo].facts, fact))
     sides: dict[Combo, Side] = {}
@@ -185,6 +191,7 @@ def arm(combo: MergedCombo, settled: Settled | None = None, like: Arm | None = N
         contested=frozenset(chain(*combo.contested)),
         context=context_of(combo.accepted),
         lengths=lengths_of(combo.accepted),
+        settings=settings_of(judged),
         runs=settled.runs if settled else {},
         runs_told=settled.runs_told if settled else True,
     )
@@ -243,7 +250,7 @@ def _whole_meeting(environment: str, a: Arm, b: Arm) -> Meeting:
     told = [*a.starts.facts, *(one for one in b.starts.facts if one not in a.starts.facts)]
     if found.paired:  # then by hashes, and the seeds don't matter
         told = [fact for fact in told if fact.code not in {StartFact.RUN_SEEDS, StartFact.RUN_OR_START}]
-    facts = [*found.facts, *_each_once([*told, *repeated((a, b))]), *_conditions(a, b)]
+    facts = [*found.facts, *_each_once([*told, *repeated((a, b))]), *_conditions(a, b, paired=found.paired)]
     return replace(found, facts=(*facts,)) if facts else found
 
 
@@ -277,7 +284,7 @@ def _moved(a: Arm, b: Arm, used: frozenset[int]) -> Iterable[Fact]:
             yield Fact(StartFact.ALONE, of=name, episodes=left, completed=len(one.completed))
 
 
-def _conditions(a: Arm, b: Arm) -> Iterable[Fact]:
+def _conditions(a: Arm, b: Arm, *, paired: bool) -> Iterable[Fact]:
     """What differs between two policies besides themselves, or inside one of them."""
     if a.policy != b.policy:
         yield from alike((a.policy, b.policy), "policies")
@@ -294,7 +301,11 @@ def _conditions(a: Arm, b: Arm) -> Iterable[Fact]:
     if not several and (single := one_each(a, b)):
         yield single
     yield from differing(a.context, b.context, one_policy=same)
-    yield from unlike(*((name, one.lengths) for one, name in named))
+    yield from unlike_limits(*((name, one.lengths) for one, name in named))
+    for one, name in named:
+        yield from (Fact(fact.code, **fact.fields, of_policy=name) for fact in one.settings.marks)
+    if not paired:
+        yield from unlike_mixes(a.settings, b.settings, (named[-same][1], named[1 - same][1]))
     for one, other in ((a, b), (b, a)):
         yield from (Fact(fact.code, **fact.fields, policy=one.policy) for fact in varying(one.context, [other.context]))
 
@@ -387,6 +398,7 @@ def _under_the_indexes_of(a: Arm, b: Arm) -> Arm | None:
         contested=renumbered(b.contested),
         context=b.context,
         lengths=b.lengths,
+        settings=b.settings,
         runs=b.runs,
         runs_told=b.runs_told,
     )

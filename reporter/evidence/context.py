@@ -17,6 +17,7 @@ from comborun.reporter.evidence.runs import RunFact
 from comborun.reporter.evidence.starts import RUN
 from comborun.reporter.evidence.states import HASHES, plain
 from comborun.rules.facts import Fact
+from comborun.text import natural
 
 Context = Mapping[str, frozenset[object]]
 """by field, its few values"""
@@ -25,12 +26,17 @@ FEW = 5
 """most values of a field that are conditions; more are measurements or names of episodes"""
 SHOWN = 10
 """fewest episodes that show that a number never varies"""
+CHECKPOINTS = 100
+"""most values of a field that names checkpoints"""
 LEAST = 2
 """fewest episodes of a value: a text of a single episode describes that episode"""
 
 _OF_THE_POLICY = re.compile(
-    r"checkpoint|ckpt|weights|model|policy|agent|(?:^|_)(?:commit|git|sha|revision)(?:_|$)", re.IGNORECASE
+    r"checkpoint|ckpt|weights|model|policy|agent|(?:^|_)(?:commit|git|sha|revision)(?:_|$)"
+    r"|^(?:global|train|training)_?steps?$",
+    re.IGNORECASE,
 )
+_CHECKPOINT = re.compile(r"checkpoint|ckpt|weights|^(?:global|train|training)_?steps?$", re.IGNORECASE)
 _CONDITION = re.compile(
     r"(?:^|_)(?:max|limit|horizon|timeout|hz|fps|freq|frequency|dt|timestep|frame_skip|decimation|version|sim|simulator"
     r"|engine|physics|backend|split|difficulty|instruction|camera|resolution)(?:_|$)",
@@ -48,6 +54,9 @@ _RUN_NAME = re.compile(
     re.IGNORECASE,
 )
 """a policy's name with that of a run: `pi0_s1`, `act-seed-42`"""
+_RUN_OF_PLACE = re.compile(
+    r"(?P<policy>.+?)[-_. (/]+(?:(?:train|training)[-_]?)?(?:seed|run|rep|replica|replicate)[-_=]?\d+\)?", re.IGNORECASE
+)
 _LEFT_OUT = {*FAILURE_FIELDS, *HASHES}
 
 
@@ -55,6 +64,7 @@ class ContextFact(StrEnum):
     VARIES = "field_varies_inside"
     DIFFERS = "field_differs_between"
     ONE_SIDED = "field_of_one_side"
+    SHARED = "checkpoint_of_both"
     NAMES_ALIKE = "names_alike"
     NAMES_OF_RUNS = "names_of_runs"
 
@@ -73,12 +83,13 @@ def context_of(records: Sequence[EpisodeRecord]) -> Context:
         if name in numbers and not told and not (both_ways and _constant(records, name)):
             continue
         values: dict[object, int] = {}
+        most = CHECKPOINTS if _CHECKPOINT.search(name) else FEW
         for value in map(plain, field_column(records, name)):
             if value is not None and not (isinstance(value, bool) and not told):
                 values[value] = values.get(value, 0) + 1
-            if len(values) > FEW:
+            if len(values) > most:
                 break
-        if values and len(values) <= FEW and min(values.values()) >= LEAST:
+        if values and len(values) <= most and min(values.values()) >= LEAST:
             found[name] = frozenset(values)
     return found
 
@@ -105,6 +116,10 @@ def differing(a: Context, b: Context, *, one_policy: bool) -> Iterator[Fact]:
         for name in sorted(one.keys() - other.keys()):
             if _CONDITION.search(name) or (one_policy and _OF_THE_POLICY.search(name)):
                 yield Fact(ContextFact.ONE_SIDED, field=name, values=shown(one[name]))
+    for name in a.keys() & b.keys() if not one_policy else ():
+        text = next(iter(a[name])) if len(a[name]) == 1 and a[name] == b[name] else None
+        if _CHECKPOINT.search(name) and isinstance(text, str) and "/" in text:  # `last.pt` may be of each policy
+            yield Fact(ContextFact.SHARED, field=name, value=text)
     for name in a:
         may_differ = _OF_THE_POLICY.search(name) and not one_policy
         if len(a[name]) == 1 == len(b.get(name, ())) and a[name] != b[name] and not may_differ:
@@ -113,7 +128,7 @@ def differing(a: Context, b: Context, *, one_policy: bool) -> Iterator[Fact]:
 
 
 def shown(values: Iterable[object]) -> list[str]:
-    return sorted(f"{one:g}" if isinstance(one, float) else str(one) for one in values)
+    return sorted((f"{one:g}" if isinstance(one, float) else str(one) for one in values), key=natural)
 
 
 def alike(names: Iterable[str], kind: str) -> Iterator[Fact]:
@@ -123,13 +138,14 @@ def alike(names: Iterable[str], kind: str) -> Iterator[Fact]:
             yield Fact(ContextFact.NAMES_ALIKE, kind=kind, names=list(found))
 
 
-def run_names(names: Iterable[str]) -> Iterator[Fact]:
-    """Policies whose names differ only by that of a run."""
-    told = [(match["policy"], name) for name in names if (match := _RUN_NAME.fullmatch(name))]
+def run_names(names: Iterable[str], kind: str = "policy") -> Iterator[Fact]:
+    """Policies whose names differ only by that of a run; or environments, where `s1` may be a scene."""
+    pattern = _RUN_NAME if kind == "policy" else _RUN_OF_PLACE
+    told = [(match["policy"], name) for name in names if (match := pattern.fullmatch(name))]
     for policy, found in grouped(told, lambda one: one[0]).items():
         if len(found) > 1:
             of = policy if policy.count("(") == policy.count(")") else f"{policy})"
-            yield Fact(ContextFact.NAMES_OF_RUNS, of=of, names=[name for _, name in found])
+            yield Fact(ContextFact.NAMES_OF_RUNS, kind=kind, of=of, names=[name for _, name in found])
 
 
 def runs_in_names(a: str, b: str) -> list[str]:

@@ -42,7 +42,7 @@ def lengths_of(records: Sequence[EpisodeRecord]) -> Lengths:
     return found
 
 
-def unlike(a: tuple[str, Lengths], b: tuple[str, Lengths]) -> Iterator[Fact]:
+def unlike_limits(a: tuple[str, Lengths], b: tuple[str, Lengths]) -> Iterator[Fact]:
     """Two policies whose failures end at other lengths, or of which one has longer episodes than the other could."""
     (_, first), (_, second) = a, b
     for name in (name for name in first if name in second):

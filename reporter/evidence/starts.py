@@ -30,8 +30,11 @@ RUN_LEAST = 5
 RUN = re.compile(
     r"(?:train|training|policy|model|run)_?seed|(?:run|replica|replicate)(?:_?(?:id|index|number))?", re.IGNORECASE
 )
+REPEAT_OTHERS = "episodes of one policy repeat one another, whatever their seeds"
 ONE_SEED = "one seed for all episodes, which says nothing of their starts"
 SEED = "seed"
+REPLAYS = "equal results"
+"""stands for a field with the start, where equal results tell it"""
 
 
 class StartFact(StrEnum):
@@ -43,6 +46,7 @@ class StartFact(StrEnum):
     BY_SEED = "paired_under_other_indexes"
     ALONE = "starts_without_a_partner"
     REPEATED = "starts_repeat"
+    REPLAYS = "episodes_repeat_others"
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ class Starts:
     def one_sided(self, other: Starts, episodes: Collection[int]) -> tuple[str, int]:
         """The first field with a hash that only one of both has, where none is compared, and in how many episodes."""
         shared = [name for name in self.hashes if name in other.hashes]
-        names = dict.fromkeys((*self.hashes, *other.hashes))
+        names = dict.fromkeys(name for name in (*self.hashes, *other.hashes) if name != REPLAYS)
         if not names:
             return "", 0
         both = [(self.hashes[name], other.hashes[name]) for name in shared]
@@ -155,15 +159,20 @@ class Settled:
     """fields that number starts, of which seeds tell more"""
     same: Mapping[object, object] = field(default_factory=dict)
     """by the text of a state, the one that it is equal to within rounding"""
+    replays: Mapping[int, object] = field(default_factory=dict)
+    """by episode, what is equal for those that repeat one another, whatever their seeds"""
 
 
 def starts_of(judged: Sequence[EpisodeRecord], settled: Settled | None = None) -> Starts:
     settled = settled or settle({("", ""): judged})["", ""]
+    known = _known_seeds(judged, settled.seed)
+    if settled.replays:
+        again = {one.episode: settled.replays[one.episode] for one in judged if one.episode in settled.replays}
+        return Starts(known, {REPLAYS: again}, REPEAT_OTHERS, settled.facts)
     found, same = {}, settled.same
     for name in in_order(names_of(judged) - settled.silent):
         if values := hashes(judged, name):
             found[name] = {one: same.get(value, value) for one, value in values.items()} if same else values
-    known = _known_seeds(judged, settled.seed)
     return Starts(known, found or MappingProxyType({}), settled.caution, settled.facts, settled.coarse)
 
 

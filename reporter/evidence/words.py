@@ -10,6 +10,7 @@ from comborun.reporter.evidence.copies import COPY
 from comborun.reporter.evidence.fields import FieldFact
 from comborun.reporter.evidence.horizons import LIMITS, LONGER
 from comborun.reporter.evidence.runs import RunFact
+from comborun.reporter.evidence.settings import SettingFact
 from comborun.reporter.evidence.starts import StartFact
 from comborun.reporter.evidence.states import ROUNDED
 from comborun.rules.facts import Fact
@@ -46,6 +47,13 @@ def _repeated(fact: Fact) -> str:
     if mean is None or rate is None:
         return told
     return f"{told}, at its mean: {fact.text('of')} then has {100 * mean:.1f} %, not {100 * rate:.1f} %"
+
+
+def _replays(fact: Fact) -> str:
+    different = (
+        "are one and the same" if fact.count("different") == 1 else f"are only {fact.count('different')} different ones"
+    )
+    return f"{fact.count('episodes')} episodes {different}: the others equal them in every digit, whatever their seeds"
 
 
 def _one_sided(fact: Fact) -> str:
@@ -96,7 +104,7 @@ def _differs(fact: Fact) -> str:
 
 
 def _varies(fact: Fact) -> str:
-    values = ", ".join(map(_short, fact.texts("values")))
+    values = _named(fact.texts("values"))
     whose = f" in {fact.text('policy')}" if fact.text("policy") else ""
     return f"{fact.text('field')} varies{whose}: {values}"
 
@@ -126,11 +134,27 @@ def _longer(fact: Fact) -> str:
     )
 
 
+def _mix(fact: Fact) -> str:
+    counts, totals = ([one for one in fact.fields.get(key, []) if isinstance(one, int)] for key in ("episodes", "of"))
+    a, b = (f"{k} of {n} of {name}" for k, n, name in zip(counts, totals, fact.texts("policies"), strict=True))
+    return f"{fact.text('field')} is not spread alike: {_short(fact.text('value'))} in {a} and {b}"
+
+
+def _marked(fact: Fact) -> str:
+    whose = f" of {fact.text('of_policy')}" if fact.text("of_policy") else ""
+    value = "false" if fact.fields.get("valid") is True else "true"
+    return (
+        f"{fact.text('field')} is {value} in {fact.count('episodes')} of {fact.count('of')} episodes{whose}, which"
+        " count like the others"
+    )
+
+
 def _no_value(fact: Fact) -> str:
     value = fact.fields.get("value")
+    how = "while no other value is negative" if value == -1 else "apart from all other values"
     return (
-        f"{fact.text('field')} is {value:g} in {fact.count('episodes')} of {fact.count('of')} episodes, apart from all"
-        ' other values: taken as "no value", and left out'
+        f"{fact.text('field')} is {value:g} in {fact.count('episodes')} of {fact.count('of')} episodes, {how}: taken as"
+        ' "no value", and left out'
     )
 
 
@@ -138,6 +162,7 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
     StartFact.RUN_SEEDS: _run_seeds,
     StartFact.RUN_OR_START: _run_or_start,
     StartFact.REPEATED: _repeated,
+    StartFact.REPLAYS: _replays,
     StartFact.CONSTANT_HASH: lambda fact: (
         f"{fact.text('field')} never varies while seeds and results do, so it says nothing"
     ),
@@ -176,10 +201,13 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
     ContextFact.ONE_SIDED: lambda fact: (
         f"only one of both tells {fact.text('field')} ({', '.join(map(_short, fact.texts('values')))})"
     ),
+    ContextFact.SHARED: lambda fact: f"both have the same {fact.text('field')}, {_short(fact.text('value'))}",
+    SettingFact.MIX: _mix,
+    SettingFact.MARKED: _marked,
     ContextFact.NAMES_ALIKE: _names_alike,
     ContextFact.NAMES_OF_RUNS: lambda fact: (
-        f"{_named(fact.texts('names'))} may be runs of one policy, {fact.text('of')}, and are taken as different"
-        " ones: one name and a field `train_seed`, or folders `seed0` and `seed1`, join them"
+        f"{_named(fact.texts('names'))} may be runs of one {fact.text('kind') or 'policy'}, {fact.text('of')}, and are"
+        " taken as different ones: one name and a field `train_seed`, or folders `seed0` and `seed1`, join them"
     ),
 }
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from comborun.model.work import grouped
 from comborun.reporter.comparing.comparison import Comparison
 from comborun.reporter.comparing.graded import ByMetric
+from comborun.reporter.evidence.context import ContextFact
+from comborun.reporter.evidence.settings import SettingFact
 from comborun.reporter.figures.figure import in_common
 from comborun.reporter.standing import Standing, standing_of
 from comborun.reporter.summary import Summary
@@ -48,7 +51,7 @@ def _answer(summary: Summary, found: Standing) -> str:
         return _not_overall(summary, found)
     words = _order(found) if found.won else _unjudged(found) if found.apart else _nothing_decided(found)
     so_far = "So far " if any(one.so_far for one in summary.comparisons.all) else ""
-    return f"{so_far}{words}{_otherwise(summary, found)}{_lacking(summary, found)}."
+    return f"{so_far}{words}{_otherwise(summary, found)}{_unlike(found)}{_lacking(summary, found)}."
 
 
 def _no_verdict(summary: Summary) -> str:
@@ -173,15 +176,30 @@ def _unjudged(found: Standing) -> str:
 
 
 def _otherwise(summary: Summary, found: Standing) -> str:
-    """Environments in which a pair is decided against its order over all of them."""
+    """Environments where a pair is decided against its order over all; any if nothing is decided over all of them."""
     if found.environment or not found.by_rate:
         return ""
+    if not found.won and (decided := [one for one in summary.comparisons.all if one.decided]):
+        if len(found.places) > 2:
+            return f"; but some are in {listed(list(dict.fromkeys(one.environment for one in decided)))}"
+        by_winner = grouped(decided, lambda one: one.ahead)
+        told = [f"{name} is better in {listed([one.environment for one in some])}" for name, some in by_winner.items()]
+        return f"; {', '.join(told)}"
     against = [one for one in summary.comparisons.all if one.decided and (one.behind, one.ahead) in found.won]
     if not against:
         return ""
     if len(found.places) == 2:
         return f"; {against[0].ahead} is better in {listed([one.environment for one in against])}"
     return f"; in {listed(list(dict.fromkeys(one.environment for one in against)))} some pairs go the other way"
+
+
+def _unlike(found: Standing) -> str:
+    """Conditions that differ between policies of which one is better."""
+    codes = {ContextFact.DIFFERS, SettingFact.MIX}
+    facts = (fact for one in found.comparisons if one.decided for fact in one.facts if fact.code in codes)
+    if not (names := sorted({fact.text("field") for fact in facts})):
+        return ""
+    return f"; but {listed(names)} {'differs' if len(names) == 1 else 'differ'} between them"
 
 
 def _not_apart(found: Standing, names: Sequence[str]) -> str:

@@ -180,7 +180,8 @@ def _measured(combo: ComboSummary, metric: str) -> list[str]:
         return [*(["", ""] if metric else []), "", _planned(combo), "", "", ""]
     found = combo.metrics_by_name.get(metric)
     ends = found.interval if found else None
-    mean = [Strong(number(found.mean)) if found else NOTHING, _limits(ends)] if metric else []
+    some = f" of {found.n}" if found and found.n < counts.measured else ""
+    mean = [Strong(number(found.mean)) if found else NOTHING, _limits(ends) + some] if metric else []
     lost = [Strong(count) if count else "0" for count in (counts.errored, counts.missing)]
     return [*mean, combo.letters, _planned(combo), str(counts.measured), *lost]
 

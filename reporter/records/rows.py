@@ -39,7 +39,7 @@ from comborun.text import natural
 from comborun.words import say
 
 COPY, SUMMARY, SEVERAL_ROWS, MEANS = "copy_of_file", "summary_of_file", "several_rows_per_episode", "means_of_trials"
-NO_VERDICTS, WITH_ERRORS = "no_verdicts_at_all", "failures_with_errors"
+NO_VERDICTS, WITH_ERRORS, DESPITE_ERRORS = "no_verdicts_at_all", "failures_with_errors", "successes_with_errors"
 RUNS, STEPS = "runs_by_field", "steps_of_episodes"
 
 TRIALS = (
@@ -88,19 +88,19 @@ def settle_rows(files: Sequence[Reading]) -> None:
 
 
 def tell_errors(file: Reading) -> None:
-    """Say which failures tell of an error: an episode that broke off is no failure of its policy."""
+    """Say which failures tell of an error: an episode that broke off is no failure of its policy. And which successes
+    do: one of both is wrong."""
     names = {name for _, others in held(file.records) for name in others}
-    failed = having(file.records, Verdict.FAILURE)
-    for field in sorted(names.intersection((*ERRORS, *ENDS))):
-        column = field_column(failed, field)
-        kinds = dict.fromkeys(text for text in column if isinstance(text, str))
-        found = [
-            text for text in kinds if (field in ERRORS and looks_wrong(text)) or text.strip().lower() in BROKEN_OFF
-        ]
-        if found:
-            texts = Counter(text for text in column if isinstance(text, str))
-            episodes = sum(texts[text] for text in found)
-            file.defect(0, say(Fact(WITH_ERRORS, episodes=episodes, field=field, text=found[0][:TEXT_MOST])))
+    for code, verdict in ((WITH_ERRORS, Verdict.FAILURE), (DESPITE_ERRORS, Verdict.SUCCESS)):
+        judged = having(file.records, verdict)
+        for field in sorted(names.intersection((*ERRORS, *ENDS))):
+            texts = Counter(text for text in field_column(judged, field) if isinstance(text, str))
+            found = [
+                text for text in texts if (field in ERRORS and looks_wrong(text)) or text.strip().lower() in BROKEN_OFF
+            ]
+            if found:
+                episodes = sum(texts[text] for text in found)
+                file.defect(0, say(Fact(code, episodes=episodes, field=field, text=found[0][:TEXT_MOST])))
 
 
 def _measure(files: Sequence[Reading]) -> None:
@@ -298,12 +298,14 @@ def _join_steps(file: Reading) -> None:
 
 def _hold_back_repeated(file: Reading) -> None:
     """If most episodes of a combo have several rows, and verdicts differ or a field such as a scene tells them apart,
-    nothing says which row counts."""
+    nothing says which row counts. With such a field, a quarter of them is enough: episodes of training and of
+    evaluation in one file."""
     combos = grouped(file.records, lambda one: one.combo)
     unclear: dict[Combo, list[list[EpisodeRecord]]] = {}
     for combo, records in combos.items():
         episodes = [*grouped(records, lambda one: (one.session, one.attempt, one.episode)).values()]
-        if 2 * sum(len(rows) > 1 for rows in episodes) > len(episodes):
+        again = sum(len(rows) > 1 for rows in episodes)
+        if 2 * again > len(episodes) or (4 * again >= len(episodes) and _apart(records)):
             unclear[combo] = episodes
     several = [rows for episodes in unclear.values() for rows in episodes]
     contested = sum({one.verdict for one in rows} >= _VERDICTS for rows in several)
@@ -320,6 +322,7 @@ def _hold_back_repeated(file: Reading) -> None:
     else:
         fields = {"episodes": len(several), "least": min(sizes), "most": max(sizes), "contested": contested}
         by = next(_counting([rows for rows in several if len(rows) > 1]), "")
+        by = by or next(filter(None, (_apart(combos[combo]) for combo in unclear)), "")
         fact = Fact(SEVERAL_ROWS, **fields, by=by, keys=[{"key": "episode", "value": "line"}])
     others = [one for one in file.records if one.combo not in unclear]
     file.records = others + [_without_verdict(rows[0]) for rows in several]

@@ -31,7 +31,7 @@ _NAMES = frozenset(
         *("episode", "ep", "trial", "rollout", "task", "scene", "env", "environment", "house", "room", "level", "map"),
         *("id", "idx", "index", "i", "e", "n", "t", "number", "instance", "inst", "layout", "object", "obj", "variant"),
         *("subset", "suite", "split", "goal", "instruction", "init", "state", "rank", "shard", "worker", "case"),
-        *("epoch", "checkpoint", "ckpt"),
+        *("epoch", "checkpoint", "ckpt", "phase", "mode", "subtask", "annotator", "rater", "reviewer"),
     }
 )
 """words in the names of fields that tell one episode from another"""

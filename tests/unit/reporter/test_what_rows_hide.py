@@ -1,0 +1,254 @@
+"""What rows say of themselves and no verdict shows: replays, settings, marks, checkpoints, errors, spellings."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from comborun.reporter.collect import collect_folder
+from comborun.reporter.pages.answer import answer
+from comborun.reporter.pages.document import report_json
+from comborun.reporter.report import report_folder
+from comborun.reporter.summary import Summary, summarize
+
+Fields = Callable[[str, int, bool], Mapping[str, Any]]
+
+
+def rows(fields: Fields, a: float = 0.8, b: float = 0.45, count: int = 100) -> Iterator[dict[str, Any]]:
+    rng = random.Random(5)
+    for policy, rate in (("A", a), ("B", b)):
+        for at in range(count):
+            success = rng.random() < rate
+            told = {"policy": policy, "environment": "stairs", "episode": at, "success": success}
+            yield {**told, **fields(policy, at, success)}
+
+
+def summary_of(folder: Path, fields: Fields, a: float = 0.8, b: float = 0.45, count: int = 100) -> Summary:
+    text = "".join(json.dumps(one) + "\n" for one in rows(fields, a, b, count))
+    (folder / "rows.jsonl").write_text(text)
+    return summarize(collect_folder(folder)).summary
+
+
+def claims(summary: Summary) -> str:
+    return "\n".join(summary.claims.sentences)
+
+
+def findings(summary: Summary) -> str:
+    return "\n".join(f"{one.where}: {one.what}" for one in summary.quality.findings)
+
+
+# -- replays ----------------------------------------------------------------------------------------------------------
+
+
+def rollout(policy: str, start: int) -> dict[str, Any]:
+    """What a deterministic program does from a start."""
+    rng = random.Random(f"{policy} {start}")
+    return {"success": rng.random() < 0.6, "return": rng.gauss(100, 20), "steps": rng.randint(90, 300)}
+
+
+@pytest.mark.parametrize("starts", [1, 5])
+def test_episodes_that_equal_others_in_every_digit_count_once_whatever_their_seeds(tmp_path: Path, starts: int) -> None:
+    summary = summary_of(tmp_path, lambda policy, at, _: {"seed": at, **rollout(policy, at % starts)})
+    (comparison,) = summary.comparisons.all
+    assert {combo.rate.starts for combo in summary.combos if combo.rate} == {starts}
+    assert (comparison.paired, comparison.decided) == (True, False)
+    assert "100 episodes are" in claims(summary)
+    codes = [fact["code"] for fact in json.loads(report_json(summary))["comparisons"][0]["facts"]]
+    assert "episodes_repeat_others" in codes
+
+
+def test_a_policy_that_draws_its_actions_from_few_starts_is_not_counted_by_those_of_the_other(tmp_path: Path) -> None:
+    def fields(policy: str, at: int, _: bool) -> dict[str, Any]:
+        return {"seed": at, **rollout(policy, at % 5 if policy == "A" else at)}
+
+    summary = summary_of(tmp_path, fields)
+    assert [combo.rate.starts if combo.rate else 0 for combo in summary.combos] == [5, None]
+    assert not summary.comparisons.all[0].paired
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param(lambda _, at, ok: {"progress": at % 3 / 3 if not ok else 1.0}, id="shares of subgoals"),
+        pytest.param(lambda _, at, ok: {"return": 100 * 0.99 ** (11 + at % 40) * ok}, id="a discount by steps"),
+        pytest.param(lambda _, at, ok: {"time_s": 30.01234 if not ok else 9.1 + at / 7}, id="failures at the horizon"),
+        pytest.param(
+            lambda _, at, ok: {"return": 100 * 0.99 ** (11 + (at % 20 > 13) + (at % 20 > 16) + (at % 20 > 18)) * ok},
+            id="mostly the quickest solution",
+        ),
+        pytest.param(lambda _, at, __: {"steps": 100 + at % 5}, id="whole numbers"),
+    ],
+)
+def test_numbers_that_recur_for_other_reasons_are_no_replays(tmp_path: Path, fields: Fields) -> None:
+    summary = summary_of(tmp_path, lambda policy, at, ok: {"seed": at, **fields(policy, at, ok)})
+    assert {combo.rate.starts for combo in summary.combos if combo.rate} == {None}
+
+
+def test_settings_are_no_results_that_recur(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, lambda _, at, __: {"seed": at, "temperature": 0.3021}, 1.0, 1.0)
+    assert {combo.rate.starts for combo in summary.combos if combo.rate} == {None}
+
+
+def test_a_policy_that_always_fails_at_the_horizon_keeps_its_episodes(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, lambda _, at, ok: {"seed": at, "time_s": 30.01234 if not ok else at / 7}, b=0.0)
+    assert {combo.rate.starts for combo in summary.combos if combo.rate} == {None}
+
+
+# -- settings and marks -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("scene", lambda policy, at: f"s{at % 5 + 5 * (policy == 'B')}", "scene is not spread alike: s9 in 0 of 100"),
+        (
+            "difficulty",
+            lambda policy, at: "easy" if at < (80 if policy == "A" else 20) else "hard",
+            "difficulty is not spread alike: hard in 20 of 100 of A and 80 of 100 of B",
+        ),
+        (
+            "date",
+            lambda policy, at: "2026-11-01" if at < (70 if policy == "A" else 30) else "2026-11-08",
+            "date is not spread alike",
+        ),
+    ],
+)
+def test_settings_that_two_policies_met_unequally_often_stand_in_the_claim(
+    tmp_path: Path, name: str, value: Callable[[str, int], str], said: str
+) -> None:
+    summary = summary_of(tmp_path, lambda policy, at, _: {name: value(policy, at)})
+    assert said in summary.claims.decided[0]
+    assert answer(summary).endswith(f"; but {name} differs between them.")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param(lambda _, at, __: {"scene": f"s{at % 5}"}, id="alike"),
+        pytest.param(lambda policy, at, _: {"scene": random.Random(f"{policy}{at}").choice("abc")}, id="drawn"),
+        pytest.param(
+            lambda policy, at, _: {"final_object": "mug" if at < 30 + 40 * (policy == "A") else "pot"}, id="end"
+        ),
+        pytest.param(lambda policy, at, _: {"scene": f"{policy}{at}"}, id="another one each time"),
+    ],
+)
+def test_settings_that_are_alike_or_none_limit_nothing(tmp_path: Path, fields: Fields) -> None:
+    for count in (100, 20):
+        assert "spread alike" not in claims(summary_of(tmp_path, fields, count=count))
+
+
+@pytest.mark.parametrize(
+    ("mark", "said"),
+    [
+        ({"valid": False}, "valid is false"),
+        ({"excluded": True}, "excluded is true"),
+        ({"aborted": 1}, "aborted is true"),
+    ],
+)
+def test_episodes_that_their_rows_say_not_to_count_are_told(tmp_path: Path, mark: dict[str, Any], said: str) -> None:
+    (name,) = mark
+    other = {name: not mark[name]}
+    summary = summary_of(tmp_path, lambda policy, at, _: mark if policy == "A" and at % 4 == 0 else other)
+    assert f"{said} in 25 of 100 episodes of A" in claims(summary)
+    assert f"{said} in 25 of 100 episodes" in findings(summary)
+    assert findings(summary).count(said) == 1
+
+
+def test_many_checkpoints_under_one_name_are_said(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, lambda _, at, __: {"seed": at, "global_step": at // 12 * 1000})
+    assert "global_step varies in A: 0, 1000, 2000, 3000, 4000, 5000, and 3 more" in claims(summary)
+
+
+def test_two_names_of_one_checkpoint_are_said(tmp_path: Path) -> None:
+    assert "both have the same checkpoint, runs/act/9.pt" in claims(
+        summary_of(tmp_path, lambda *_: {"checkpoint": "runs/act/9.pt"})
+    )
+    assert "both have" not in claims(summary_of(tmp_path, lambda *_: {"checkpoint": "last.pt"}))
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_training_beside_those_of_evaluation_are_no_repeats(tmp_path: Path) -> None:
+    train = [{**one, "phase": "train"} for one in rows(lambda *_: {}, 0.2, 0.2)]
+    test = [{**one, "phase": "eval"} for one in rows(lambda *_: {}, 0.7, 0.7, 50)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in train + test))
+    summary = summarize(collect_folder(tmp_path)).summary
+    assert summary.totals.completed == 0
+    assert "which differ by 'phase'" in findings(summary)
+
+
+def test_a_few_episodes_that_ran_again_in_another_process_are_repeats(tmp_path: Path) -> None:
+    again = [{**one, "env_id": 7} for one in rows(lambda *_: {}, 0.2, 0.2, 10)]
+    first = [{**one, "env_id": one["episode"] % 7} for one in rows(lambda *_: {}, 0.7, 0.7)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in first + again))
+    assert summarize(collect_folder(tmp_path)).summary.totals.completed == 200
+
+
+def test_successes_with_an_error_are_told(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, lambda _, at, ok: {"status": "error" if ok and not at % 5 else "ok"})
+    assert "succeeded with 'error' or the like in the field 'status'" in findings(summary)
+
+
+def test_a_kind_of_failure_that_one_policy_spells_in_two_ways_is_not_compared(tmp_path: Path) -> None:
+    def fields(policy: str, at: int, ok: bool) -> dict[str, Any]:
+        return {} if ok else {"failure": "Dropped" if policy == "A" and at % 2 else "dropped"}
+
+    summary = summary_of(tmp_path, fields, 0.3, 0.3)
+    assert "ends as" not in claims(summary)
+    assert "spell their failures differently" in findings(summary)
+
+
+# -- sentences --------------------------------------------------------------------------------------------------------
+
+
+def test_the_gap_that_would_be_found_is_that_of_episodes_with_a_verdict(tmp_path: Path) -> None:
+    told = [
+        one for one in rows(lambda _, at, __: {"seed": at}, 0.6, 0.6) if one["policy"] == "A" or one["episode"] < 40
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in told))
+    summary = summarize(collect_folder(tmp_path)).summary
+    assert "with as many pairs that differ, if every episode had a verdict." in claims(summary)
+
+
+def test_a_first_line_without_an_overall_winner_names_where_somebody_wins(tmp_path: Path) -> None:
+    first = [*rows(lambda *_: {}, 0.8, 0.4)]
+    other = [{**one, "environment": "ice"} for one in rows(lambda *_: {}, 0.4, 0.8)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in first + other))
+    summary = summarize(collect_folder(tmp_path)).summary
+    assert "A is better in stairs" in answer(summary)
+    assert "B is better in ice" in answer(summary)
+
+
+def test_numbers_that_are_too_few_are_not_called_episodes_without_a_verdict(tmp_path: Path) -> None:
+    for policy in "AB":
+        lines = [{"policy": policy, "environment": "ant", "episode": at, "return": at * 7.5} for at in range(5)]
+        (tmp_path / f"{policy}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    summary = summarize(collect_folder(tmp_path)).summary
+    assert claims(summary) == "Not compared in ant: A, B (too few values, and not paired)."
+
+
+def test_a_mean_says_of_how_many_episodes_if_not_of_all(tmp_path: Path) -> None:
+    lines = [
+        {"policy": policy, "environment": "ant", "episode": at, "return": nan if policy == "A" and not at % 3 else at}
+        for policy in "AB"
+        for at in range(30)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    report_folder(tmp_path, tmp_path / "out")
+    row = next(one for one in (tmp_path / "out/report.md").read_text().splitlines() if one.startswith("| A | ant |"))
+    assert "] of 20 |" in row
+
+
+def test_environments_that_are_called_like_runs_are_said(tmp_path: Path) -> None:
+    found = [{**one, "environment": f"flat_seed{one['episode'] % 2}"} for one in rows(lambda *_: {})]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in found))
+    assert "flat_seed0, flat_seed1 may be runs of one environment, flat" in claims(
+        summarize(collect_folder(tmp_path)).summary
+    )
