@@ -77,7 +77,7 @@ travelling_tests() { # <python> <argument of pytest>...; what computes for secon
 # time. Those of tests/unit run beside them, in processes that know no others: thousands of tests take a worker long to read.
 all_tests() {
   local code=0
-  tests_of unit 2 tests/unit >"$said/unit" 2>&1 &
+  beside tests_of unit 2 tests/unit >"$said/unit" 2>&1
   unit=$!
   tests_of processes 5 tests --ignore tests/unit || code=$?
   wait "$unit" || code=$?
@@ -99,14 +99,25 @@ tests_of() { # <name> <workers> <argument of pytest>...
   return "$code"
 }
 
-said=$(mktemp -d)
+said=$(mktemp -d) groups=''
+# A process group for each, so that Ctrl-C ends what they started, too.
+beside() { # <command>...
+  set -m
+  "$@" &
+  set +m
+  groups+=" $!"
+}
+leave() {
+  local group
+  for group in $groups; do kill -- "-$group" 2>/dev/null || :; done
+  rm -rf "$said"
+}
+trap leave EXIT
 # The old Pythons compute while something else waits.
-old_pythons >"$said/old" 2>&1 &
+beside old_pythons >"$said/old" 2>&1
 old=$!
-unit=''
-trap 'kill "$old" $unit 2>/dev/null || :; rm -rf "$said"' EXIT
 environment::venv example test
-pyright >"$said/pyright" 2>&1 &
+beside pyright >"$said/pyright" 2>&1
 types=$!
 code=0
 lint || code=1
