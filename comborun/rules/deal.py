@@ -173,10 +173,10 @@ class UnreadableDeal(Deal):
     def __init__(self) -> None:
         super().__init__({"grid_run": "", "box": "", "number": (0, 0), "boxes": (), "of": {}})
 
-    def runs_here(self, process: str) -> bool:
+    def runs_here(self, process: str) -> bool:  # noqa: ARG002 - whatever it is
         return False
 
-    def moved(self, moves: Iterable[Move]) -> Deal:
+    def moved(self, moves: Iterable[Move]) -> Deal:  # noqa: ARG002 - whatever they are
         return self
 
 

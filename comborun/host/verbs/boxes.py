@@ -26,7 +26,7 @@ from comborun.host.record import deals
 from comborun.host.record.events import Events
 from comborun.host.record.holds import Holds, over
 from comborun.host.system import files, process
-from comborun.host.verb_errors import BUSY, NO_RUN, USAGE, Refusal, answered, run_directory, unusable, unwritable
+from comborun.host.verb_errors import BUSY, USAGE, Refusal, answered, run_directory, unusable, unwritable
 from comborun.rules import records, settings
 from comborun.rules.deal import (
     Deal,

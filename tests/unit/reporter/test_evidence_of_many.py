@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-
 from comborun.reporter.comparing.findings import evidence
 from comborun.reporter.comparing.pairing import Arm, Results
-
 
 
 class Name(str):
