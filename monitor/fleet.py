@@ -73,6 +73,11 @@ class FleetRow(NamedTuple):
         return self.run.now.get("episodes_planned")
 
     @property
+    def started(self) -> float:
+        """On this machine's clock, as far as the host's is known."""
+        return self.run.started - self.ahead
+
+    @property
     def expected(self) -> Expected | None:
         """When the last session ends, on this machine's clock."""
         ends = self.run.now.get("estimated_end_range")
@@ -302,7 +307,7 @@ def answer(row: FleetRow) -> runs.ListedRun:
         finished=run.finished,
         counts={str(word): count for word, count in run.counts.items()},
         smoke={str(word): count for word, count in run.smoke.items()},
-        started=run.started,
+        started=row.started,
         seconds=run.seconds,
         reachable=not row.complaint,
         complaint=row.complaint or None,

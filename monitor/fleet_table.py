@@ -98,7 +98,7 @@ def _others(row: FleetRow, level: _Level, _now: float) -> str:
 
 
 def _started(row: FleetRow, _level: _Level, now: float) -> str:
-    return clock(row.run.started, near=now) if now - row.run.started < 6 * 86400 else day(row.run.started)
+    return clock(row.started, near=now) if now - row.started < 6 * 86400 else day(row.started)
 
 
 def _time(row: FleetRow, _level: _Level, _now: float) -> str:

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from comborun.monitor.causes import shared_causes
 from comborun.monitor.columns import LAST_LINE, PADDING, Column, bar, columns, cut, note_style, whole_width
-from comborun.monitor.rows import Choice, chosen
+from comborun.monitor.rows import FEW, Choice, chosen
 from comborun.monitor.snapshot import HostUse, ServerStatus, Space, Waiting
 from comborun.monitor.status import SMOKE, HostStatus, RunStatus, SessionStatus
 from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED, clock_words, listed, sizes, urgency, visible
@@ -86,16 +86,32 @@ def render(status: RunStatus, width: int, rows_of: Rows = USUAL, height: int | N
     longer, so there problems come last.
     """
     ordered = rows_of.of(status)
-    chosen = columns(status, width)
+    rows = _first_of(status, ordered, rows_of)
+    chosen = columns(replace(status, sessions=tuple(rows)), width)
     notes = [] if any(one.title == LAST_LINE.title for one in chosen) else list(_notes(status, ordered, width))
     faded = "" if status.link.reachable else "dim"
-    rows = len(ordered) if rows_of.every else MOST_ROWS
-    title, table = _title(status, width), [*_table(chosen, ordered[:rows], faded)]
+    title, table = _title(status, width), [*_table(chosen, rows, faded)]
     scrolls = height is not None and len(title) + len(notes) + len(table) >= height
     lines = [*title, *([] if scrolls else notes), *table]
-    if left := ordered[rows:]:
-        lines.append(cut(Text(f"and {len(left)} more: {listed(Counter(one.word for one in left))}", "dim"), width))
+    if len(rows) < len(ordered):
+        left = Counter(one.word for one in ordered)
+        left.subtract(one.word for one in rows)
+        lines.append(cut(Text(f"and {left.total()} more: {listed(+left)}", "dim"), width))
     return Group(*lines, *([Text(), *notes[:-1]] if scrolls and notes else []), *_footer(status, width))
+
+
+def _first_of(status: RunStatus, ordered: Sequence[SessionStatus], wanted: Rows) -> Sequence[SessionStatus]:
+    """Those that the table has room for. What failed alike many times leaves room for other failures, and for what runs
+    now."""
+    if wanted.every or len(ordered) <= MOST_ROWS or wanted.sort != "state":
+        return ordered if wanted.every else ordered[:MOST_ROWS]
+    alike = {name for cause in shared_causes(status) for name in cause.names[FEW:]}
+
+    def place(one: SessionStatus) -> int:
+        return 1 if one.name in alike else 0 if one.alive or went_wrong(one) else 2
+
+    names = {one.name for one in sorted(ordered, key=place)[:MOST_ROWS]}
+    return [one for one in ordered if one.name in names]
 
 
 def _smoke_test_first(session: SessionStatus) -> bool:

@@ -153,8 +153,12 @@ class _Fetching:
     def _round(self) -> bool:
         """Ask once and take the answer. Returns whether to ask again."""
         before = self._progress
+        asked = time.time()
         done = self._ask()
-        answer = parse_answer(done.stdout)
+        answered, answer = time.time(), parse_answer(done.stdout)
+        if answer.now is not None:
+            right = asked <= answer.now <= answered
+            self._mirror.ahead = 0.0 if right else answer.now - (asked + answered) / 2
         for path in answer.gone:
             if path.parts[0] == "dispatch":  # what attempts have left stays
                 (self._mirror.directory / path).unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 Each session's attempts are those of the host where it runs. Of a host that was given up, the episodes count that it had
 on record by then: its attempts come first, and `boxes/kept.json` says which of their episodes count.
+`boxes/clocks.json` names the attempts of hosts whose clock is wrong.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ import os
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comborun.errors import HostError, UserError
 from comborun.model.plan import Plan
 from comborun.model.work import process_of
 from comborun.remote.fetch import mirror_directory
-from comborun.remote.mirror import Skipped
+from comborun.remote.mirror import Mirror, Skipped
 from comborun.remote.runs import plan_of
 from comborun.rules.deal import counting, newest_known, parse, parse_move
-from comborun.rules.names import KEPT_EPISODES, RUN, RunLayout
+from comborun.rules.names import CLOCKS, KEPT_EPISODES, RUN, RunLayout
 from comborun.rules.run_files import attempts_of
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from comborun.rules.deal import Deal, OnRecord
 
 _SEVERAL = "several-hosts"
+_CLOCKS_S = 5.0
+"""a clock that differs by less from that of this machine is taken as right"""
 
 
 class Part(NamedTuple):
@@ -71,6 +74,7 @@ class _Joint:
     def __init__(self, folder: Path, deal: Deal, parts: dict[str, Part]) -> None:
         self._folder, self._deal, self._parts = folder, deal, parts
         self._kept: dict[str, dict[int, list[list[int]]]] = {}
+        self._clocks: dict[str, dict[str, Any]] = {}
         self._skipped: list[Skipped] = []
         self._links: list[Path] = []
 
@@ -93,6 +97,7 @@ class _Joint:
             if not path.name.startswith("."):  # a link that another command is making
                 path.unlink(missing_ok=True)
         self._write(KEPT_EPISODES, json.dumps(self._kept))
+        self._write(CLOCKS, json.dumps(self._clocks))
         left = [host for host in self._deal.left if not (host in copies and (copies[host] / RUN.done).is_file())]
         done = self._folder / RUN.done
         if left:
@@ -138,7 +143,7 @@ class _Joint:
         for host, ranges in counting(self._deal, name, process):
             if host not in copies:
                 continue
-            layout = RunLayout(str(copies[host]))
+            layout, ahead = RunLayout(str(copies[host])), Mirror(copies[host]).ahead
             numbers = attempts_of(layout, name)
             for number in numbers:
                 target.mkdir(exist_ok=True)
@@ -151,6 +156,9 @@ class _Joint:
                     draft.replace(link)
                 if ranges is not None:
                     self._kept.setdefault(name, {})[before + number] = ranges
+                if abs(ahead) > _CLOCKS_S:
+                    wrong = self._clocks.setdefault(host, {"ahead": ahead, "attempts": {}})
+                    wrong["attempts"].setdefault(name, []).append(before + number)
                 self._skip(host, RUN.attempt(name, number).directory, RUN.attempt(name, before + number).directory)
             before += max([*numbers, *attempts_of(layout, process)], default=0)
 

@@ -35,6 +35,8 @@ _ALLOWED = re.compile(
     rf"(?:{'|'.join(FETCHED_RECORDS)}|end|log|out/{_COMPONENT}(?:/{_COMPONENT})*)"
 )
 _LARGEST = 1 << 60
+_LATEST = 1 << 36
+"""seconds since 1970, in the year 4147"""
 _REASONS = {"broken": "a link that leads nowhere", "unreadable": "can't be read: Permission denied"}
 """the same words as in reporter/collect.py, so that the report is the same from a mirror"""
 
@@ -67,6 +69,8 @@ class FetchAnswer:
     more: bool
     complete: bool
     """whether the stream was not cut off"""
+    now: float | None = None
+    """seconds since 1970 on the host's clock; None from an older comborun"""
 
 
 def is_run_file(name: str) -> bool:
@@ -96,11 +100,17 @@ def parse_answer(stream: bytes) -> FetchAnswer:
             skipped=tuple(Skipped(safe_path(path), _REASONS.get(why, "not sent")) for path, why in head["skipped"]),
             more=head["more"] is True,
             complete=len(pieces) == len(announced),
+            now=_moment(head.get("now")),
         )
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise HostError(
             f"the host's answer to a fetch can't be read: {error!r:.200}", "was the run made by another comborun?"
         ) from error
+
+
+def _moment(told: object) -> float | None:
+    """A time that a host told; None for what is no time."""
+    return float(told) if isinstance(told, int | float) and 0 < told < _LATEST else None
 
 
 def _pieces(announced: list[Any], data: bytes) -> Iterator[FilePiece]:
@@ -142,6 +152,7 @@ def request(
 
 _LOCK = ".fetch.lock"
 _DRAFT = ".fetch-"
+_AHEAD = ".fetch.ahead"
 _CHUNK = 1 << 20
 WAIT_S = 600.0
 
@@ -221,6 +232,19 @@ class Mirror:
                     status = path.stat()
                     held[below / name] = HeldFile(status.st_size, status.st_mtime_ns // 1000)
         return held
+
+    @property
+    def ahead(self) -> float:
+        """By how many seconds the host's clock was ahead of this machine's at the last fetch; 0 where nobody knows."""
+        try:
+            return float((self.directory / _AHEAD).read_text("utf-8"))
+        except (OSError, ValueError):
+            return 0.0
+
+    @ahead.setter
+    def ahead(self, seconds: float) -> None:
+        if seconds != self.ahead:
+            (self.directory / _AHEAD).write_text(f"{seconds}\n", "utf-8")
 
     def draft(self, piece: FilePiece) -> PartialFile:
         target = self.directory / piece.path

@@ -21,6 +21,7 @@ from comborun.model.stopping import StopRule
 from comborun.model.work import Combo, combo_of, process_of
 from comborun.reporter.evidence.starts import seeded_once
 from comborun.reporter.records import videos
+from comborun.reporter.records.clocks import clocks_of, on_one_clock
 from comborun.reporter.records.collected import AttemptRecord, Canary, Collected, SessionHistory, SessionVideos
 from comborun.reporter.records.collector import RecordCollector, walk
 from comborun.reporter.records.combos import settle, stem_of
@@ -67,7 +68,8 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
         whole,
         sessions=tuple(one for one in whole.sessions if not one.flag and (not whole.follow or one.policy in counts)),
     )
-    histories = tuple(_history(directory, session) for session in plan.sessions)
+    clocks = clocks_of(_text(directory / names.CLOCKS))
+    histories = tuple(on_one_clock(_history(directory, session), clocks) for session in plan.sessions)
     manifest = _manifest(directory)
     collected = _without_replays(directory, _results(directory, histories, unread))
     declared = {combo_of(session): session.unpaired for session in plan.sessions if session.unpaired}
@@ -78,7 +80,8 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
         plan=plan,
         by_run=True,
         sessions=histories,
-        aside=tuple(_history(directory, session) for session in whole.sessions if session.flag),
+        defects=(*collected.defects, *(Defect(one.host, 0, say(one.fact)) for one in clocks)),
+        aside=tuple(on_one_clock(_history(directory, session), clocks) for session in whole.sessions if session.flag),
         done=MappingProxyType(parse(_text(directory / RUN.done))),
         provenance=_mapping(manifest.get("provenance")),
         environments=tuple(map(parse, _text(directory / RUN.environments).splitlines())),

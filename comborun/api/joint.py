@@ -39,7 +39,7 @@ def all_done(found: Mapping[str, T | UserError]) -> dict[str, T]:
     for host, one in found.items():
         if isinstance(one, UserError):
             rest = "once that is mended, the same command does the rest"
-            raise type(one)(f"{host}: {one.message}", f"{one.hint}\n  {rest}", one.code)
+            raise type(one)(f"{host}: {one.message}", f"{one.hint}\n  {rest}".strip(), one.code)
         done[host] = one
     return done
 
@@ -186,12 +186,17 @@ def on_each(
 
 
 def stop_all(target: Target) -> orders.Stopped:
-    """Stop the run on all hosts: first the number of the stop, then the sessions. Hosts that are away follow later."""
+    """Stop the run on all hosts: first the number of the stop, then the sessions. Hosts that are away follow later.
+
+    A host that answers, and can't read its deal, ends its sessions, too.
+    """
     found = states(target)
     there = {host: one for host, one in found.items() if isinstance(one, BoxState)}
     number = 1 + max((max(one.stops.stop, one.stops.resumed) for one in there.values()), default=0)
     noted = at_once({host: partial(_note, part_on(target, host), number) for host in there})
-    ended = at_once({host: partial(_end, part_on(target, host)) for host, one in noted.items() if _is_done(one)})
+    torn = [host for host, one in found.items() if getattr(one, "code", "") == str(Denial.DEAL_UNREADABLE)]
+    able = [*torn, *(host for host, one in noted.items() if _is_done(one))]
+    ended = at_once({host: partial(_end, part_on(target, host)) for host in able})
     replies = {host: one for host, one in ended.items() if isinstance(one, program.Reply)}
     failed = {host: one for host, one in {**found, **noted, **ended}.items() if isinstance(one, UserError)}
     if not replies:

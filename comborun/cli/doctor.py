@@ -14,6 +14,7 @@ from rich.text import Text
 from comborun.answers.grids import Examined, FoundOnHost
 from comborun.cli.options import json_option, root_options
 from comborun.cli.terminal import SOME_DID_NOT, show_json, working
+from comborun.errors import UserError
 from comborun.grid import load_grid
 from comborun.remote.grids import with_policies
 from comborun.remote.host import NOTHING_MORE, Examination, examine, wanted_by
@@ -21,6 +22,7 @@ from comborun.remote.transport import LOCAL
 from comborun.rules.findings import Finding, Level
 from comborun.rules.names import DEFAULT_ROOT
 from comborun.text import harmless
+from comborun.text import several as counted
 from comborun.words.doctor import told
 
 if TYPE_CHECKING:
@@ -55,14 +57,32 @@ def doctor(where: HostChoice, grid: Path | None, as_json: bool) -> int:
     several = checked.hosts if checked and where.host is None else ()
     grids = [checked.on(entry) for entry in several] if checked and several else [checked]
     found: list[tuple[str, Examination]] = []
+    failed: dict[str, UserError] = {}
     for one in grids:
-        found.append(_examined(where, one))
+        try:
+            found.append(_examined(where, one))
+        except UserError as error:
+            if not several or not one:
+                raise
+            failed[str(one.host)] = error
+            continue
         if not as_json:
             _show(*found[-1], first=len(found) == 1)
+    if failed:
+        raise _all_of(failed, len(grids))
     if as_json:
         answers = [answer(*each) for each in found]
         show_json(answers if several else answers[0])
     return 0 if all(examination.healthy for _, examination in found) else SOME_DID_NOT
+
+
+def _all_of(failed: Mapping[str, UserError], hosts: int) -> UserError:
+    """The errors of all hosts that could not be looked at, as one."""
+    first = next(iter(failed.values()))
+    if hosts == 1:
+        return first
+    lines = "".join(f"\n  {host}: {one.headline}" for host, one in failed.items())
+    return type(first)(f"{counted(len(failed), 'host')} of {hosts} can't be looked at:{lines}", first.hint, first.code)
 
 
 def _examined(where: HostChoice, grid: Grid | None) -> tuple[str, Examination]:

@@ -167,6 +167,19 @@ class Deal:
         return {**self.data, "box": ""} == {**other.data, "box": ""}
 
 
+class UnreadableDeal(Deal):
+    """Stands for a record that can't be read: nobody knows what runs here, so nothing starts."""
+
+    def __init__(self) -> None:
+        super().__init__({"grid_run": "", "box": "", "number": (0, 0), "boxes": (), "of": {}})
+
+    def runs_here(self, process: str) -> bool:  # noqa: ARG002 - whatever it is
+        return False
+
+    def moved(self, moves: Iterable[Move]) -> Deal:  # noqa: ARG002 - whatever they are
+        return self
+
+
 def parse(text: str) -> Deal | None:
     """The deal of a text; None for what is none, such as the empty text of a run on one box."""
     try:

@@ -274,6 +274,7 @@ class RunLayout:
 
 
 KEPT_EPISODES = "boxes/kept.json"
+CLOCKS = "boxes/clocks.json"
 """in the joint copy of a run on several hosts: session -> attempt -> ranges of episodes that count of a lost host"""
 
 RUN = RunLayout()

@@ -224,6 +224,7 @@ _PRINTED = (
 
 WORDS: dict[str, str | Callable[[Fact], str]] = {
     "replays_of_lost_host": "{rows:row} that a host recorded after it was given up: these episodes ran elsewhere",
+    "clock_of_host": "its clock was {seconds:brief} {way}: times in this report are corrected by that",
     # Why rows of an attempt don't count
     reasons.OF_ANOTHER: _of_another,
     reasons.NOT_IN_GRID: _not_in_grid,

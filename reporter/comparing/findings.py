@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
+from operator import itemgetter
 
 from comborun.model.work import grouped
 from comborun.reporter.comparing.factors import FEWEST, LEVELS, Factor, values_of
@@ -21,14 +22,15 @@ from comborun.rules.facts import Fact
 def evidence(results: Results) -> Iterator[DataFinding]:
     """What limits the evidence of single combos."""
     arms = {combo: side for combo, side in results.sides.items() if isinstance(side, Arm)}
+    policies = {environment: [policy for policy, _ in own] for environment, own in grouped(arms, itemgetter(1)).items()}
     for combo, arm in arms.items():
-        beside = [other.context for (_, environment), other in arms.items() if environment == combo[1]]
+        beside = (arms[policy, combo[1]].context for policy in policies[combo[1]])
         if len(arm.run_rates) > 1:
             yield DataFinding(combo_name(*combo), evidence_words.say(joined(combo[0], arm.run_rates)))
         for fact in (*arm.starts.facts, *arm.settings.marks, *varying(arm.context, beside)):
             yield DataFinding(combo_name(*combo), evidence_words.say(fact))
-    for environment, combos in grouped(arms, lambda combo: combo[1]).items():
-        for fact in limits_of({policy: arms[policy, environment].lengths for policy, _ in combos}):
+    for environment, own in policies.items():
+        for fact in limits_of({policy: arms[policy, environment].lengths for policy in own}):
             yield DataFinding(environment, evidence_words.say(fact))
 
 

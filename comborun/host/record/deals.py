@@ -9,9 +9,9 @@ import contextlib
 import os
 
 from comborun.host.system import files
-from comborun.host.verb_errors import BUSY, Refusal, unwritable
+from comborun.host.verb_errors import BUSY, NO_RUN, Refusal, unwritable
 from comborun.rules import records
-from comborun.rules.deal import Deal, Move, Stops, parse, parse_move
+from comborun.rules.deal import Deal, Move, Stops, UnreadableDeal, parse, parse_move
 from comborun.rules.host import Denial
 from comborun.rules.names import MOVE, RunLayout
 
@@ -26,7 +26,19 @@ _LOCK_S = 20.0
 def deal_of(run: RunLayout) -> Deal | None:
     """The deal in force, with the moves that are on record here; None for a run on one box."""
     deal = parse(files.read_text(run.deal, _MOST))
-    return deal and deal.moved(moves_of(run))
+    if not deal:
+        return UnreadableDeal() if os.path.exists(run.deal) else None
+    return deal.moved(moves_of(run))
+
+
+def readable_deal_of(run: RunLayout) -> Deal:
+    """The same. Raises Refusal for a run on one box, and for a record that can't be read."""
+    deal = deal_of(run)
+    if not deal:
+        raise Refusal(NO_RUN, Denial.NO_GRID_RUN, path=run.directory)
+    if isinstance(deal, UnreadableDeal):
+        raise Refusal(BUSY, Denial.DEAL_UNREADABLE, path=run.deal)
+    return deal
 
 
 def moves_of(run: RunLayout) -> Iterator[Move]:
@@ -48,7 +60,7 @@ def stops_of(run: RunLayout) -> Stops:
 
 def refuse_ceded(run: RunLayout, process: str) -> None:
     """Raise Refusal for a session that runs on another box, whoever asks for it."""
-    deal = deal_of(run)
+    deal = readable_deal_of(run) if os.path.exists(run.deal) else None
     if deal and not deal.runs_here(process):
         raise Refusal(BUSY, Denial.DEALT_ELSEWHERE, session=process, box=deal.box_of(process))
 

@@ -26,7 +26,7 @@ from comborun.host.record import deals
 from comborun.host.record.events import Events
 from comborun.host.record.holds import Holds, over
 from comborun.host.system import files, process
-from comborun.host.verb_errors import BUSY, NO_RUN, USAGE, Refusal, answered, run_directory, unusable, unwritable
+from comborun.host.verb_errors import BUSY, USAGE, Refusal, answered, run_directory, unusable, unwritable
 from comborun.rules import records, settings
 from comborun.rules.deal import (
     Deal,
@@ -112,8 +112,7 @@ class Box:
 
     def __init__(self, run: str) -> None:
         self.layout = RunLayout(run)
-        if not deals.deal_of(self.layout):
-            raise Refusal(NO_RUN, Denial.NO_GRID_RUN, path=run)
+        deals.readable_deal_of(self.layout)
 
     def look(self) -> dict[str, Any]:
         layout = self.layout
@@ -263,9 +262,7 @@ class Box:
 
     def _deal(self) -> Deal:
         """The deal in force: that of the newest record of a loss, if its writer was killed behind it."""
-        has = deals.deal_of(self.layout)
-        if not has:
-            raise Refusal(NO_RUN, Denial.NO_GRID_RUN, path=self.layout.directory)
+        has = deals.readable_deal_of(self.layout)
         paths = (f"{self.layout.lost}/{name}" for name in files.entries(self.layout.lost) if not name.startswith("."))
         found = [deal for path in paths if (deal := parse(files.read_text(path, 1 << 26)))]
         newest = max(found, key=_rank, default=has)

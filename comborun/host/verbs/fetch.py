@@ -15,6 +15,7 @@ import os
 import re
 import stat
 import sys
+import time
 import zlib
 
 from comborun.host import verb_errors
@@ -95,7 +96,13 @@ class Answer:
         self._add(*FETCHED_STATE, *done)
         more = self._choose()
         gone = [path for path in self._have if path not in self._found]
-        head = {"pieces": self._announced, "gone": gone, "skipped": self._skipped, "more": more}
+        head = {
+            "pieces": self._announced,
+            "gone": gone,
+            "skipped": self._skipped,
+            "more": more,
+            "now": time.time(),
+        }
         return head, self._pieces
 
     def _attempt(self, at: AttemptLayout) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from comborun.host.dispatch.launching import Launcher, starting
 from comborun.host.dispatch.sessions import Dropped, Session, Starting
-from comborun.host.record import deals
+from comborun.host.record import deals, queue
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.supervise import supervisor
 from comborun.host.supervise.attempt import Attempt, Place
@@ -23,7 +23,7 @@ from comborun.host.verbs.boxes import Box
 from comborun.rules.deal import Deal, Era, Move, Stale, Stops
 from comborun.rules.facts import Fact
 from comborun.rules.host import Denial
-from comborun.rules.names import RunLayout
+from comborun.rules.names import DROPPED, RunLayout
 
 
 @pytest.fixture
@@ -116,6 +116,21 @@ class Two:
 @pytest.fixture
 def two(tmp_path: Path) -> Two:
     return Two(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", '{"grid_run": "g", "bo', "[]"])
+@pytest.mark.parametrize("claim", [claimed_by_supervisor, claimed_for_an_end])
+def test_a_deal_that_can_not_be_read_lets_nothing_start(
+    layout: RunLayout, claim: Callable[[RunLayout], None], text: str
+) -> None:
+    assert [row.flag for row in queue.rows(layout.queue)] == [""]
+    Path(layout.deal).write_text(text)
+    assert [row.flag for row in queue.rows(layout.queue)] == [DROPPED]
+    assert not deals.runs_here(layout, "s0")
+    with pytest.raises((Refusal, AssertionError)):
+        claim(layout)
+    assert not Path(layout.attempt("s0", 1).claim).exists()
+    assert refusal(lambda: Box(layout.directory)) == Denial.DEAL_UNREADABLE
 
 
 def test_a_released_session_is_refused_at_the_giver_and_starts_at_the_taker_only_with_its_record(two: Two) -> None:

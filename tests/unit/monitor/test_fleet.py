@@ -205,6 +205,7 @@ def test_hosts_are_asked_again_and_their_times_are_ours() -> None:
     until(fleet, lambda: looks.get("h100", 0) > 3)
     fleet.close()
     ahead = FleetRow("h100", Run(RUN.id, RUN.directory, {}, now={**GOING, "ahead": 600.0}), ahead=600.0)
+    assert ahead.started == ahead.run.started - 600
     assert ahead.expected is not None
     assert ahead.expected.earliest == NOW + 3000
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 import zlib
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from comborun.errors import HostError, UserError
 from comborun.remote.fetch import Fetched, FetchOptions, fetch, mirror_directory
-from comborun.remote.mirror import Skipped, parse_answer, safe_path
+from comborun.remote.mirror import Mirror, Skipped, parse_answer, safe_path
 from comborun.remote.transport import Completed
 from comborun.text import GIB, MIB
 
@@ -242,3 +243,14 @@ def test_a_mirror_lies_with_the_users_data_below_a_clean_name(monkeypatch: pytes
     for run in ("..", "a/b", ""):
         with pytest.raises(HostError, match="not a run's name"):
             mirror_directory("h", run)
+
+
+@pytest.mark.parametrize(("off", "kept"), [(-18000.0, -18000.0), (0.0, 0.0), (18000.0, 18000.0)])
+def test_by_how_much_the_clock_of_the_host_is_wrong_is_kept_beside_the_copy(
+    tmp_path: Path, off: float, kept: float
+) -> None:
+    fetch(Host(stream(*batch((ID, b"r\n")), now=time.time() + off)), "/r", tmp_path)
+    assert Mirror(tmp_path).ahead == pytest.approx(kept, abs=5)
+    for said in ({}, {"now": None}, {"now": "soon"}, {"now": float("nan")}, {"now": 10**400}):
+        fetch(Host(stream(**said)), "/r", tmp_path)
+        assert Mirror(tmp_path).ahead == pytest.approx(kept, abs=5)

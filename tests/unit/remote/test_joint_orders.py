@@ -7,20 +7,45 @@ from typing import TYPE_CHECKING
 from comborun.answers.orders import Steered
 from comborun.api import joint
 from comborun.api.named import Target
+from comborun.errors import HostError, UserError
+from comborun.remote.boxes import BoxState
+from comborun.remote.program import Line, Reply
 from comborun.remote.transport import LocalTransport
+from comborun.rules.host import Denial
 
 if TYPE_CHECKING:
     import pytest
 
 
-def test_an_order_to_all_that_failed_is_done_though_a_host_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def parts_on(*names: str) -> Target:
     parts = []
-    for name in "xy":
+    for name in names:
         transport = LocalTransport()
         transport.host = name
         parts.append(Target(transport, "run", f"/{name}"))
-    monkeypatch.setattr(joint, "going", lambda _: parts)
-    whole = parts[0]._replace(boxes=tuple(parts))
+    return parts[0]._replace(boxes=tuple(parts))
+
+
+def test_a_stop_ends_the_sessions_of_a_host_that_can_not_read_its_deal(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, ended = parts_on("torn", "away"), list[str]()
+    refused = UserError("boxes/deal.json can't be read", code=str(Denial.DEAL_UNREADABLE))
+    found: dict[str, BoxState | UserError] = {"torn": refused, "away": HostError("it is off")}
+    monkeypatch.setattr(joint, "states", lambda _: found)
+
+    def end(part: Target) -> Reply:
+        ended.append(part.transport.host)
+        return Reply((Line("nothing runs", {}),), 0)
+
+    monkeypatch.setattr(joint, "_end", end)
+    said = joint.stop_all(whole)
+    assert ended == ["torn"]
+    assert not said.clean
+    assert "torn: nothing runs" in said.lines
+
+
+def test_an_order_to_all_that_failed_is_done_though_a_host_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = parts_on("x", "y")
+    monkeypatch.setattr(joint, "going", lambda target: [*target.boxes])
 
     def act(one: Target, _: tuple[str, ...]) -> Steered:
         return Steered("run", one.transport.host == "y", (f"of {one.transport.host}",), None)
