@@ -170,6 +170,8 @@ def _step(status: RunStatus, sessions: Sequence[SessionStatus]) -> Fact:
 def _commands(status: RunStatus, sessions: Sequence[SessionStatus]) -> Sequence[Command]:
     run, first = f"--run {shlex.quote(status.run)}", shlex.quote(sessions[0].name)
     explain = Command(f"explain {first} {run}", "says more about the first of them")
+    if status.elsewhere:  # the others are refused here
+        return (explain,)
     if sessions[0].life is Life.STALLED:
         return explain, Command(f"attach {first} {run}", "opens its window")
     ended = [one for one in sessions if one.life is not Life.QUEUED]

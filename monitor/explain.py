@@ -90,6 +90,8 @@ def explain(view: RunView, history: History, status: RunStatus, name: str) -> Ex
 
 
 def _reasons(subject: Subject) -> Iterator[Fact]:
+    if subject.status.elsewhere:
+        yield subject.status.elsewhere
     if subject.session.flag == "dropped":
         yield Fact("session_is_dropped")
     elif subject.session.flag == "elsewhere":
@@ -199,6 +201,10 @@ def _after(status: RunStatus, seen: SessionStatus) -> Iterator[Fact]:
 
 def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator[Command]:
     run, name = f"--run {shlex.quote(view.id)}", shlex.quote(seen.name)
+    if status.elsewhere:  # all others are refused here
+        if seen.attempt > _never_began(seen):
+            yield Command(f"logs {'-f ' if seen.alive else ''}{name} {run}", "shows its log")
+        return
     if (
         status.stopped
         or status.hold

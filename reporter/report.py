@@ -88,7 +88,7 @@ def report_folder(
     entries: list[EpisodeRecord | Aggregate] = [*collected.records, *collected.aggregates]
     if not collected.trained and not any(planned is None or one.combo in planned for one in entries):
         error = _nothing(directory, collected)
-        error.exit_code = 1 if planned and collected.files else error.exit_code  # files were read, and none counts
+        error.exit_code = 1 if collected.files else error.exit_code  # files were read, and none counts
         raise error
     return write_report(collected, output, forms, directory, ranked=ranked, gates=gates)
 

@@ -33,7 +33,7 @@ from comborun.monitor.watch import Clock, Settings, until_answered
 from comborun.monitor.watcher import Watcher, watch
 from comborun.remote.transport import LocalTransport
 from comborun.rules.endings.failures import Failure
-from comborun.rules.results.counts import WROTE_NOTHING
+from comborun.rules.results.counts import CHANGED, WROTE_NOTHING, broken, keys_of
 from comborun.text import harmless
 from comborun.words.times import clock
 
@@ -177,9 +177,10 @@ def _first_picture(watcher: Watcher) -> Iterator[None]:
 
 
 def _unread(session: SessionStatus) -> bool:
-    """Whether it ended well, but wrote files that the grid does not read."""
-    wrote = session.reasons and not any(fact.code == WROTE_NOTHING for fact in session.reasons)
-    return bool(wrote) and not session.done_with and session.failure in (None, Failure.NO_RESULT)
+    """Whether it ended well, but wrote what another line of `results` may read."""
+    whole = not any(fact.code in (WROTE_NOTHING, CHANGED) for fact in session.reasons)
+    readable = any((whole and not broken(fact)) or keys_of(fact) for fact in session.reasons)
+    return readable and not session.done_with and session.failure in (None, Failure.NO_RESULT)
 
 
 def _show_lost_link(link: Link) -> None:

@@ -242,7 +242,7 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     reasons.FILE_NOT_READ: lambda fact: f"{fact.text('file')}: {part(fact, 'why')}; {_takes(fact)}",
     reasons.NO_EPISODE: lambda fact: f"no episode is in {_some(fact) or 'its log'}",
     reasons.NO_MATCH: lambda fact: f"no file matches {', '.join(fact.texts('patterns'))}: it wrote {_some(fact)}",
-    reasons.WROTE_NOTHING: "it wrote no file below {{output_dir}}",
+    reasons.WROTE_NOTHING: "no file is below {{output_dir}}",
     reasons.TOO_MANY: "more than {most} result files: they are counted when it has ended",
     reasons.CHANGED: "its results have changed since it ended, and count as they are now",
     reasons.NOT_RECOUNTED: "its results have changed since it ended, and are too long to count at a look: these are the"

@@ -43,7 +43,7 @@ class PathNames:
                 for name in filter(None, called):
                     self.called[axis][name].add(getattr(one, axis))
             pairs = [pair for a in names[0] for b in names[1] for pair in ((a, b), (b, a))]
-            for whole in {one.name, *(f"{a}{sign}{b}" for sign in "_-" for a, b in pairs)}:
+            for whole in {one.name, *(f"{a}{sign}{b}" for sign in ("_", "-", "__") for a, b in pairs)}:
                 self._sessions[whole].append(one)
             self._combos[one.policy, one.environment].append(one)
 
@@ -135,7 +135,7 @@ def _pairs(paths: Sequence[str]) -> list[list[tuple[str, str]]]:
     if len(varying) > 1:
         ways = [[(one[varying[0]], one[varying[-1]]) for one in levels]]
     else:
-        halves = [re.split("[_-]", one[(varying or [-1])[0]]) for one in levels]
+        halves = [re.split("[_-]+", one[(varying or [-1])[0]]) for one in levels]
         ways += [[*map(tuple, halves)]] if all(len(one) == 2 for one in halves) else []
         ways += [[one[-3:-1] for one in levels]] if least > 2 else []  # every folder may have a file of this name
         ways += [[(one[0], one[-1]) if len(one) < 2 else one[-2:] for one in levels]]

@@ -142,11 +142,11 @@ def test_the_cause_of_a_failure_is_shown_and_not_that_nothing_was_written(desk: 
     assert desk.combo("run", grid, "--set", "retry=none").returncode == 1
     shown = desk.combo("status").stdout
     assert "exit code 2" in shown
-    assert "wrote no file" not in shown
+    assert "no file is below" not in shown
     (run,) = desk.runs
     said = [finding["what"] for finding in desk.report(run)["quality"]["findings"]]
     assert any("exit code 2" in one for one in said)
-    assert not any("wrote no file" in one for one in said)
+    assert not any("no file is below" in one for one in said)
 
 
 def test_an_option_that_is_a_key_of_the_grid_is_answered_with_how_to_give_it(desk: Desk) -> None:

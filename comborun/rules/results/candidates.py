@@ -59,6 +59,12 @@ _ASIDE = re.compile(
     r"|baseline|reference|skipped|discarded|invalid|excluded|pre(?:view|roll)?|sanity|test_?run)s?(?:[_.-].*)?"
 )
 """names of what lies beside an evaluation and is none of it"""
+_SETTINGS = re.compile(
+    r"(?i)(?:.*[_.-])?(?:conf(?:ig(?:uration)?)?|cfg|setting|option|opt|arg(?:ument)?|(?:h|hyper)?param(?:eter)?|hydra|wandb"
+    r"|notif(?:y|ication)|alert|callback|hook|log(?:ging|ger)?|criteri(?:on|a)|condition|termination|threshold|tolerance"
+    r"|reward|weight|limit)s?(?:[_.-].*)?"
+)
+"""names of what a program was told, where `success` is no outcome"""
 
 
 def episodes(value: Any, identity: Identity, path: str = "") -> list[tuple[Row, int | None]]:
@@ -70,7 +76,7 @@ def episodes(value: Any, identity: Identity, path: str = "") -> list[tuple[Row, 
     if not found and not identity.success.word:
         for name in _fields(value):  # perhaps the field of the verdict has another name
             found = _surest(value, identity.by(success=name), path)
-            rows = [row for one in found for row in one.rows]
+            rows = [row for one in found for row in one.rows if isinstance(row, dict)]
             rule = verdict_rule(rows, name, apart=bool(found) and found[0].rank == SINGLE)
             if rule and identity.policy is None:
                 keys = [{"key": "success", "value": rule}]
@@ -234,11 +240,12 @@ def _single(value: Any, identity: Identity, path: str) -> list[Candidate]:
     alone = True
     beside: list[Row] = []
     while isinstance(value, dict) and not _holds(value, identity):
-        inner = [one for key, one in value.items() if isinstance(one, dict) and not SUM.fullmatch(key)]
+        inner = {key: one for key, one in value.items() if isinstance(one, dict) and not SUM.fullmatch(key)}
         alone = alone and len(value) == 1
-        beside, holding = inner, [one for one in inner if _holds(one, identity)]
-        inner = holding if len(holding) == 1 else inner
-        value = inner[0] if len(inner) == 1 else None
+        beside, holding = [*inner.values()], [key for key, one in inner.items() if _holds(one, identity)]
+        if len(holding) == 1 < len(inner):
+            inner = {key: inner[key] for key in holding if not (_ASIDE.fullmatch(key) or _SETTINGS.fullmatch(key))}
+        value = next(iter(inner.values())) if len(inner) == 1 else None
     if not isinstance(value, dict) or not (alone or isinstance(identity.success.find(value), bool)):
         return []
     row, field = _within({}, value), identity.episode

@@ -51,6 +51,22 @@ def keys_of(fact: Fact) -> dict[str, Any]:
     return {str(one["key"]): one["value"] for one in listed if isinstance(one, dict) and {"key", "value"} <= one.keys()}
 
 
+_TORN = frozenset(
+    {
+        *("empty_file", "half_written_json", "half_written_archive", "half_written_database", "json_broken_off"),
+        *("last_line_cut_off", "last_row_cut_off", "member_cut_off", "printed_results_cut_off"),
+        *("printed_statistics_cut_off", "packed_file"),
+    }
+)
+"""codes of what is wrong with a file that no line of `results` mends"""
+
+
+def broken(fact: Fact) -> bool:
+    """Whether a fact names a file that is torn or packed, so that no line of `results` reads it."""
+    why = fact.fields.get("why")
+    return isinstance(why, dict) and why.get("code") in _TORN
+
+
 EPISODES_MOST = 30_000
 """most episodes of an attempt with marks, so that its end record stays small"""
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_"

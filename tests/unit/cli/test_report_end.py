@@ -13,8 +13,13 @@ from report_runs import RunDirectory, row
 from rich.cells import cell_len
 
 from comborun.cli.report import show_report
+from comborun.cli.status import _unread
+from comborun.monitor.status import SessionStatus
 from comborun.reporter.pages.answer import answer
 from comborun.reporter.pages.page import html, page
+from comborun.rules.facts import Fact
+from comborun.rules.results import counts
+from comborun.rules.vocabulary import Life
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,3 +138,26 @@ def test_what_is_wrong_in_many_places_is_one_sentence_with_a_count(
     findings = told(run.report(), tmp_path, capsys).split("Of the data:\n")[1].split("\n\n")[0]
     assert "! p × stairs: 2 episodes (8-9) missing (and 3 more like this)" in findings.splitlines()
     assert findings.count("missing") == 2  # "1 episode" is another sentence
+
+
+TORN = Fact(counts.FILE_NOT_READ, file="b.json.gz", why={"code": "half_written_archive"}, taken=[])
+LINE = Fact(counts.NOT_READ, file="r.csv", keys=[{"key": "files", "value": "**/*.csv"}])
+
+
+@pytest.mark.parametrize(
+    ("facts", "asked"),
+    [
+        ((LINE,), True),
+        ((Fact(counts.NO_MATCH, patterns=["**/*.jsonl"], some=["a.txt"]),), True),
+        ((TORN, LINE), True),
+        ((Fact(counts.CHANGED), LINE), True),
+        ((TORN,), False),
+        ((Fact(counts.CHANGED), TORN), False),
+        ((Fact(counts.CHANGED), Fact(counts.NO_EPISODE, some=["r.jsonl"])), False),
+        ((Fact(counts.WROTE_NOTHING),), False),
+        ((), False),
+    ],
+)
+def test_results_are_to_be_corrected_only_where_a_line_may_read_more(facts: tuple[Fact, ...], asked: bool) -> None:
+    session = SessionStatus("s", "p", "e", "episode", 10, reasons=facts, life=Life.ENDED)
+    assert _unread(session) is asked

@@ -10,8 +10,9 @@ import pytest
 
 from comborun.reporter.collect import collect_folder
 from comborun.rules.facts import Fact
+from comborun.rules.results.candidates import episodes
 from comborun.rules.results.counts import Counts
-from comborun.rules.results.fields import Identity, ResultRules
+from comborun.rules.results.fields import Identity, RefusedError, ResultRules
 from comborun.rules.results.result_files import Folder
 from comborun.rules.results.tally import tally
 from comborun.rules.results.unread import name_unread
@@ -199,6 +200,29 @@ def test_a_document_of_one_episode_may_hold_several_objects(tmp_path: Path) -> N
 def test_of_several_verdicts_in_a_document_none_is_chosen(tmp_path: Path) -> None:
     value = {"train": {"success": True}, "eval": {"success": False}, "meta": {"episode": 0}}
     assert told(counted(tmp_path, {"ep_0.json": value}, 10)) == (0, 0, 0)
+
+
+def test_what_a_program_was_told_is_no_verdict_of_its_episode(tmp_path: Path) -> None:
+    for name in ("notify", "termination", "reward_weights", "eval_config", "warmup"):
+        documents = {}
+        for at, one in enumerate(TEN):
+            documents[f"episode_{at}/a.json"] = {"env": {"name": "lift"}, name: {"success": True, "note": "x"}}
+            documents[f"episode_{at}/result.json"] = {"success": one, "steps": 12}
+        assert told(counted(tmp_path, documents, 10)) == (6, 10, 10), name
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"task": {"success_rate": [{"success_rate": 0}, 1, None, {}]}},
+        {"task": [{"result": "ko", "seed": 3}, True, None]},
+    ],
+)
+def test_a_list_of_objects_and_others_without_a_verdict_is_refused(tmp_path: Path, value: object) -> None:
+    with pytest.raises(RefusedError) as refused:
+        episodes(value, Identity("p", "e", planned=4), "r.json")
+    assert refused.value.fact.code in {"unknown_document", "verdict_elsewhere"}
+    assert told(counted(tmp_path, {"r.json": value}, 4))[1] == 0
 
 
 def test_a_number_beside_steps_is_no_verdict_of_a_document(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from comborun.monitor.explain import Explanation, explain, explain_server, serve
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact, facts_of
+from comborun.rules.machines import Elsewhere
 from comborun.rules.room.waits import Wait
 from comborun.words import say
 
@@ -110,6 +111,15 @@ def test_what_holds_the_whole_run_comes_first(header: Header, fields: dict[str, 
         assert "dispatcher_gone" not in codes(maze), "it is not said to be lost"
     if code != "run_disk_full":
         assert words(maze)[0] == "resume RUN"
+
+
+def test_of_a_run_on_another_machine_no_command_is_named_that_is_refused_here() -> None:
+    view, history = a_view(PLAN), look_at(an_answer(GRASS, host=HOST, slots=2, dispatcher=None))
+    status = replace(classify(view, history), elsewhere=Fact(Elsewhere.MACHINE, host="box"))
+    grass = explain(view, history, status, "grass_act")
+    assert codes(grass)[0] == Elsewhere.MACHINE
+    assert [one.partition(" --run")[0] for one in words(grass)] == ["logs -f grass_act"]
+    assert not explain(view, history, status, "maze_act").commands
 
 
 def test_what_a_halt_keeps_from_starting_again_says_so() -> None:

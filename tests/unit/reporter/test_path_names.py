@@ -72,7 +72,9 @@ def test_names_in_paths_that_the_grid_does_not_know_come_with_the_mapping_that_c
 BOTH = "{policy: {values: {flat: flt, rough: rgh}}, environment: {values: {grass: grs, stairs: strs}}}"
 
 
-@pytest.mark.parametrize("form", ["{}/{}/r.jsonl", "x/{}/y/{}.jsonl", "{}_{}.jsonl", "run/{}-{}/out.jsonl"])
+@pytest.mark.parametrize(
+    "form", ["{}/{}/r.jsonl", "x/{}/y/{}.jsonl", "{}_{}.jsonl", "{}__{}.jsonl", "run/{}-{}/out.jsonl"]
+)
 def test_unknown_names_of_both_kinds_come_with_one_line_that_maps_both(tmp_path: Path, form: str) -> None:
     files = [form.format(policy, environment) for policy in ("flt", "rgh") for environment in ("grs", "strs")]
     written(tmp_path, *files)

@@ -507,6 +507,7 @@ def test_a_folder_of_bad_files_says_why_each_gave_nothing(tmp_path: Path) -> Non
         "  a.jsonl: names no policy",
         "  b.jsonl: the file holds no records",
     ]
+    assert refusal.value.exit_code == 1, "files were read, and none counts"
 
 
 def test_a_mean_names_the_environments_where_episodes_are_missing(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_files_that_hold_no_episode_are_named_only_where_results_are_written_so(
 @pytest.mark.parametrize(
     ("written", "sentence"),
     [
-        ({}, "it wrote no file below {output_dir}"),
+        ({}, "no file is below {output_dir}"),
         (
             {"out.json": '[{"episode": 0}, {"episode": 1}]', "b/data.txt": "hello\n"},
             "out.json: all 2 rows without a verdict: no field 'success'; the pattern takes *.jsonl",
