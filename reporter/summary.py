@@ -367,6 +367,10 @@ def _findings(basis: Basis, combos: Sequence[ComboSummary], comparisons: Compari
     yield from _untimed(combos)
     if basis.nominal not in ("", *basis.environments):
         yield DataFinding("nominal", f"there is no environment {basis.nominal!r}")
+    elif basis.nominal and not basis.metric and not basis.stopping:
+        lacking = sorted({policy for policy, _ in basis.sides} - {one.policy for one in basis.losses})
+        why = f"{', '.join(lacking)}: no loss, for lack of completed episodes in {basis.nominal!r} or elsewhere"
+        yield from [DataFinding("nominal", why)] * bool(lacking)
     if basis.metric and not basis.stopping and not comparisons.all:
         asked = [*["margin"] * bool(_margin(basis.collected)), *["nominal"] * bool(basis.nominal)]
         yield from (DataFinding(name, "is of success rates, and no episode has a verdict") for name in asked)
@@ -389,9 +393,15 @@ def _combos(basis: Basis) -> Iterator[ComboSummary]:
                 ends=basis.ends.get(combo),
                 not_needed=size(basis.spare.get(combo, ())),
                 fields=basis.fields,
-                runs=len(side.run_rates) if isinstance(side, Arm) and len(side.run_rates) > 1 else None,
+                runs=_runs(side),
             )
             yield summarize_combo(combo, data, timed=timed, run_over=bool(collected.done))
+
+
+def _runs(side: Side | None) -> int | None:
+    """The number of runs that are joined, if several. Without verdicts no run has a rate."""
+    count = len(side.run_rates or side.runs) if isinstance(side, Arm) else 0
+    return count if count > 1 else None
 
 
 def _compared(

@@ -58,8 +58,10 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.3e}"
 
 
-def with_interval(value: float, interval: tuple[float, float] | None) -> str:
-    return f"{number(value)} [{number(interval[0])}, {number(interval[1])}]" if interval else number(value)
+def with_interval(value: float, interval: tuple[float, float] | None, runs: int | None = None) -> str:
+    """`runs`: how many are joined, if several: the interval is without the spread between them."""
+    within = f" within {runs} runs" if runs else ""
+    return f"{number(value)} [{number(interval[0])}, {number(interval[1])}]{within}" if interval else number(value)
 
 
 def duration(seconds: float | None) -> str:

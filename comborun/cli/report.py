@@ -262,7 +262,8 @@ def _rates(combos: Sequence[ComboSummary]) -> Iterator[tuple[str, ...]]:
         else:
             recorded = combo.counts.recorded if combo.counts else 0
             means = {
-                one.name: text.with_interval(one.mean, one.interval) + (f" of {one.n}" if one.n < recorded else "")
+                one.name: text.with_interval(one.mean, one.interval, one.runs)
+                + (f" of {one.n}" if one.n < recorded else "")
                 for one in combo.metrics
             }
             numbers = [f"{recorded}/{combo.planned}" if combo.planned else str(recorded)]

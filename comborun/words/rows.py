@@ -145,6 +145,9 @@ def _undecided(fact: Fact) -> str:
     line = _line(fact) or f": `results: {shown}`, with {which} that means a success, counts them"
     means = numbers and len(fact.texts("values")) > 2
     warning = "; but if a row is the mean of several episodes, it has no verdict" if means else ""
+    success = proposed(fact).get("success") or {}
+    if (full := success.get("at_least", 0)) > 1 and "1" in fact.texts("values"):  # it may stand for something else
+        warning = f"; but only if {full} means a success" + warning
     return told + ("" if fact.fields.get("apart") else line) + warning
 
 

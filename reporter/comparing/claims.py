@@ -195,7 +195,10 @@ def _pair(comparison: Comparison | Overall, *, numbers: bool) -> str:
     p = "" if comparison.bounded else f", Holm p {p_value(comparison.p_holm)}"
     if any(comparison.unknown) and not comparison.bounded:
         p += f" ({p_number(comparison.worst_holm)} if episodes without a verdict count against it)"
-    return f"{comparison.ahead} minus {comparison.behind} is {size(comparison)}{p}"
+    # The rates beside it are of all episodes of each policy, and may lie the other way round.
+    pairs = comparison.pairs if isinstance(comparison, Comparison) and any(comparison.unknown) else None
+    some = f" in the {pairs.n} episodes of both" if pairs else ""
+    return f"{comparison.ahead} minus {comparison.behind} is {size(comparison)}{some}{p}"
 
 
 def _limit(group: EnvironmentComparisons) -> str:

@@ -228,12 +228,18 @@ def _with_runs(meetings: Sequence[Meeting], interval: Interval, p: float) -> tup
     return wider(interval, p, between_runs(*rates, told=told) if rates else None)
 
 
-def wider(interval: Interval, p: float, of_runs: tuple[float, float, float] | None) -> tuple[Interval, float]:
-    """`of_runs`: with the run as the unit, the difference, half of its interval and p."""
+def wider(
+    interval: Interval,
+    p: float,
+    of_runs: tuple[float, float, float] | None,
+    limits: tuple[float, float] = (-1.0, 1.0),
+) -> tuple[Interval, float]:
+    """`of_runs`: with the run as the unit, the difference, half of its interval and p. `limits`: those of the
+    difference."""
     if of_runs is None:
         return interval, p
     difference, half, p_of_both = of_runs
-    low, high = max(-1.0, difference - half), min(1.0, difference + half)
+    low, high = max(limits[0], difference - half), min(limits[1], difference + half)
     return (min(interval[0], low), max(interval[1], high)), max(p, p_of_both)
 
 

@@ -25,6 +25,7 @@ from comborun.reporter.comparing.comparison import (
     of_all,
     overall_of,
     unpaired,
+    wider,
 )
 from comborun.reporter.comparing.pairing import Arm, Meeting, Side, arm, count_pairs, meet
 from comborun.reporter.counting.measures import ERRORED, KINDS, NO_FIELDS, EpisodeEnds
@@ -57,12 +58,6 @@ class Scores:
     values: Mapping[int, float]
     only_successes: bool = False
     """whether only successful episodes have a value"""
-
-    @property
-    def run_means(self) -> dict[str, float]:
-        """By run, the mean of its values, if several runs lie side by side."""
-        found = {run: [self.values[one] for one in some if one in self.values] for run, some in self.arm.runs.items()}
-        return {run: fmean(values) for run, values in found.items() if values}
 
     @property
     def by_start(self) -> list[float]:
@@ -147,12 +142,16 @@ def scores(combo: MergedCombo, metric: str, settled: Settled | None = None, fiel
     found = [(record, value) for record in ran if (value := fields.value(record, metric)) is not None]
     values = {record.episode: value for record, value in found}
     only_successes = len(found) < len(ran) and all(record.verdict is Verdict.SUCCESS for record, _ in found)
+    whole = arm(combo, settled)
+    of_runs = {run: [values[one] for one in some if one in values] for run, some in whole.runs.items()}
     scored = replace(
-        arm(combo, settled),
+        whole,
         completed=frozenset(values),
         successes=frozenset(),
         starts=starts_of([record for record, _ in found], settled),
         errored=frozenset(record.episode for record in combo.accepted) - values.keys(),
+        metric=metric,
+        run_means={run: fmean(own) for run, own in of_runs.items() if own},
     )
     return Scores(scored, values, only_successes)
 
@@ -178,7 +177,8 @@ def mean_difference_of(metric: str, meetings: Sequence[tuple[str, Scores, Scores
     if min(len(values) for one in seen for values in ([one.differences] if one.differences else [one.a, one.b])) < 2:
         return None
     difference, interval, p = mean_difference(seen)
-    p = max(p, _p_of_runs(sides))
+    if of_runs := _of_runs(sides):
+        interval, p = wider(interval, p, of_runs, (-inf, inf))
     sign = 1 if difference > 0 else -1
     worst = p
     if any(a.arm.unknown or b.arm.unknown for a, b in sides):
@@ -227,7 +227,12 @@ def _graded(metric: str, meetings: Sequence[tuple[str, Scores, Scores]]) -> Grad
     met = [meet(environment, a.arm, b.arm) for environment, a, b in meetings]
     cells = [_effect(a, b) for _, a, b in meetings]
     difference, interval, p = _pooled(cells)
-    p = max(p, _p_of_runs([(a, b) for _, a, b in meetings]))
+    if of_runs := _of_runs([(a, b) for _, a, b in meetings]):
+        # In proportion, as far as the means' interval reaches: runs whose values are all above the others' show no
+        # spread of their chances.
+        gap, half, p_of_runs = of_runs
+        half = half * abs(difference / gap) if difference and gap else inf
+        interval, p = wider(interval, p, (difference, half, p_of_runs))
     sign = 1 if difference > 0 else -1
     unknown = [(len(a.arm.unknown), len(b.arm.unknown)) for _, a, b in meetings]
     worst = p
@@ -254,16 +259,16 @@ def _graded(metric: str, meetings: Sequence[tuple[str, Scores, Scores]]) -> Grad
     )
 
 
-def _p_of_runs(sides: Sequence[tuple[Scores, Scores]]) -> float:
-    """p of the difference of means with the run as the unit; 0 unless a policy has several runs everywhere."""
+def _of_runs(sides: Sequence[tuple[Scores, Scores]]) -> tuple[float, float, float] | None:
+    """With the run as the unit, the difference of means, half of its interval and p; None unless a policy has several
+    runs everywhere."""
     means: list[list[float]] = []
     for each in zip(*sides, strict=True):
-        runs = [one.run_means for one in each]
+        runs = [one.arm.run_means for one in each]
         common = set(runs[0]).intersection(*runs)
         alone = [fmean(one.by_start) for one in each]
         means.append([fmean(one[run] for one in runs) for run in sorted(common)] or [fmean(alone)])
-    found = between_runs(*means, told=all(one.arm.runs_told for side in sides for one in side))
-    return found[2] if found else 0.0
+    return between_runs(*means, told=all(one.arm.runs_told for side in sides for one in side))
 
 
 def _mean_of_middles(sides: Iterable[Scores]) -> float:

@@ -69,6 +69,10 @@ class Arm:
     """its runs, as far as folders or fields name them"""
     runs_told: bool = True
     """whether files tell the runs; else equal seeds do, and they may be starts"""
+    metric: str = ""
+    """by which it is compared; empty: by success"""
+    run_means: Mapping[str, float] = field(default_factory=dict)
+    """of the metric, by run"""
 
     @property
     def run_rates(self) -> dict[str, float]:
@@ -154,14 +158,14 @@ def results_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxy
     settled = with_replays(settled, {combo: having(some, *_ENDED) for combo, some in accepted.items()})
     for combo, fact in copies(accepted).items():
         settled[combo] = replace(settled[combo], facts=(*settled[combo].facts, fact))
+    for combo, own in settled.items():
+        if combo in several or (combo in runs and not own.runs):
+            settled[combo] = replace(own, runs=runs[combo], runs_told=True)
     sides: dict[Combo, Side] = {}
     like: Arm | None = None
     for combo, records in merged.items():
         if combo not in counts:
-            like = arm(records, settled[combo], like)
-            if combo in several or (combo in runs and not like.runs):
-                like = replace(like, runs=runs[combo], runs_told=True)
-            sides[combo] = like
+            sides[combo] = like = arm(records, settled[combo], like)
     for combo, one in counts.items():
         absent = sum(history.session.count for history in collected.by_combo.get(combo, ())) - one.episodes
         sides[combo] = CountsAlone(combo[0], (one.successes, one.episodes), max(0, absent))
@@ -291,9 +295,9 @@ def _conditions(a: Arm, b: Arm, *, paired: bool) -> Iterable[Fact]:
         yield from run_names((a.policy, b.policy))
     same = a.policy == b.policy
     named = ((b, f"{b.policy} before"), (a, f"{a.policy} after")) if same else ((a, a.policy), (b, b.policy))
-    rates = {name: one.run_rates for one, name in named}
+    rates = {name: one.run_means if one.metric else one.run_rates for one, name in named}
     several = [name for name, found in rates.items() if len(found) > 1]
-    yield from (joined(name, rates[name]) for name in several)
+    yield from (joined(name, rates[name], a.metric) for name in several)
     if len(several) > 1:
         yield Fact(RunFact.RANDOM)
     if len(several) == 1:

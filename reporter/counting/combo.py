@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
 
@@ -271,7 +271,8 @@ class ComboData:
     @property
     def means(self) -> tuple[MetricMean, ...]:
         if not (tally := self.tally):
-            return metrics(self.records, self.wanted, self.groups, self.fields)
+            found = metrics(self.records, self.wanted, self.groups, self.fields)
+            return tuple(replace(one, runs=self.runs) for one in found)
         names = self.wanted or tuple(tally.metrics)[:LIMIT]
         found = ((name, tally.metrics[name]) for name in names if name in tally.metrics)
         return tuple(MetricMean(name, mean, tally.episodes, None, None) for name, mean in found)

@@ -68,6 +68,8 @@ class MetricMean:
     """number of different starts, if some repeat: the interval counts each once"""
     only: Literal["success", "failure"] | None = None
     """the verdict of all episodes that have it, if others lack it"""
+    runs: int | None = None
+    """number of runs if several are joined: the interval is without the spread between them"""
 
 
 _MORE_IS_BETTER = re.compile(r"(?i)returns?|rewards?|scores?|progress|accuracy|\br$")

@@ -28,8 +28,10 @@ def run_rates(runs: Runs, completed: frozenset[int], successes: frozenset[int]) 
     return {name: len(some & successes) / len(some) for name, some in counted.items() if some}
 
 
-def joined(policy: str, rates: Mapping[str, float]) -> Fact:
-    return Fact(RunFact.JOINED, policy=policy, runs=[*rates], rates=[round(rate, 6) for rate in rates.values()])
+def joined(policy: str, rates: Mapping[str, float], metric: str = "") -> Fact:
+    """`rates`: of success by run, or its means of `metric`."""
+    of = {"metric": metric} if metric else {}
+    return Fact(RunFact.JOINED, policy=policy, runs=[*rates], rates=[round(rate, 6) for rate in rates.values()], **of)
 
 
 FEWEST_SEEDS = 3

@@ -13,6 +13,7 @@ from comborun.reporter.evidence.runs import RunFact
 from comborun.reporter.evidence.settings import SettingFact
 from comborun.reporter.evidence.starts import StartFact
 from comborun.reporter.evidence.states import ROUNDED
+from comborun.reporter.text import number
 from comborun.rules.facts import Fact
 from comborun.text import several
 
@@ -78,8 +79,12 @@ def _named(runs: Sequence[str]) -> str:
 def _joined(fact: Fact) -> str:
     rates = [one for one in fact.fields.get("rates", []) if isinstance(one, int | float)]
     runs = _named(fact.texts("runs"))
-    low, high = (f"{100 * one:.1f}" for one in (min(rates), max(rates)))
-    spread = f"whose rates lie between {low} and {high} %" if low != high else f"each with a rate of {low} %"
+    if metric := fact.text("metric"):
+        low, high = number(min(rates)), number(max(rates))
+        spread = f"whose means lie between {low} and {high}" if low != high else f"each with a mean {metric} of {low}"
+    else:
+        low, high = (f"{100 * one:.1f}" for one in (min(rates), max(rates)))
+        spread = f"whose rates lie between {low} and {high} %" if low != high else f"each with a rate of {low} %"
     return f"{fact.text('policy')} is {several(len(fact.texts('runs')), 'run')} ({runs}), {spread}"
 
 
@@ -115,7 +120,8 @@ def _copy(fact: Fact) -> str:
     if kind == "environment":
         both = f"the {rows} in {of} equal those in {other}"
     apart = ", ".join(map(_short, fact.texts("apart")))
-    return f"{both} in every field but {f'{apart} and ' * bool(apart)}the name: one evaluation, under two names?"
+    fields = f"{apart} and the name" if apart else "the name"
+    return f"{both} in every field but {fields}, as if it were one evaluation under two names"
 
 
 def _limits_differ(fact: Fact) -> str:

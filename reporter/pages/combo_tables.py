@@ -88,7 +88,10 @@ def _metric(found: MetricMean | None) -> str:
         return NOTHING
     starts = f", {found.starts} starts" if found.starts else ""
     only = f", {_ONLY[found.only]} only" if found.only else ""
-    words, spread = f"{with_interval(found.mean, found.interval)} (n = {found.n}{only}{starts})", found.percentiles
+    words, spread = (
+        f"{with_interval(found.mean, found.interval, found.runs)} (n = {found.n}{only}{starts})",
+        found.percentiles,
+    )
     return f"{words}; {number(spread[0])} to {number(spread[1])}" if spread else words
 
 

@@ -57,7 +57,7 @@ KEYS: Mapping[type, str] = {
     Totals: "combos planned completed successes errored missing measured? attempts",
     Proportion: "successes n",
     Balanced: "success_rate=rate.rate interval=rate.interval successes=rate.successes n=rate.n copies each",
-    MetricMean: "mean n only? starts? interval percentiles",
+    MetricMean: "mean n only? starts? runs? interval percentiles",
     FailureKinds: "field kinds other untold",
     TimeToSuccess: "field unit median=curve.median untimed",
     Comparison: f"""

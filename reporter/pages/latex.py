@@ -210,7 +210,7 @@ def _measured(combo: ComboSummary, summary: Summary) -> str:
     if found is None:
         return escape(NOTHING)
     letters = f"\\textsuperscript{{{escape(combo.letters)}}}" if combo.letters else ""
-    return f"{escape(with_interval(found.mean, found.interval))}{letters}"
+    return f"{escape(with_interval(found.mean, found.interval, found.runs))}{letters}"
 
 
 def uniquely_best(combo: ComboSummary, summary: Summary) -> bool:

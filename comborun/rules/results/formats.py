@@ -40,6 +40,8 @@ LINES, DOCUMENTS, LOGS = (".jsonl", ".ndjson"), (".json",), (".log", ".txt", ".o
 TABLES, DATABASES, PICKLES = (".csv", ".tsv"), (".db", ".sqlite", ".sqlite3"), (".stats", ".pkl", ".pickle", ".pt")
 LOG_NAMES = ("log", "stdout", "stderr", "nohup")
 """logs without a suffix"""
+_FOR_PEOPLE = ("readme", "license", "licence", "notice", "changelog", "requirements")
+"""texts with these names hold no results, whatever they quote"""
 
 HEAD = 1 << 16
 """bytes at the beginning of a file by which its format is recognized"""
@@ -237,6 +239,8 @@ def candidate(path: str) -> bool:
     """Whether a file with this name may hold results."""
     name = unpacked_name(path).rpartition("/")[2]
     known = (*LINES, *DOCUMENTS, *LOGS, *TABLES, *_ARCHIVES, *DATABASES, ".npy")
+    if suffix_of(name) == ".txt" and name.partition(".")[0].casefold() in _FOR_PEOPLE:
+        return False
     return suffix_of(name) in known or name in LOG_NAMES
 
 

@@ -112,6 +112,13 @@ def test_values_that_show_no_success_come_with_a_line_to_fill_in(tmp_path: Path,
     assert line in why_not_counted(counts.facts)
 
 
+@pytest.mark.parametrize(("values", "asks"), [([1, 0, 2, 1], True), ([0, 50, 100], False), ([0.5, 1.0, 0.0], False)])
+def test_a_number_above_1_beside_1_is_proposed_with_a_doubt(tmp_path: Path, values: list[Any], asks: bool) -> None:
+    shown = why_not_counted(host(tmp_path, written(tmp_path, values), len(values)).facts)
+    assert ("but only if 2 means a success" in shown) is asks
+    assert "counts them" in shown
+
+
 @pytest.mark.parametrize("values", [[0.0, 0.98, 0.3], [0, 1, 100], [1, 10, 0]])
 def test_no_number_is_proposed_where_no_full_mark_or_more_than_one_is_seen(tmp_path: Path, values: list[Any]) -> None:
     counts = host(tmp_path, written(tmp_path, values), len(values))

@@ -64,3 +64,25 @@ def test_equal_numbers_of_records_are_no_question(tmp_path: Path) -> None:
     (found,) = summary.comparisons.all
     assert found.worst_difference is None
     assert not summary.quality.findings
+
+
+def test_an_undecided_difference_of_pairs_says_of_which_episodes_it_is(tmp_path: Path) -> None:
+    """B is missing where A fails: of all episodes A's rate is the lower one, of those of both the higher one."""
+    rows = [
+        {"policy": policy, "environment": "s", "episode": at, "seed": at, "success": at >= 30 + 7 * (policy == "B")}
+        for policy in "AB"
+        for at in range(30 * (policy == "B"), 60)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    summary = summarize(collect_folder(tmp_path)).summary
+    assert [combo.rate and combo.rate.rate for combo in summary.combos] == [0.5, pytest.approx(23 / 30)]
+    assert any(
+        "A minus B is +23.3 points" in one and "in the 30 episodes of both" in one for one in summary.claims.undecided
+    )
+
+
+@pytest.mark.parametrize("name", ["README.txt", "readme", "LICENSE.txt", "notes.txt"])
+def test_texts_for_people_hold_no_results(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("Success: True\n# episodes completed so far: 1\n")
+    summary = told(tmp_path, {"A": HALF, "B": HALF})
+    assert ([combo.environment for combo in summary.combos] == ["s", "s"]) is (name != "notes.txt")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 import pytest
 from gridtext import plan
@@ -17,7 +20,7 @@ from comborun.reporter.comparing.orders import Trend, steps_of, trend_of
 from comborun.reporter.comparing.pairing import Arm, arm
 from comborun.reporter.counting.measures import ends_of
 from comborun.reporter.merge import MergedCombo, merge
-from comborun.reporter.report import report_run
+from comborun.reporter.report import report_folder, report_run
 from comborun.reporter.statistics.difference import dominance, interquartile_mean
 from comborun.reporter.statistics.proportion import clopper_pearson
 from comborun.rules.results.fields import ResultRules
@@ -245,3 +248,46 @@ def test_while_episodes_may_still_come_nothing_of_it_is_claimed(tmp_path: Path) 
 def test_a_plan_keeps_the_attribute_step() -> None:
     text = "policies: {a: {step: 10}, b: {step: 2e3}, c: {}}\nenvironments: [x]\nepisodes: 3\n"
     assert plan(text + "command: e {policy} {environment} {episodes} {output_dir}\n").steps == (("a", 10), ("b", 2000))
+
+
+RETURNS = {"sac": (3000, 3600, 3100), "td3": (2700, 2900, 3200)}
+
+
+def returns(folder: Path, runs: Mapping[str, Sequence[int]], told_by: str) -> dict[str, Any]:
+    """The report on runs of ten returns each; a folder or a field tells the runs."""
+    for policy, means in runs.items():
+        for run, mean in enumerate(means):
+            path = folder / policy / "ant" / (f"seed{run}.jsonl" if told_by == "folder" else f"part{run}.jsonl")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            rows = [
+                {"policy": policy, "environment": "ant", "episode": at, "return": mean + 7 * at % 30}
+                | ({"train_seed": run} if told_by == "field" else {})
+                for at in range(10)
+            ]
+            path.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    report_folder(folder, folder / "report")
+    return document(folder / "report")
+
+
+@pytest.mark.parametrize("told_by", ["folder", "field"])
+def test_returns_of_several_runs_are_compared_with_the_run_as_the_unit(told_by: str, tmp_path: Path) -> None:
+    told = returns(tmp_path, RETURNS, told_by)
+    ((by_mean,), (by_rank,)) = told["mean_differences"], told["graded"]
+    gap = fmean(RETURNS["sac"]) - fmean(RETURNS["td3"])
+    expected = stats.ttest_ind(*RETURNS.values())
+    assert [one["p"] for one in (by_mean, by_rank)] == pytest.approx([expected.pvalue] * 2)
+    assert by_mean["interval"] == pytest.approx([*expected.confidence_interval()])
+    assert by_mean["difference"] == pytest.approx(gap)
+    assert by_rank["interval"][0] < 0.5 < by_rank["interval"][1]
+    assert min(by_mean["p_holm"], by_rank["p_holm"]) > 0.05
+    assert [one["metrics"]["return"]["runs"] for one in told["combos"]] == [3, 3]
+    assert (tmp_path / "report/report.md").read_text().count("] within 3 runs") >= 2
+
+
+def test_a_claim_by_returns_gives_the_means_of_the_runs_and_no_rates(tmp_path: Path) -> None:
+    told = returns(tmp_path, {"sac": (5000, 5600, 5100), "td3": (700, 900, 1200)}, "folder")
+    assert told["mean_differences"][0]["p_holm"] < 0.05
+    (claim, *_) = (one for one in told["claims"] if "higher mean" in one)
+    names = "(seed0, seed1, seed2)"
+    assert f"sac is 3 runs {names}, whose means lie between 5014 and 5614;" in claim
+    assert "rate" not in claim

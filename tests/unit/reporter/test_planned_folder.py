@@ -20,6 +20,7 @@ from comborun.reporter.report import report_folder
 from comborun.reporter.summary import summarize
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from comborun.reporter.summary import Summary
@@ -265,3 +266,21 @@ def test_factors_of_which_nothing_can_be_said_are_named_with_the_reason(tmp_path
 def test_a_margin_and_a_nominal_environment_say_that_they_are_of_rates(tmp_path: Path) -> None:
     found = asked(tmp_path, "return", ", success: none, compare: return").quality.findings
     assert [one.where for one in found if "no episode has a verdict" in one.what] == ["margin", "nominal"]
+
+
+@pytest.mark.parametrize("policies", [("a", "b"), ("b",), ()])
+def test_policies_without_episodes_in_the_nominal_environment_are_named(
+    policies: Sequence[str], tmp_path: Path
+) -> None:
+    rows = [
+        {"policy": policy, "environment": name, "episode": at, "success": at % 3 == 0}
+        for policy in "ab"
+        for name in ("flat", "ice")
+        for at in range(40)
+        if name == "ice" or policy in policies
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    plan = plan_anywhere(parse_grid(ASKED % "", tmp_path / "grid.yaml"), lambda _: LocalTransport())
+    found = summarize(collect_by_plan(tmp_path, plan)).summary.quality.findings
+    lacking = ", ".join(name for name in "ab" if name not in policies)
+    assert [one.what.partition(":")[0] for one in found if one.where == "nominal"] == [lacking] * bool(lacking)
