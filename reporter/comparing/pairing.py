@@ -317,6 +317,14 @@ def one_each(a: Arm, b: Arm) -> Fact | None:
     return Fact(RunFact.ONE_EACH, runs=named) if named and (a.policy != b.policy or len(named) > 1) else None
 
 
+def facts_of(sides: Iterable[Side]) -> tuple[Fact, ...]:
+    """What limits rates of one policy alone."""
+    arms = [one for one in sides if isinstance(one, Arm)]
+    told = [fact for one in arms for fact in (*one.starts.facts, *one.settings.marks)]
+    runs = (joined(one.policy, one.run_rates) for one in arms if len(one.run_rates) > 1)
+    return (*_each_once([*told, *repeated(arms)]), *runs)
+
+
 def _each_once(facts: Iterable[Fact]) -> list[Fact]:
     """Each fact once: what is true of both policies is said once."""
     found: list[Fact] = []
