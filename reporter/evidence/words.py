@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from unicodedata import normalize
 
 from comborun.reporter.evidence.context import ContextFact, once
-from comborun.reporter.evidence.copies import COPY
+from comborun.reporter.evidence.copies import AGAIN, COPY
 from comborun.reporter.evidence.fields import FieldFact
 from comborun.reporter.evidence.horizons import LIMITS, LONGER
 from comborun.reporter.evidence.runs import RunFact
@@ -118,6 +118,14 @@ def _copy(fact: Fact) -> str:
     return f"{both} in every field but {f'{apart} and ' * bool(apart)}the name: one evaluation, under two names?"
 
 
+def _again(fact: Fact) -> str:
+    apart = ", ".join(map(_short, fact.texts("apart")))
+    return (
+        f"the {several(fact.count('rows'), 'row')} of {fact.text('of')} equal those of {fact.text('other')} in every"
+        f" field{f' but {apart}' * bool(apart)}: one evaluation, under two names, or the same results again?"
+    )
+
+
 def _limits_differ(fact: Fact) -> str:
     limits = [one for one in fact.fields.get("limits", []) if isinstance(one, int | float)]
     pairs = [*zip(fact.texts("names"), limits, strict=True)]
@@ -194,6 +202,7 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
     ),
     RunFact.ONE_EACH: _one_each,
     COPY: _copy,
+    AGAIN: _again,
     LIMITS: _limits_differ,
     LONGER: _longer,
     ContextFact.VARIES: _varies,
