@@ -25,7 +25,8 @@ def evidence(results: Results) -> Iterator[DataFinding]:
         beside = [other.context for (_, environment), other in arms.items() if environment == combo[1]]
         if len(arm.run_rates) > 1:
             yield DataFinding(combo_name(*combo), evidence_words.say(joined(combo[0], arm.run_rates)))
-        for fact in (*arm.starts.facts, *arm.settings.marks, *varying(arm.context, beside)):
+        settings = (*arm.settings.marks, *arm.settings.clusters)
+        for fact in (*arm.starts.facts, *settings, *varying(arm.context, beside)):
             yield DataFinding(combo_name(*combo), evidence_words.say(fact))
     for environment, combos in grouped(arms, lambda combo: combo[1]).items():
         for fact in limits_of({policy: arms[policy, environment].lengths for policy, _ in combos}):

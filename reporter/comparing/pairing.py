@@ -304,6 +304,7 @@ def _conditions(a: Arm, b: Arm, *, paired: bool) -> Iterable[Fact]:
     yield from unlike_limits(*((name, one.lengths) for one, name in named))
     for one, name in named:
         yield from (Fact(fact.code, **fact.fields, of_policy=name) for fact in one.settings.marks)
+    yield from {fact.text("field"): fact for one in (a, b) for fact in one.settings.clusters}.values()
     if not paired:
         yield from unlike_mixes(a.settings, b.settings, (named[-same][1], named[1 - same][1]))
     for one, other in ((a, b), (b, a)):
@@ -320,7 +321,7 @@ def one_each(a: Arm, b: Arm) -> Fact | None:
 def facts_of(sides: Iterable[Side]) -> tuple[Fact, ...]:
     """What limits rates of one policy alone."""
     arms = [one for one in sides if isinstance(one, Arm)]
-    told = [fact for one in arms for fact in (*one.starts.facts, *one.settings.marks)]
+    told = [fact for one in arms for fact in (*one.starts.facts, *one.settings.marks, *one.settings.clusters)]
     runs = (joined(one.policy, one.run_rates) for one in arms if len(one.run_rates) > 1)
     return (*_each_once([*told, *repeated(arms)]), *runs)
 

@@ -213,6 +213,10 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
     ContextFact.SHARED: lambda fact: f"both have the same {fact.text('field')}, {_short(fact.text('value'))}",
     SettingFact.MIX: _mix,
     SettingFact.MARKED: _marked,
+    SettingFact.CLUSTERS: lambda fact: (
+        f"outcomes go with {fact.text('field')}: intervals and p are of these {fact.count('values')} values, and say"
+        " nothing of others"
+    ),
     ContextFact.NAMES_ALIKE: _names_alike,
     ContextFact.NAMES_OF_RUNS: lambda fact: (
         f"{_named(fact.texts('names'))} may be runs of one {fact.text('kind') or 'policy'}, {fact.text('of')}, and are"
@@ -228,4 +232,4 @@ def say(fact: Fact) -> str:
 def limits(facts: Iterable[Fact]) -> str:
     """A sentence about what limits a claim, with a blank before it; empty without facts."""
     told = "; ".join(map(say, once(facts)))
-    return f" But {told}." if told else ""
+    return f" But {told}{'.' * (not told.endswith('?'))}" if told else ""
