@@ -714,8 +714,11 @@ def main() -> None:
     parser.add_argument("--more", action="store_true", help="only absent records, looks, margins, Q and means")
     options = parser.parse_args()
     runs = options.runs
+    chosen = [one for one in (more_cases() if options.more else cases()) if options.only in one.name]
+    if not chosen:
+        parser.error(f"no case has {options.only!r} in its name")
     print("| case | promised | found | two standard errors |\n|---|---|---|---|")
-    for case in (one for one in (more_cases() if options.more else cases()) if options.only in one.name):
+    for case in chosen:
         found = simulate(case, runs)
         promise = "" if case.promise is None else f"{'at least' if case.at_least else 'at most'} {case.promise:g}"
         rate = f"{found.rate:.4f}{'' if found.holds else ' !'}"

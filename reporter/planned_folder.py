@@ -119,7 +119,7 @@ def _folder(directory: Path, names: Sequence[str], session: Session, kind: str) 
 
 
 def _context_in_folder(name: PurePosixPath, session: Session | None, rules: ResultRules) -> Context:
-    context = Context(name.as_posix(), rules=rules, attempt=attempt_number(name))
+    context = Context(name.as_posix(), rules=rules, attempt=attempt_number(name), planned_names=True)
     if session is None:
         return context
     named = context.named(session.policy, session.environment)

@@ -144,6 +144,8 @@ class Condition:
     """why it could not be tested"""
     against: str = ""
     """the policy that it is compared with; empty for a rate"""
+    facts: UntrustedFacts = ()
+    """what limits it, such as conditions that were not the same"""
 
 
 @dataclass(frozen=True)

@@ -238,6 +238,8 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     reasons.UNDECIDED: _undecided,
     reasons.NOT_PLANNED: _not_planned,
     reasons.REPEAT: _repeat,
+    reasons.EACH_AGAIN: "its {rows} rows have no index, and each stands at least {times} times: were they"
+    " written again? Give them an index, or leave out the copies",
     reasons.PROPOSAL: _proposal,
     reasons.ANOTHER_RAN: "the program ran another {kind} of this grid: does `command` use {{{kind}}}?",
     reasons.NOT_COUNTED: "{file}: [{why}|not counted]",

@@ -40,6 +40,8 @@ One = TypeVar("One", bound="Tested")
 
 AMONG = "Only among episodes with a value: "
 COMPLETED = "Only among completed episodes: "
+NAMED = 3
+"""environments that are named of many"""
 NOTHING_DECIDED = "No comparison is decided."
 DIFFERS = 0.05
 """p of equal differences, over all overall comparisons, below which a sentence says that they differ"""
@@ -127,10 +129,25 @@ def _undecided(comparisons: Comparisons, causes: Causes, alpha: float) -> Iterat
     for group in comparisons.environments:
         partly = (one for one in _ordered(group.comparisons) if one.only_completed)
         yield from (f"{COMPLETED}{_claim(one, causes)}" for one in partly)
-    for group in comparisons.environments:
+    single = [group for group in comparisons.environments if _of_single_episodes(group)]
+    single = single if len(single) > 1 else []
+    if single:
+        names = [group.environment for group in single]
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        found = [one for group in single for one in group.comparisons]
+        told = " ".join(filter(None, (f"{', '.join(names[:NAMED])}{more}.", not_paired(found))))
+        yield f"Single episodes decide nothing in {len(names)} environments: {told}{limits(limited(found))}"
+    for group in (one for one in comparisons.environments if one not in single):
         if found := [one for one in group.comparisons if not one.decided]:
             where = f"{group.environment}{' so far' * group.so_far}"
             yield f"Not decided in {where}: {_pairs(found)}. {_limit(group)}{limits(limited(found))}"
+
+
+def _of_single_episodes(group: EnvironmentComparisons) -> bool:
+    """Whether no policy that is compared there has more than an episode."""
+    found = group.comparisons
+    few = all(_independent(rate) < 2 for one in found for rate in (one.rate_a, one.rate_b))
+    return bool(found) and few and not any(one.sequential or one.decided for one in found)
 
 
 def _ordered(found: Iterable[One]) -> list[One]:

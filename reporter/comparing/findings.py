@@ -27,7 +27,8 @@ def evidence(results: Results) -> Iterator[DataFinding]:
         beside = (arms[policy, combo[1]].context for policy in policies[combo[1]])
         if len(arm.run_rates) > 1:
             yield DataFinding(combo_name(*combo), evidence_words.say(joined(combo[0], arm.run_rates)))
-        for fact in (*arm.starts.facts, *arm.settings.marks, *varying(arm.context, beside)):
+        settings = (*arm.settings.marks, *arm.settings.clusters)
+        for fact in (*arm.starts.facts, *settings, *varying(arm.context, beside)):
             yield DataFinding(combo_name(*combo), evidence_words.say(fact))
     for environment, own in policies.items():
         for fact in limits_of({policy: arms[policy, environment].lengths for policy in own}):

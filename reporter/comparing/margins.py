@@ -20,9 +20,9 @@ from comborun.reporter.comparing.comparison import (
     rates_of_runs,
     run_rates_of,
 )
-from comborun.reporter.comparing.pairing import Meeting, Side, meet
+from comborun.reporter.comparing.pairing import Meeting, Side, facts_of, meet
 from comborun.reporter.evidence.runs import above
-from comborun.reporter.json_types import Rounded
+from comborun.reporter.json_types import Facts, Rounded
 from comborun.reporter.statistics.difference import holm
 from comborun.reporter.statistics.margin import not_worse_p
 from comborun.reporter.statistics.pooled import Stratum
@@ -107,6 +107,8 @@ class GateResult:
     """why it could not be tested"""
     against: str = ""
     """the policy that it is compared with; empty for a rate"""
+    facts: Facts = ()
+    """what limits it, as of the comparison that it rests on"""
 
 
 def parse_gate(text: str, policies: Sequence[str], environments: Sequence[str]) -> Gate:
@@ -133,7 +135,7 @@ def parse_gate(text: str, policies: Sequence[str], environments: Sequence[str]) 
 def check(gates: Sequence[Gate], environments: Mapping[str, Sequence[Side]], open_: str = "") -> tuple[GateResult, ...]:
     """`open_`: why nothing can be tested, such as that the run goes on."""
     tested = [(gate, *_tested(gate, environments)) for gate in gates]
-    adjusted = holm([p if p is not None and not open_ else 1.0 for _, _, p, _ in tested])
+    adjusted = holm([p if p is not None and not open_ else 1.0 for _, _, p, *_ in tested])
     return tuple(
         GateResult(
             gate.text,
@@ -142,13 +144,17 @@ def check(gates: Sequence[Gate], environments: Mapping[str, Sequence[Side]], ope
             p=None if open_ or p is None else corrected,
             why=open_ or why,
             against=gate.b,
+            facts=facts,
         )
-        for (gate, value, p, why), corrected in zip(tested, adjusted, strict=True)
+        for (gate, value, p, why, facts), corrected in zip(tested, adjusted, strict=True)
     )
 
 
-def _tested(gate: Gate, environments: Mapping[str, Sequence[Side]]) -> tuple[float | None, float | None, str]:
-    """The value, p, and why there is none."""
+_Found = tuple[float | None, float | None, str, Facts]
+"""the value, p, why there is none, and what limits them"""
+
+
+def _tested(gate: Gate, environments: Mapping[str, Sequence[Side]]) -> _Found:
     cells = {
         name: {side.policy: side for side in sides if side.counts[1]}
         for name, sides in environments.items()
@@ -158,24 +164,25 @@ def _tested(gate: Gate, environments: Mapping[str, Sequence[Side]]) -> tuple[flo
         return _at_least(gate, cells)
     both = {name: found for name, found in cells.items() if {gate.a, gate.b} <= found.keys()}
     if lacking := [name for name, found in cells.items() if name not in both and {gate.a, gate.b} & found.keys()]:
-        return None, None, f"no completed episodes of both in {listed(lacking)}"
+        return None, None, f"no completed episodes of both in {listed(lacking)}", ()
     if not both:
-        return None, None, "no completed episodes of both"
+        return None, None, "no completed episodes of both", ()
     meetings = [meet(name, found[gate.a], found[gate.b]) for name, found in both.items()]
     if gate.kind == "not worse":
         found = not_worse(meetings, gate.share)[0]
-        return found.difference, found.worst_p, ""
+        return found.difference, found.worst_p, "", found.facts
     better = comparison_of(meetings[0]) if len(meetings) == 1 else overall_of(meetings)
-    return better.difference, better.worst_p if better.difference > 0 else 1.0, ""
+    return better.difference, better.worst_p if better.difference > 0 else 1.0, "", better.facts
 
 
-def _at_least(gate: Gate, cells: Mapping[str, Mapping[str, Side]]) -> tuple[float | None, float | None, str]:
-    sides = [found[gate.a].filled(success=False) for found in cells.values() if gate.a in found]
+def _at_least(gate: Gate, cells: Mapping[str, Mapping[str, Side]]) -> _Found:
+    own = [found[gate.a] for found in cells.values() if gate.a in found]
+    sides = [one.filled(success=False) for one in own]
     if len(sides) < len(cells) or not sides:
-        return None, None, "no completed episodes in some environment" if sides else "no completed episodes"
+        return None, None, "no completed episodes in some environment" if sides else "no completed episodes", ()
     rates = [side.by_start for side in sides]
     of_runs, told = rates_of_runs(sides)
     p = max(at_least_p(rates, gate.share), above(of_runs, gate.share, told=told))
     if not told:  # seeds that may be starts: each counts once
         p = max(p, at_least_p([(sum(of_runs), len(of_runs))], gate.share))
-    return sum(k / n for k, n in rates) / len(rates), p, ""
+    return sum(k / n for k, n in rates) / len(rates), p, "", facts_of(own)

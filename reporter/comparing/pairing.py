@@ -308,6 +308,7 @@ def _conditions(a: Arm, b: Arm, *, paired: bool) -> Iterable[Fact]:
     yield from unlike_limits(*((name, one.lengths) for one, name in named))
     for one, name in named:
         yield from (Fact(fact.code, **fact.fields, of_policy=name) for fact in one.settings.marks)
+    yield from {fact.text("field"): fact for one in (a, b) for fact in one.settings.clusters}.values()
     if not paired:
         yield from unlike_mixes(a.settings, b.settings, (named[-same][1], named[1 - same][1]))
     for one, other in ((a, b), (b, a)):
@@ -319,6 +320,14 @@ def one_each(a: Arm, b: Arm) -> Fact | None:
     named = [*dict.fromkeys(name for one in (a, b) if len(one.runs) == 1 for name in one.runs)]
     named = named or ([] if a.runs or b.runs else runs_in_names(a.policy, b.policy))
     return Fact(RunFact.ONE_EACH, runs=named) if named and (a.policy != b.policy or len(named) > 1) else None
+
+
+def facts_of(sides: Iterable[Side]) -> tuple[Fact, ...]:
+    """What limits rates of one policy alone."""
+    arms = [one for one in sides if isinstance(one, Arm)]
+    told = [fact for one in arms for fact in (*one.starts.facts, *one.settings.marks, *one.settings.clusters)]
+    runs = (joined(one.policy, one.run_rates) for one in arms if len(one.run_rates) > 1)
+    return (*_each_once([*told, *repeated(arms)]), *runs)
 
 
 def _each_once(facts: Iterable[Fact]) -> list[Fact]:

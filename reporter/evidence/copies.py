@@ -14,7 +14,7 @@ from comborun.reporter.counting.measures import FAILURE_FIELDS
 from comborun.reporter.evidence.states import plain
 from comborun.rules.facts import Fact
 
-COPY = "rows_of_another_name"
+COPY, AGAIN = "rows_of_another_name", "rows_of_another_run"
 LOOKED_AT = 64
 CHANCE = 1_000_000
 """two policies that know nothing of each other have the same verdicts in fewer than one of so many cases"""
@@ -35,6 +35,14 @@ def copies(combos: Mapping[Combo, Sequence[EpisodeRecord]]) -> dict[Combo, Fact]
             if fact := next(_of_any(own, others, combos), None):
                 found[own] = fact
     return found
+
+
+def repeated_run(before: Sequence[EpisodeRecord], after: Sequence[EpisodeRecord], runs: tuple[str, str]) -> Fact | None:
+    """The fact that a combo has the same rows in a second run. A program that takes nothing from chance gives them
+    again, and so does a folder that was copied."""
+    if len(before) != len(after) or (apart := _apart(before, after)) is None:
+        return None
+    return Fact(AGAIN, of=runs[1], other=runs[0], rows=len(after), apart=apart)
 
 
 def _beginning(records: Sequence[EpisodeRecord]) -> tuple[int, tuple[Verdict, ...]]:

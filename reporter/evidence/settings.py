@@ -19,6 +19,10 @@ MOST = 50
 """most values of a setting"""
 SURE = 0.001
 """p of the same mix, below which two mixes differ"""
+STRONG = 1e-4
+"""p of outcomes that do not go with a setting, below which they do"""
+VALUES, EACH = 5, 5
+"""fewest values of such a setting, and fewest episodes of each, on average"""
 SEEN = 0.1
 """least gap between two shares that matters"""
 _SETTING = re.compile(
@@ -44,6 +48,7 @@ _YES, _NO = ({True, "true", "yes"}, {False, "false", "no"})
 class SettingFact(StrEnum):
     MIX = "settings_not_alike"
     MARKED = "marked_episodes_count"
+    CLUSTERS = "outcomes_go_with_field"
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,7 @@ class Settings:
     mix: Mapping[str, Mapping[object, int]] = field(default_factory=dict)
     """by field, in how many episodes it has each value"""
     marks: tuple[Fact, ...] = ()
+    clusters: tuple[Fact, ...] = ()
 
 
 NO_SETTINGS = Settings()
@@ -64,7 +70,20 @@ def settings_of(records: Sequence[EpisodeRecord]) -> Settings:
             counts = Counter(one for one in map(plain, field_column(records, name)) if one is not None)
             if 0 < len(counts) <= min(MOST, counts.total() // 2):
                 mix[name] = counts
-    return Settings(mix, (*_marks(records, names),))
+    return Settings(mix, (*_marks(records, names),), (*_clusters(records, mix),))
+
+
+def _clusters(records: Sequence[EpisodeRecord], mix: Mapping[str, Mapping[object, int]]) -> Iterator[Fact]:
+    """Settings of many values with which outcomes go: ten objects in a hundred episodes are no hundred objects."""
+    for name, counts in mix.items():
+        if len(counts) < VALUES or sum(counts.values()) < EACH * len(counts):
+            continue
+        went: dict[bool, Counter[object]] = {True: Counter(), False: Counter()}
+        for value, record in zip(map(plain, field_column(records, name)), records, strict=True):
+            if value is not None and record.success is not None:
+                went[record.success][value] += 1
+        if all(went.values()) and _p(went[True], went[False]) < STRONG:
+            yield Fact(SettingFact.CLUSTERS, field=name, values=len(counts))
 
 
 def _marks(records: Sequence[EpisodeRecord], names: Mapping[str, None]) -> Iterator[Fact]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from unicodedata import normalize
 
 from comborun.reporter.evidence.context import ContextFact, once
-from comborun.reporter.evidence.copies import COPY
+from comborun.reporter.evidence.copies import AGAIN, COPY
 from comborun.reporter.evidence.fields import FieldFact
 from comborun.reporter.evidence.horizons import LIMITS, LONGER
 from comborun.reporter.evidence.runs import RunFact
@@ -124,6 +124,14 @@ def _copy(fact: Fact) -> str:
     return f"{both} in every field but {fields}, as if it were one evaluation under two names"
 
 
+def _again(fact: Fact) -> str:
+    apart = ", ".join(map(_short, fact.texts("apart")))
+    return (
+        f"the {several(fact.count('rows'), 'row')} of {fact.text('of')} equal those of {fact.text('other')} in every"
+        f" field{f' but {apart}' * bool(apart)}: one evaluation, under two names, or the same results again?"
+    )
+
+
 def _limits_differ(fact: Fact) -> str:
     limits = [one for one in fact.fields.get("limits", []) if isinstance(one, int | float)]
     pairs = [*zip(fact.texts("names"), limits, strict=True)]
@@ -200,6 +208,7 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
     ),
     RunFact.ONE_EACH: _one_each,
     COPY: _copy,
+    AGAIN: _again,
     LIMITS: _limits_differ,
     LONGER: _longer,
     ContextFact.VARIES: _varies,
@@ -210,6 +219,10 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
     ContextFact.SHARED: lambda fact: f"both have the same {fact.text('field')}, {_short(fact.text('value'))}",
     SettingFact.MIX: _mix,
     SettingFact.MARKED: _marked,
+    SettingFact.CLUSTERS: lambda fact: (
+        f"outcomes go with {fact.text('field')}: intervals and p are of these {fact.count('values')} values, and say"
+        " nothing of others"
+    ),
     ContextFact.NAMES_ALIKE: _names_alike,
     ContextFact.NAMES_OF_RUNS: lambda fact: (
         f"{_named(fact.texts('names'))} may be runs of one {fact.text('kind') or 'policy'}, {fact.text('of')}, and are"
@@ -225,4 +238,4 @@ def say(fact: Fact) -> str:
 def limits(facts: Iterable[Fact]) -> str:
     """A sentence about what limits a claim, with a blank before it; empty without facts."""
     told = "; ".join(map(say, once(facts)))
-    return f" But {told}." if told else ""
+    return f" But {told}{'.' * (not told.endswith('?'))}" if told else ""

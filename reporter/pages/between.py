@@ -26,7 +26,9 @@ from comborun.reporter.comparing.pairing import Results, Side, meet, results_of
 from comborun.reporter.comparing.stopping import spared
 from comborun.reporter.counting.quality import DataFinding, between_runs, quality
 from comborun.reporter.evidence.context import namesakes
+from comborun.reporter.evidence.copies import repeated_run
 from comborun.reporter.evidence.words import limits
+from comborun.reporter.evidence.words import say as say_evidence
 from comborun.reporter.pages.between_means import MeansBetween, compare_means
 from comborun.reporter.pages.between_trainings import TrainingsBetween, compare_trainings
 from comborun.reporter.pages.comparison_tables import holm_p, strong
@@ -37,6 +39,7 @@ from comborun.reporter.pages.text_table import Strong, TextTable, columns, fille
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.shown_names import in_quotes
 from comborun.reporter.text import NOTHING, claim, combo_name, fraction, p_value, points, points_interval
+from comborun.rules.facts import Fact
 from comborun.text import alike, several
 from comborun.words import say
 
@@ -203,7 +206,11 @@ def compare_runs(before: Collected, after: Collected, same: Mapping[str, str] = 
         old, new, told = _without_plan((before, first[then_]), (after, second[now_]), now_[1])
         fewer |= told
         name = now_[0] if then_[0] == now_[0] else f"{then_[0]} → {now_[0]}"
-        meetings.append((name, meet(now_[1], new, old)))
+        met = meet(now_[1], new, old)
+        if again := _again(before, after, results, then_, now_):
+            met = replace(met, facts=(*met.facts, again))
+            findings.append(DataFinding(combo_name(*now_), say_evidence(again)))
+        meetings.append((name, met))
     of_policies = {name: [one for own, one in meetings if own == name] for name in dict(meetings)}
     over = {name: some for name, some in of_policies.items() if len(some) > 1}
     overall: list[Tested] = [overall_of(some) for some in over.values()]
@@ -224,6 +231,12 @@ def compare_runs(before: Collected, after: Collected, same: Mapping[str, str] = 
         fewer=fewer,
         early=frozenset(run.name for run in (before, after) if run.stop_early and spared(run.sessions, ())),
     )
+
+
+def _again(before: Collected, after: Collected, results: Sequence[Results], then: Combo, now: Combo) -> Fact | None:
+    """That the second run has the rows of the first."""
+    old, new = (one.merged.get(combo) for one, combo in zip(results, (then, now), strict=True))
+    return repeated_run(old.accepted, new.accepted, (before.name, after.name)) if old and new else None
 
 
 def _without_pairs(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from comborun import __version__
+from comborun.reporter.comparing.claims_besides import not_shown, not_worse
 from comborun.reporter.counting.combo import ComboSummary, MacroMean
 from comborun.reporter.pages import comparison_tables, policy_tables
 from comborun.reporter.pages.answer import answer
@@ -93,8 +94,12 @@ def _lines(summary: Summary) -> Iterator[str]:
         comparison_tables.graded(summary.comparisons.graded),
         comparison_tables.mean_differences(summary.comparisons.mean_differences if summary.by_numbers else ()),
         comparison_tables.kinds_compared(summary.kinds),
+        comparison_tables.losses(summary.losses),
+        comparison_tables.factors(summary.factors),
     ):
         yield from _compared(table) if table else ()
+    if margins := [*not_worse(summary.comparisons), *not_shown(summary.comparisons)]:
+        yield from ("", r"\paragraph{Margin.}", *map(escape, margins))
     yield from ("", r"\paragraph{Evaluation.}", escape(methods(summary)))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from comborun.reporter.comparing.comparison import ALPHA, Sequential, Tested, limited, not_paired
 from comborun.reporter.comparing.orders import Trend
 from comborun.reporter.counting.quality import NAMED
-from comborun.reporter.evidence.words import say
+from comborun.reporter.evidence.words import limits, say
 from comborun.reporter.pages.answer import answer, compare_line
 from comborun.reporter.summary import Summary
 from comborun.reporter.text import duration, fraction, p_value, points
@@ -62,7 +62,7 @@ def _gates(summary: Summary) -> Iterator[str]:
         if gate.value is not None:
             size = f": {points(gate.value)} points" if gate.against else f": {fraction(gate.value)} %"
         word = "shown" if gate.holds else "NOT shown"
-        yield f"Condition {word}: {gate.condition}{size}{p}{gate.why and f' ({gate.why})'}."
+        yield f"Condition {word}: {gate.condition}{size}{p}{gate.why and f' ({gate.why})'}.{limits(gate.facts)}"
 
 
 def _looks(summary: Summary) -> Iterator[str]:

@@ -17,12 +17,22 @@ from comborun.model.attempt import Aggregate, EpisodeRecord, Verdict, packed
 from comborun.model.work import Combo, grouped
 from comborun.reporter.records import files, videos
 from comborun.reporter.records.collected import Collected
+from comborun.reporter.records.combos import COLUMNS
 from comborun.reporter.records.reading import UNNAMED, Context, Defect, Reading, RejectKind
 from comborun.rules.facts import Fact
 from comborun.rules.results.codings import Coding
-from comborun.rules.results.counts import REPEAT, UNDECIDED
+from comborun.rules.results.counts import EACH_AGAIN, REPEAT, UNDECIDED
 from comborun.rules.results.episodes import rebuild
-from comborun.rules.results.fields import ENVIRONMENT, NO_VERDICTS, POLICY, Identity, unreadable
+from comborun.rules.results.fields import (
+    ENVIRONMENT,
+    IGNORE,
+    LINE,
+    NO_VERDICTS,
+    POLICY,
+    Identity,
+    ResultRules,
+    unreadable,
+)
 from comborun.rules.results.filename_results import groups
 from comborun.rules.results.formats import (
     DATABASE,
@@ -46,6 +56,8 @@ from comborun.words.rows import proposed
 SCHEMA_FILE = "final_benchmark_report.schema.json"
 _OF_REPORTS = {SCHEMA_FILE, "final_benchmark_report.json", "summary.csv", "episodes.csv"}
 """files beside it that repeat the content of others"""
+DIFFERENT = 5
+"""fewest different rows of which each stands several times before they are taken as written again"""
 _OUTWARD = {PER_FILE: 0, LIST_LAST: 1}
 """formats with an episode's number in a name: how many folders further out all of a kind lie"""
 
@@ -84,7 +96,7 @@ class RecordCollector:
             self._pass_over(path, reading)
             return
         unsure = not expected and reading.format in {JSONL_ROWS, TABLE, EPISODES, DATABASE} and not _decides(reading)
-        if unsure and (found := _line_for(path)) and len(proposed(found)) > 1:
+        if unsure and (found := _line_for(path, _unnamed(reading))) and len(proposed(found)) > 1:
             reading.proposal = say(found)
             reading.defect(0, reading.proposal)
         if expected and not reading.format and not reading.rejects:
@@ -98,7 +110,7 @@ class RecordCollector:
         """Name a file that is no result file by its name alone: because it is broken, or holds verdicts. Any table and
         any document may lie in a folder."""
         broken = any(reject.kind in {RejectKind.TORN, RejectKind.UNREADABLE} for reject in reading.rejects)
-        found = _line_for(path)
+        found = _line_for(path, _unnamed(reading))
         if not found and (broken or (reading.format == EPISODES and reading.rejects)):
             self.files.append(reading)
             return
@@ -205,7 +217,7 @@ class RecordCollector:
     @property
     def names_guessed(self) -> Iterator[Defect]:
         """Says once that names of combos are those of paths."""
-        found = [(file, words) for file in self.files if (words := _guessed(file))]
+        found = [(file, words) for file in self.files if file.entries and (words := _guessed(file))]
         for file, words in found[:1]:
             others = f", like those of {several(len(found) - 1, 'other file')}" if len(found) > 1 else ""
             yield Defect(file.path, 0, f"{' and '.join(words)} guessed from its path{others}")
@@ -225,13 +237,40 @@ def _decides(reading: Reading) -> bool:
     return bool(reading.aggregates) or any(record.success is not None for record in reading.records)
 
 
-def _line_for(path: Path) -> Fact | None:
+def _unnamed(reading: Reading) -> list[str]:
+    """The names of its combo that neither its rows nor its path have."""
+    return [kind for kind in (POLICY, ENVIRONMENT) if (kind, UNNAMED) in reading.guessed]
+
+
+def _line_for(path: Path, unnamed: Sequence[str]) -> Fact | None:
     """That a file holds episodes, with the line of a grid that counts them, if there is one."""
     identity = Identity("", "")
     within = path.parent.parent  # the folder may have the number of the episode
     held = Folder(str(within), [glob.escape(path.relative_to(within).as_posix())], identity, "")
     found = uncounted(held, (0, 0), {"files": f"**/*{ending_of(path.name)}"})
-    return Fact(found.code, **{**found.fields, "file": ""}) if found else None
+    if not found:
+        return None
+    rows = _by_lines(path) if unnamed or proposed(found).get("episode") == LINE else []
+    if proposed(found).get("episode") == LINE and (times := _times(rows)) > 1:
+        return Fact(EACH_AGAIN, rows=len(rows), times=times)
+    fields = {name for one in rows[:1] for names in one.names for name in names}
+    columns = {kind: [name for name in COLUMNS[kind] if name in fields] for kind in unnamed}
+    keys = [{"key": kind, "value": names[0]} for kind, names in columns.items() if names]
+    own = found.fields.get("keys")
+    more = {"keys": [*own, *keys]} if isinstance(own, list) else {}
+    return Fact(found.code, **{**found.fields, "file": "", **more})
+
+
+def _by_lines(path: Path) -> Sequence[EpisodeRecord]:
+    """The rows of a file in their order, whatever they name."""
+    rules = ResultRules().replace(policy=IGNORE, environment=IGNORE, episode=LINE)
+    return _read(path, Context(path.name, UNNAMED, UNNAMED, rules), "").records
+
+
+def _times(rows: Sequence[EpisodeRecord]) -> int:
+    """How often each row stands in a file, at least, if there are several that differ."""
+    found = Counter((one.verdict, one.seed, one.names, one.numbers, str(one.others)) for one in rows)
+    return min(found.values()) if len(found) >= DIFFERENT else 1
 
 
 def _read(path: Path, context: Context, unread: str) -> Reading:

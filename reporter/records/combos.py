@@ -104,6 +104,11 @@ def combo_of_folder(folder: str) -> tuple[str, str]:
 NAME_COMBO = frozenset({formats.JSONL_ROWS, formats.TABLE, formats.EPISODES, formats.DATABASE, formats.COMPLETION_ROWS})
 NAME_ENVIRONMENT = frozenset({formats.JOB_ROWS, formats.EVAL_INFO, formats.TUPLES})
 """formats whose records name their environment, and perhaps no policy; for all others the path names it"""
+COLUMNS = {
+    POLICY: ("policy", "model", "agent", "policy_name", "model_name", "checkpoint", "ckpt"),
+    ENVIRONMENT: ("environment", "env", "task", "env_name", "env_id", "task_name", "scene", "task_suite", "suite"),
+}
+"""what programs call the columns of names, those that are surest first"""
 ALL = "*"
 """the name of a file if all names in a folder are episodes"""
 _DIGITS = re.compile(r"\d+")

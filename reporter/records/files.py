@@ -14,13 +14,14 @@ from comborun.reporter.records.combos import (
     combo_of_folder,
     combo_of_path,
     policy_of_path,
+    saying_names,
 )
-from comborun.reporter.records.reading import Context, Reading, RejectKind
+from comborun.reporter.records.reading import UNNAMED, Context, Reading, RejectKind
 from comborun.rules.facts import Fact
 from comborun.rules.results import formats
 from comborun.rules.results.documents import SUMMARY_NOT_READ
 from comborun.rules.results.episodes import DEPTH_LIMIT, ORDER, decode_line
-from comborun.rules.results.fields import ENVIRONMENT, FORMAT, MISSING, POLICY, TORN, UNREADABLE, RefusedError
+from comborun.rules.results.fields import ENVIRONMENT, FORMAT, MISSING, TORN, UNREADABLE, RefusedError
 from comborun.rules.results.filename_results import VIDEO, Named
 from comborun.rules.results.one_row import names_sibling, order_of
 from comborun.rules.results.rates import Count
@@ -39,10 +40,7 @@ else:
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 19
 
-_MAY_NAME = frozenset({formats.TABLE, formats.EPISODES, formats.DATABASE})
-"""formats of rows that name their combo, or leave it to the path"""
-_WHOLE = frozenset({formats.JSONL_ROWS, formats.COMPLETION_ROWS})
-"""formats of rows that need nothing from their path"""
+_TABLES = frozenset({formats.TABLE, formats.EPISODES, formats.DATABASE})
 _CHUNK = 1 << 20
 _KINDS = {TORN: RejectKind.TORN, UNREADABLE: RejectKind.UNREADABLE}
 
@@ -101,12 +99,15 @@ def _entries(stream: BinaryIO, source: Reader) -> Iterator[Entry]:
 
 def _fill(reading: Reading, context: Context, source: Reader, entries: Iterator[Entry]) -> None:
     """Raises RefusedError if the file turns out to have no known format."""
+    used = context
+    by_path: dict[tuple[str | None, str | None], Context] = {}
     if reading.format == formats.JSONL_ROWS and isinstance(source, Lines):
-        source.taken = lambda line, lines: bool(rows := alike(lines)) and reading.take_alike(context, line, rows)
+        source.taken = lambda line, lines: bool(rows := alike(lines)) and reading.take_alike(used, line, rows)
     for line, value, remark, order in entries:
         if context.words is not source.identity:
-            context = replace(context, words=source.identity)
-        if not remark and order is None and reading.take_alike(context, line, [value]):
+            context = used = replace(context, words=source.identity)
+            by_path.clear()
+        if not remark and order is None and reading.take_alike(used, line, [value]):
             continue
         own = replace(context, path=value[VIDEO]) if reading.format == formats.NAMED else context
         if remark:
@@ -121,8 +122,8 @@ def _fill(reading: Reading, context: Context, source: Reader, entries: Iterator[
             _take_count(reading, context, line, value)
         else:
             number = order_of(value, order, context.identity)
-            row = value if reading.format in _WHOLE else _named(reading, own, value)
-            reading.take(own, line, row, None if number is None else context.first + number)
+            used = _context_of(reading, own, value, by_path)
+            reading.take(used, line, value, None if number is None else context.first + number)
     _settle(reading, context, source)
 
 
@@ -143,24 +144,27 @@ def _settle(reading: Reading, context: Context, source: Reader) -> None:
         reading.defect(0, "the file holds no records")
 
 
-def _named(reading: Reading, context: Context, row: Any) -> Any:
-    """A row with the combo of its file's path, if nothing else names one."""
-    known = context.policy is not None and context.environment is not None
-    if known or not isinstance(row, dict) or reading.format not in _MAY_NAME | NAME_ENVIRONMENT:
-        return row
+def _context_of(
+    reading: Reading, context: Context, row: Any, known: dict[tuple[str | None, str | None], Context]
+) -> Context:
+    """With what a row takes from its path."""
+    may = NAME_ENVIRONMENT if context.planned_names else NAME_COMBO | NAME_ENVIRONMENT
+    names = _by_path(context, row) if reading.format in may or reading.format in _TABLES else None
+    return (known.get(names) or known.setdefault(names, reading.by_path(context, *names))) if names else context
+
+
+def _by_path(context: Context, row: Any) -> tuple[str | None, str | None] | None:
+    """The policy and the environment that a row takes from its file's path; None if it takes neither."""
     identity = context.identity
-    environment = identity.environment_field.find(row)
-    named = environment if reading.format in NAME_ENVIRONMENT and isinstance(environment, str) else None
-    policy, place = _combo_of(context, named)
-    row = dict(row)
-    for kind, field, name, own in (
-        (POLICY, identity.policy_field, policy, context.policy),
-        (ENVIRONMENT, identity.environment_field, place, context.environment),
-    ):
-        if own is None and field.find(row) is MISSING:
-            row[field.name] = name
-            reading.guessed.add((kind, name))
-    return row
+    if not isinstance(row, dict) or (identity.policy is not None and identity.environment is not None):
+        return None
+    policy, environment = identity.policy_field.find(row), identity.environment_field.find(row)
+    asks = identity.policy is None and policy is MISSING, identity.environment is None and environment is MISSING
+    if asks == (False, True):
+        names = [name for name in saying_names(context.path) if name != policy]
+        return None, (UNNAMED, *names)[-1]
+    by_path = _combo_of(context, environment if isinstance(environment, str) else None)
+    return (by_path[0], by_path[1] if asks[1] else None) if asks[0] else None
 
 
 def _combo_of(context: Context, environment: str | None) -> tuple[str, str]:

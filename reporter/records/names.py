@@ -11,6 +11,7 @@ from comborun.model.attempt import Aggregate, EpisodeRecord
 from comborun.model.plan import Session
 from comborun.model.work import combo_of
 from comborun.reporter.records.collector import RecordCollector
+from comborun.reporter.records.combos import COLUMNS
 from comborun.reporter.records.path_names import KINDS
 from comborun.reporter.records.reading import UNNAMED, Context, Defect, Reading
 from comborun.rules.facts import Fact
@@ -20,11 +21,6 @@ from comborun.rules.results.proposals import renamed
 from comborun.words import say
 
 _NAMES_SHOWN = 10
-_COLUMNS = {
-    "policy": ("policy", "model", "agent", "policy_name", "model_name", "checkpoint", "ckpt"),
-    "environment": ("environment", "env", "task", "env_name", "env_id", "task_name", "scene"),
-}
-"""what programs call the columns, those that are surest first"""
 _VALUES_MOST = 100
 
 
@@ -119,7 +115,7 @@ def _columns(reading: Reading) -> dict[str, list[str]]:
 def _column(kind: str, held: Mapping[str, Sequence[str]], sessions: Sequence[Session]) -> dict[str, Any]:
     """The column that names policies or environments, with the mapping where names differ; empty if none does."""
     known = list(dict.fromkeys(getattr(one, kind) for one in sessions))
-    usual = [name for name in _COLUMNS[kind] if name in held]
+    usual = [name for name in COLUMNS[kind] if name in held]
     for name in [*usual, *(name for name in held if name not in usual)]:
         mapped = _mapped(held[name], known)
         if len(mapped) == len(held[name]) and (name in usual or len(mapped) > 1):

@@ -187,7 +187,8 @@ def _apart(part: str, others: Iterable[str]) -> tuple[str, str]:
 
 def _counts(directory: Path, reading: Reading, sessions: Sequence[Session], names: Mapping[str, str]) -> bool:
     """Whether rows of a file are of planned combos if its path names these."""
-    context = Context(reading.path, names.get(KINDS[0]), names.get(KINDS[1]), rules_of_rows(sessions[0].results))
+    rules = rules_of_rows(sessions[0].results)
+    context = Context(reading.path, names.get(KINDS[0]), names.get(KINDS[1]), rules, planned_names=True)
     collector = RecordCollector(directory)
     collector.read_file(directory / reading.path, context, expected=True)
     planned = {combo_of(one) for one in sessions}

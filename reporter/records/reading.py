@@ -60,6 +60,8 @@ class Context:
     """whether its program has ended"""
     words: Identity | None = None
     """how its records name things, in its format"""
+    planned_names: bool = False
+    """whether a grid says how combos are called; then JSON lines take no other names from their path"""
     keeps: bool = False
     """whether rows are kept besides their records"""
 
@@ -162,6 +164,13 @@ class Reading:
         found = ((POLICY, context.policy, named.policy), (ENVIRONMENT, context.environment, named.environment))
         self.guessed.update((kind, str(name)) for kind, own, name in found if not own)
         return named
+
+    def by_path(self, context: Context, policy: str | None, environment: str | None) -> Context:
+        """The context of rows that lack the names which are given here, those of their path."""
+        self.guessed.update((kind, one) for kind, one in ((POLICY, policy), (ENVIRONMENT, environment)) if one)
+        identity = context.identity
+        own = policy or identity.policy, environment or identity.environment
+        return replace(context, policy=own[0], environment=own[1], words=identity.of(*own))
 
     def withdraw(self, *reasons: str) -> None:
         """Say no longer what another finding says better."""

@@ -34,7 +34,7 @@ from comborun.rules.facts import Fact
 from comborun.rules.results.caught import looks_wrong
 from comborun.rules.results.counts import REPEAT
 from comborun.rules.results.fields import TEXT_MOST
-from comborun.rules.results.repeats import STEP, apart_by
+from comborun.rules.results.repeats import STEP, apart_by, of_parts
 from comborun.text import natural
 from comborun.words import say
 
@@ -318,7 +318,8 @@ def _hold_back_repeated(file: Reading) -> None:
     sizes = [*map(len, several)]
     if apart:
         rows, by = sum(sizes), next(iter(apart.values()))
-        fact = Fact(REPEAT, rows=rows - len(several), of=rows, by=by, keys=[{"key": "episode", "value": "line"}])
+        keys = {} if of_parts(by) else {"keys": [{"key": "episode", "value": "line"}]}
+        fact = Fact(REPEAT, rows=rows - len(several), of=rows, by=by, **keys)
     else:
         fields = {"episodes": len(several), "least": min(sizes), "most": max(sizes), "contested": contested}
         by = next(_counting([rows for rows in several if len(rows) > 1]), "")

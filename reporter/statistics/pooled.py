@@ -71,7 +71,9 @@ class Stratum:
 def pooled_difference(strata: Sequence[Stratum]) -> tuple[float, Interval]:
     """The mean of the differences, each environment with the same weight, and its 95 % interval."""
     mean = sum(stratum.difference for stratum in strata) / len(strata)
-    half = spread_of_mean([stratum.variance for stratum in strata], sum(stratum.freedom for stratum in strata))
+    differences = [stratum.difference for stratum in strata]
+    freedom = sum(stratum.freedom for stratum in strata)
+    half = spread_of_mean(differences, [stratum.variance for stratum in strata], freedom)
     return mean, (max(-1.0, mean - half), min(1.0, mean + half))
 
 

@@ -218,7 +218,8 @@ def mean_of_rates(counts: Sequence[tuple[float, int]], confidence: float = CONFI
     A. Agresti and B. A. Coull, The American Statistician 52 (1998) 119-126: variances at (k + 1) / (n + 2).
     """
     mean = sum(k / n for k, n in counts) / len(counts)
-    half = spread_of_mean([rate_variance(k, n) for k, n in counts], sum(n - 1 for _, n in counts), confidence)
+    variances, rates = [rate_variance(k, n) for k, n in counts], [k / n for k, n in counts]
+    half = spread_of_mean(rates, variances, sum(n - 1 for _, n in counts), confidence)
     return max(0.0, mean - half), min(1.0, mean + half)
 
 
@@ -227,5 +228,13 @@ def rate_variance(k: float, n: int) -> float:
     return rate * (1 - rate) / n
 
 
-def spread_of_mean(variances: Sequence[float], freedom: int, confidence: float = CONFIDENCE) -> float:
-    return t_quantile(max(1, freedom), confidence) * sqrt(sum(variances)) / len(variances)
+def spread_of_mean(
+    values: Sequence[float], variances: Sequence[float], freedom: int, confidence: float = CONFIDENCE
+) -> float:
+    """If each environment has a single episode, these show no variance: then by how far environments lie apart, which
+    is at least as much."""
+    own = sum(variances)
+    if not freedom and (freedom := len(values) - 1):
+        mean = sum(values) / len(values)
+        own = max(own, sum((one - mean) ** 2 for one in values) * len(values) / freedom)
+    return t_quantile(max(1, freedom), confidence) * sqrt(own) / len(variances)

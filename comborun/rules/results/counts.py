@@ -27,6 +27,7 @@ OF_ANOTHER, WITHOUT_INDEX, REFUSED, WITHOUT_VERDICT = (
 )
 NOT_PLANNED, REPEAT, NOT_COUNTED = "episodes_not_planned", "rows_repeat_episodes", "file_not_counted"
 PROPOSAL, ANOTHER_RAN, UNDECIDED = "results_line", "another_ran", "verdicts_undecided"
+EACH_AGAIN = "each_row_again"
 NOT_IN_GRID, IN_COLUMNS = "names_not_in_grid", "names_in_columns"
 NOT_READ, FILE_NOT_READ, NO_EPISODE, NO_MATCH = "results_not_read", "file_not_read", "no_episode_in", "no_file_matches"
 WROTE_NOTHING, TOO_MANY, FORMER = "wrote_nothing", "too_many_files", "former_words"

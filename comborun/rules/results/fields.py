@@ -295,3 +295,7 @@ class Identity:
     def by(self, **rules: Any) -> Identity:
         """The same combo with other rules, such as the field names of a format."""
         return Identity(self.policy, self.environment, self.rules.replace(**rules), self.planned)
+
+    def of(self, policy: str | None, environment: str | None) -> Identity:
+        """The same rules for another combo."""
+        return Identity(policy, environment, self.rules, self.planned)

@@ -35,6 +35,13 @@ _NAMES = frozenset(
     }
 )
 """words in the names of fields that tell one episode from another"""
+_PARTS = frozenset(
+    {
+        *("robot", "agent", "arm", "hand", "player", "camera", "cam", "view"),
+        *("phase", "subtask", "stage", "annotator", "rater", "reviewer", "judge"),
+    }
+)
+"""words in the names of fields of which one episode may have several"""
 _WITHIN = frozenset({"index", "idx", "id", "i", "n", "t", "e", "number", "state", "init", "episode", "ep"})
 """words that the fields of steps have too"""
 _AGAIN = frozenset({"attempt", "retry", "run", "rerun", "time", "timestamp", "date", "version", "created", "started"})
@@ -111,6 +118,11 @@ def apart_by(rows: Sequence[tuple[int, dict[str, Any]]]) -> str:
     shared = set.intersection(*(set(row) for _, row in rows)) if rows else set()
     named = sorted(name for name in shared if _words(name) & _NAMES and not _words(name) & _AGAIN)
     return next((name for name in named if _tells(told, name)), "")
+
+
+def of_parts(name: str) -> bool:
+    """Whether a field names a part of one episode, so that its rows are no episodes."""
+    return bool(_words(name) & _PARTS)
 
 
 def _of_steps(told: list[Told], identity: Identity) -> str:

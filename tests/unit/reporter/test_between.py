@@ -176,7 +176,8 @@ def test_doubled_and_broken_results_say_why_nothing_is_compared(tmp_path: Path) 
 
 def test_a_condition_that_only_one_run_tells_is_named(tmp_path: Path) -> None:
     verdicts = {"s": [True, False] * 20}
-    found = of_folders(folder(tmp_path / "old", verdicts), folder(tmp_path / "new", verdicts, max_steps=900))
+    others = {"s": [False, True] * 20}
+    found = of_folders(folder(tmp_path / "old", verdicts), folder(tmp_path / "new", others, max_steps=900))
     ((_, one),) = found.rows
     assert [(fact.code, fact.text("field")) for fact in one.facts] == [("field_of_one_side", "max_steps")]
 
@@ -221,3 +222,18 @@ def test_names_that_differ_by_signs_alone_are_told_with_the_option_that_joins_th
 )
 def test_what_same_is_not_for_is_said(words: str, said: str) -> None:
     assert said in str(CliRunner().invoke(combo, ["report", *words.split()]).exception)
+
+
+def test_a_run_that_repeats_the_results_of_the_other_asks_whether_it_is_another_one(tmp_path: Path) -> None:
+    marks = {("flat", "stairs"): "+--+-+-" * 5, ("rough", "stairs"): "++-" * 10}
+    found = between(tmp_path, marks, {**marks, ("rough", "stairs"): "+-+" * 10})
+    told = f"the 35 rows of {found.after} equal those of {found.before} in every field: one evaluation, under two names"
+    (sentence,) = (one for one in found.sentences if told in one)
+    assert sentence.startswith("Not decided: flat in stairs")
+    assert "or the same results again?" in sentence
+    (finding,) = (one for one in found.findings if told in one.what)
+    document = json.loads(render_between(found)["comparison.json"])
+    assert {"where": finding.where, "what": finding.what} in document["findings"]
+    facts = [[fact["code"] for fact in one.get("facts", ())] for one in document["comparisons"]]
+    assert facts[0] == ["rows_of_another_run"]
+    assert "rows_of_another_run" not in facts[1]

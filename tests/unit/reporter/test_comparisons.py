@@ -268,3 +268,15 @@ def test_too_many_comparisons_are_none_and_the_report_says_so() -> None:
     assert (found.all, found.too_many) == ((), 202 * 201 // 2)
     (told,) = prevented(found)
     assert "20301" in told.what
+
+
+def test_environments_of_single_episodes_are_told_together() -> None:
+    cells = {f"t{n}": [side("a", "+-"[n % 2]), side("b", "-")] for n in range(6)}
+    several = {"many": [side("a", "+-+-"), side("b", "--+-")]}
+    (single, alone) = (claims(compare(one)).undecided for one in ({**cells, **several}, {"t0": cells["t0"]}))
+    assert sum("single episodes" in one.lower() for one in single) == 1
+    assert any(
+        one.startswith("Single episodes decide nothing in 6 environments: t0, t1, t2 and 3 more.") for one in single
+    )
+    assert [one.split(":")[0] for one in single if one.startswith("Not decided in")] == ["Not decided in many"]
+    assert alone[0].startswith("Not decided in t0")

@@ -374,7 +374,7 @@ def test_runs_are_compared_with_a_word_about_their_checkpoints(tmp_path: Path) -
     between = compare_runs(*runs)
     assert all(word in " ".join(between.sentences) for word in ("checkpoint", "max_steps"))
     (comparison,) = json.loads(render_between(between)["comparison.json"])["comparisons"]
-    assert codes(comparison) == ["field_differs_between"] * 2
+    assert codes(comparison) == [*["field_differs_between"] * 2, "rows_of_another_run"]
 
 
 @pytest.mark.parametrize("field", ["steps", "episode_length", "sim_time_s"])
@@ -651,3 +651,25 @@ def test_zeros_beside_percentages_are_no_failures_also_where_an_environment_has_
     summary = summarize(collect_folder(tmp_path)).summary
     assert (summary.totals.completed, summary.totals.errored) == (0, 10)
     assert summary.comparisons.all == ()
+
+
+@pytest.mark.parametrize(("clustered", "objects"), [(True, 10), (False, 10), (True, 3)])
+def test_outcomes_that_go_with_an_object_are_named(tmp_path: Path, clustered: bool, objects: int) -> None:
+    drawn = random.Random(2)
+    episodes = [
+        {
+            "policy": policy,
+            "environment": "pick",
+            "episode": at,
+            "object": f"obj{at % objects}",
+            "success": drawn.random() < (0.9 if clustered and at % objects % 2 else 0.3),
+        }
+        for policy in "AB"
+        for at in range(100)
+    ]
+    (tmp_path / "r.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in episodes))
+    summary = report_folder(tmp_path, tmp_path / "out")
+    words = "outcomes go with object: intervals and p are of these 10 values, and say nothing of others"
+    named = clustered and objects == 10
+    assert any(words in one for one in summary.claims.sentences) is named
+    assert any(words in one.what for one in summary.quality.findings) is named

@@ -136,6 +136,29 @@ def test_the_exit_code_says_whether_a_condition_is_shown(gate: str, code: int, t
     assert document["gates"][0]["condition"] == gate
 
 
+@pytest.mark.parametrize("gate", ["a better than b", "a not worse than b by 5", "a at least 50 %"])
+def test_a_condition_says_what_limits_it(gate: str, tmp_path: Path) -> None:
+    rows = [
+        {
+            "policy": policy,
+            "environment": "s",
+            "episode": at,
+            "success": at < wins,
+            "env_version": version,
+            "valid": at > 9,
+        }
+        for policy, wins, version in (("a", 55, "v1"), ("b", 20, "v2"))
+        for at in range(60)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = ["--output", str(tmp_path / "out"), "--json"]
+    done = CliRunner().invoke(combo, ["report", str(tmp_path), *out, "--gate", gate])
+    codes = {fact["code"] for fact in json.loads(done.stdout)["gates"][0]["facts"]}
+    sentence = next(one for one in (tmp_path / "out/report.md").read_text().splitlines() if "Condition shown" in one)
+    assert "valid is false in 10 of 60 episodes" in sentence
+    assert ("field_differs_between" in codes) is ("env_version is not the same" in sentence) is ("than" in gate)
+
+
 def test_conditions_share_one_error_and_one_that_fails_is_enough(tmp_path: Path) -> None:
     results = folder(tmp_path / "r", {"a": lambda at: at < 65, "b": lambda at: at < 50})
     out = ["--output", str(tmp_path / "out")]

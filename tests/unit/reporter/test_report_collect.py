@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -285,3 +286,60 @@ def test_the_pages_give_the_memory_of_the_host_as_a_person_reads_it(tmp_path: Pa
     summary = summarize(collect_run(tmp_path)).summary
     assert ("host.memory", "23.5 GiB") in page(summary)["provenance"]
     assert summary.provenance["host.memory"] == "25276510208"
+
+
+def lines_of(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in rows))
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("flat/stairs.jsonl", {}),
+        ("flat/stairs/r.jsonl", {"policy": "flat"}),
+        ("flat/r.jsonl", {"environment": "stairs"}),
+        ("stairs/flat.jsonl", {"policy": "flat"}),
+    ],
+)
+def test_the_path_names_what_json_lines_do_not(tmp_path: Path, path: str, fields: dict[str, str]) -> None:
+    lines_of(tmp_path / path, [{**fields, "episode": n, "success": n % 2 == 0} for n in range(9)])
+    collected = collect_folder(tmp_path)
+    assert {one.combo for one in collected.records} == {("flat", "r" if path == "flat/stairs/r.jsonl" else "stairs")}
+    assert [one.episode for one in collected.records] == [*range(9)]
+    assert not collected.rejects
+
+
+def test_json_lines_that_name_their_combo_stand_beside_some_that_do_not(tmp_path: Path) -> None:
+    named = {"policy": "rough", "environment": "grass"}
+    lines_of(
+        tmp_path / "flat/stairs.jsonl", [{**(named if n > 4 else {}), "episode": n, "success": True} for n in range(9)]
+    )
+    combos = [one.combo for one in collect_folder(tmp_path).records]
+    assert combos == [("flat", "stairs")] * 5 + [("rough", "grass")] * 4
+
+
+def said_of(folder: Path) -> str:
+    return " ".join(one.reason for one in collect_folder(folder).defects)
+
+
+def test_a_line_for_a_grid_names_the_column_of_the_environment_that_the_path_lacks(tmp_path: Path) -> None:
+    rows = [{"policy": "flat", "task_suite": "goal", "episode_idx": n, "success": True} for n in range(9)]
+    lines_of(tmp_path / "rollouts.jsonl", rows)
+    assert "episode: episode_idx, environment: task_suite}` counts them" in said_of(tmp_path)
+
+
+def test_rows_of_several_robots_come_without_a_line_that_counts_them_as_episodes(tmp_path: Path) -> None:
+    row = {"policy": "flat", "environment": "stairs", "success": True}
+    lines_of(tmp_path / "r.jsonl", [{**row, "episode": n, "robot_id": k} for n in range(9) for k in range(4)])
+    assert "differ in robot_id: none counts" in said_of(tmp_path)
+    assert "counts them" not in said_of(tmp_path)
+
+
+def test_rows_that_are_written_twice_are_not_numbered_by_line(tmp_path: Path) -> None:
+    rows = [f"flat,stairs,{n % 2},{n * 1.5}\n" for n in range(20)]
+    (tmp_path / "once.csv").write_text("policy,environment,success,time_s\n" + "".join(rows))
+    assert "episode: line}` counts them" in said_of(tmp_path)
+    (tmp_path / "once.csv").write_text("policy,environment,success,time_s\n" + "".join(one * 2 for one in rows))
+    assert "each stands at least 2 times" in said_of(tmp_path)
+    assert "counts them" not in said_of(tmp_path)

@@ -498,13 +498,13 @@ def test_a_report_of_twenty_thousand_metrics_is_made_in_seconds(tmp_path: Path) 
 
 
 def test_a_folder_of_bad_files_says_why_each_gave_nothing(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text("x\ny\n" + row(0))
+    (tmp_path / "a.jsonl").write_text('x\ny\n{"success": true}\n')
     (tmp_path / "b.jsonl").write_text("")
     with pytest.raises(UserError) as refusal:
         report_folder(tmp_path, tmp_path / "out")
     assert refusal.value.message.splitlines()[1:] == [
         "  a.jsonl: not JSON (2 times)",
-        "  a.jsonl: names no policy",
+        "  a.jsonl: no field 'episode' with the episode's index",
         "  b.jsonl: the file holds no records",
     ]
     assert refusal.value.exit_code == 1, "files were read, and none counts"

@@ -90,3 +90,14 @@ def test_the_table_compiles_and_fits_its_paper(tmp_path: Path, policies: int, en
         for found in re.findall(r"Overfull \\hbox \((\d+\.\d+)pt too wide\) in (?:paragraph|alignment)", done.stdout)
     ]
     assert max(wide, default=0.0) < 5, done.stdout[-3000:]
+
+
+def test_losses_factors_and_margins_are_in_the_paper_too(tmp_path: Path) -> None:
+    run, rules = RunDirectory(tmp_path), ResultRules(nominal="flat", margin=0.05, factors=("mass",))
+    for policy, place in product(("a", "b"), ("flat", "hilly")):
+        rows = (row(at, at % 10 > 6 * (place == "hilly"), seed=at, mass=1.0 + at % 10) for at in range(100))
+        run.attempt(run.session(policy, place, 100, results=rules), "".join(rows))
+    found = latex(run.report().summary)
+    assert "Losses from flat" in found
+    assert "Factors" in found
+    assert "equivalent within 5 points" in found.partition(r"\paragraph{Margin.}")[2].partition(r"\paragraph")[0]

@@ -105,3 +105,16 @@ def test_a_long_curve_keeps_exact_steps_and_its_end() -> None:
     assert len(curve.times) == STEPS
     assert (curve.times[-1], curve.successes[-1]) == (999.0, 1000)
     assert all(k == time + 1 for time, k in zip(curve.times, curve.successes, strict=True))
+
+
+def test_the_mean_over_environments_with_an_episode_each_has_an_interval_from_their_spread() -> None:
+    rng = np.random.default_rng(3)
+    rates, covered, widths = np.linspace(0.1, 0.9, 30), 0, []
+    for _ in range(1000):
+        low, high = mean_of_rates([(int(k), 1) for k in rng.binomial(1, rates)])
+        covered += low <= 0.5 <= high
+        widths.append(high - low)
+    assert covered >= 950
+    assert max(widths) < 0.5
+    low, high = mean_of_rates([(1, 1)] * 30)
+    assert low < 0.9 and high == 1.0  # noqa: PT018
