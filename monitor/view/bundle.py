@@ -103,8 +103,8 @@ def write_bundle(source: Watched, folder: Path) -> tuple[int, int]:
     age = {row.key: number for number, row in enumerate(newest)}
     groups = {(one.environment, one.start): alike(rows, one, view.plan.policies) for one in rows}
     write(
-        "rollouts.html", "rollouts", rows=rows, age=age, wanted=wanted, one=None, beside=(), lacking=(), neighbours=("", ""),
-        here=lambda path: path in shown, groups=[*groups.values()], **chosen,
+        "rollouts.html", "rollouts", rows=rows, age=age, wanted=wanted, one=None, beside=(), lacking=(),
+        neighbours=("", ""), here=lambda path: path in shown, groups=[*groups.values()], **chosen,
     )  # fmt: skip
     for one in look.status.every:
         values = pages.of_cell(look, one.name)

@@ -129,7 +129,7 @@ def test_a_copy_hides_folders_of_users_names_and_addresses() -> None:
 @pytest.mark.parametrize("user", ["main", "video", "title", "index", "cell-x"])
 def test_a_copy_hides_words_and_leaves_the_page_whole(user: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/")
-    page = f'<main id="main" title="{{0}} &amp; &lt;b&gt;"><a href="cell-x.html?at=x@3">of {{0}}</a><video src="files/index.mp4"></main>'
+    page = '<main id="main" title="{0} &amp; &lt;b&gt;"><a href="cell-x.html?at=x@3">and/or {0}</a></main>'
     assert Redaction([], [user])(page.format(user)) == page.format("…")
 
 
@@ -148,16 +148,14 @@ def test_a_copy_names_videos_for_their_episodes_not_as_a_program_of_a_user_did(t
 def test_nothing_is_to_come_after_the_end() -> None:
     seen = [Seen(name).ended("exited", "partial", records=4, successes=1, code=1) for name in NAMES]
     for over, word in ((True, "missing"), (False, "to come")):
-        answer = an_answer(
-            *seen if over else [Seen(NAMES[0], counts=(4, 1))], **({"done": {"at": NOW}} if over else {})
-        )
+        answer = an_answer(*seen, done={"at": NOW}) if over else an_answer(Seen(NAMES[0], counts=(4, 1)))
         history = look_at(answer, view=VIEW)
         look = Look(1, VIEW, history, classify(VIEW, history))
         page = render("cell.html.j2", Site(), look, "cell", **(of_cell(look, NAMES[0]) or {}))
         assert f"episode 9: {word}" in page
         panel = slots(look.status, history, NOW - 600, NOW)
         assert panel
-        assert ("predicted" in panel.svg()) == (not over)
+        assert ["predicted" in panel.svg(), 'stroke-width="1.4' in panel.svg()] == [not over] * 2
 
 
 def test_a_hold_is_one_alert_with_the_command_that_lifts_it() -> None:
