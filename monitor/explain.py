@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from comborun.model.plan import Plan, Session
 from comborun.model.resources import ServerInstance
 from comborun.monitor.observe import History, RunView
-from comborun.monitor.snapshot import ServerStatus
+from comborun.monitor.snapshot import Attempt, Order, ServerStatus
 from comborun.monitor.states import Case, session_status
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.waiting import Subject, blocked, budget, queued
@@ -19,12 +19,13 @@ from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact, data_of
 from comborun.rules.names import AFTER
 from comborun.rules.room.waits import WaitFor
-from comborun.rules.vocabulary import Life, Outcome
+from comborun.rules.vocabulary import Cause, Life, Outcome
 from comborun.text import harmless
 from comborun.words import say
 
 if TYPE_CHECKING:
     from comborun.answers import runs
+    from comborun.rules.events import Event
 
 MOST_LINES = 10
 """lines of its log that are shown"""
@@ -74,22 +75,27 @@ class Explanation:
         )
 
 
-def explain(view: RunView, history: History, status: RunStatus, name: str) -> Explanation:
-    """`name` is a session of the plan (perhaps amended away), or `after`."""
+def explain(view: RunView, history: History, status: RunStatus, name: str, events: Sequence[Event] = ()) -> Explanation:
+    """`name` is a session of the plan (perhaps amended away), or `after`. `events` say who stopped it."""
     if name == AFTER and status.after:
         seen, reasons = status.after, _after(status, status.after)
     else:
         session = next(one for one in view.plan.sessions if one.name == name)
         known = next((one for one in status.sessions if one.name == name), None)
         seen = known or session_status(Case(view.plan, session, history.of(name), status.now or 0.0))
-        reasons = _reasons(Subject(view, history, status, session, seen))
+        reasons = _reasons(Subject(view, history, status, session, seen), events)
     commands = tuple(_commands(view, status, seen))
     outcome = str(seen.outcome) if seen.outcome else None
     words = (seen.policy, seen.environment, str(seen.life), outcome)
     return Explanation(view.id, name, *words, seen.attempt, tuple(reasons), commands)
 
 
-def _reasons(subject: Subject) -> Iterator[Fact]:
+def was_stopped(attempts: Sequence[Attempt]) -> bool:
+    """Whether the last attempt was ended by an order."""
+    return bool(attempts and attempts[-1].end and attempts[-1].end.cause is Cause.STOPPED)
+
+
+def _reasons(subject: Subject, events: Sequence[Event]) -> Iterator[Fact]:
     if subject.status.elsewhere:
         yield subject.status.elsewhere
     if subject.session.flag == "dropped":
@@ -101,7 +107,7 @@ def _reasons(subject: Subject) -> Iterator[Fact]:
     if subject.seen.alive:
         yield from _alive(subject)
     elif subject.seen.life is Life.ENDED:
-        yield from _ended(subject)
+        yield from _ended(subject, events)
     for one in subject.attempts[:-1]:
         how = one.end and one.end.how.as_data()
         yield Fact("earlier_attempt", attempt=one.number, how=how, done=one.done, unit=subject.session.unit)
@@ -143,13 +149,16 @@ def _work(seen: SessionStatus) -> Iterator[Fact]:
         yield Fact("rows_not_counted", reasons=data_of(seen.reasons))
 
 
-def _ended(subject: Subject) -> Iterator[Fact]:
+def _ended(subject: Subject, events: Sequence[Event]) -> Iterator[Fact]:
     seen, end = subject.seen, subject.attempts[-1].end if subject.attempts else None
     if not seen.attempt:
         yield Fact("queued_when_stopped")
         return
     code = "attempt_was_called_off" if _never_began(seen) else "attempt_ended"
     yield Fact(code, attempt=seen.attempt, at=end and end.ended, seconds=seen.seconds, how=data_of(seen.facts))
+    if end and was_stopped(subject.attempts):
+        order = Order.that_stopped(events, seen.name, subject.attempts[-1].started or 0.0, end.ended)
+        yield from (order.fact,) if order else ()
     if _never_began(seen):
         return
     yield from _work(seen)

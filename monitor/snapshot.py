@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import HostError, UserError
 from comborun.model.attempt import Begin, End
@@ -23,6 +23,11 @@ from comborun.rules.slurm import PENDING, is_held, plain
 from comborun.rules.vocabulary import Life
 from comborun.text import harmless
 from comborun.words import say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from comborun.rules.events import Event
 
 VERSION = "3"
 """version of the probe's answer"""
@@ -69,6 +74,17 @@ class Order(NamedTuple):
     origin: str
     """an address, or `local`"""
     at: float | None = None
+
+    @classmethod
+    def that_stopped(cls, events: Iterable[Event], session: str, began: float, ended: float) -> Order | None:
+        """The last order to stop a session while it ran, if it is known who gave it."""
+        given = [one for one in events if one.fields.get("order") == "stop" and began <= one.at <= ended]
+        for fields, at in sorted(((one.fields, one.at) for one in given), key=lambda one: -one[1]):
+            names = fields.get("names", [])
+            partly = isinstance(names, list) and len(names) == fields.get("sessions")  # else of all, or of many
+            if fields.get("user") and (not partly or session in names):
+                return cls("stop", str(fields["user"]), str(fields.get("from")), at)
+        return None
 
     @property
     def fact(self) -> Fact:

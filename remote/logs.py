@@ -17,7 +17,8 @@ from comborun.host.engines.multiplexers import MULTIPLEXERS
 from comborun.model.attempt import SLURM, Begin
 from comborun.model.command import RANKS
 from comborun.remote import program
-from comborun.rules.names import SERVERS
+from comborun.rules import events
+from comborun.rules.names import SERVERS, RunLayout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -25,14 +26,29 @@ if TYPE_CHECKING:
     import libtmux
 
     from comborun.remote.transport import Completed, Transport
-    from comborun.rules.names import RunLayout
 
 Stream = Literal["stdout", "stderr"]
 
 _MOST = 1 << 20
 """most bytes of logs in one answer"""
+_EVENTS_KEPT = 1 << 17
+_EVENTS = """
+tail -c "$2" -- "$1"
+printf '\\n\\0'
+tail -c "$2" -- "$3" 2>/dev/null
+exit 0
+"""
+"""events, then who gave orders"""
 _MOVES_S = 5.0
 """seconds between two questions where sessions are that have not begun"""
+
+
+def newest_events(transport: Transport, directory: str) -> list[events.Event]:
+    """What happened in a run, and who gave its orders. Raises HostError."""
+    run = RunLayout(directory)
+    answer = transport.run(_EVENTS, run.events, str(_EVENTS_KEPT), run.people)
+    happened, _, people = answer.text.partition("\0")
+    return events.named(events.parse(happened), people)
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from comborun.answers import runs
 from comborun.monitor.addressing import sessions_of
 from comborun.monitor.causes import RunCauses, run_causes
 from comborun.monitor.classify import classify
-from comborun.monitor.explain import MOST_LINES, Explanation, explain, explain_server, server_names
+from comborun.monitor.explain import MOST_LINES, Explanation, explain, explain_server, server_names, was_stopped
 from comborun.monitor.observe import History
 from comborun.monitor.watch import once
-from comborun.remote.logs import LogPosition, end_of_log, follow
+from comborun.remote.logs import LogPosition, end_of_log, follow, newest_events
 from comborun.rules.names import SERVERS, RunLayout
 from comborun.text import harmless
 
@@ -28,13 +28,16 @@ def explanations(target: Target, words: Sequence[str]) -> list[Explanation]:
     """Of the sessions and model servers that the words name."""
     source, layout, found = target.source(), RunLayout(target.directory), list[Explanation]()
     view, history = source.view, source.fold(History())
-    status = classify(view, history)
+    status, happened = classify(view, history), None
     for session in sessions_of(source, words, target.listener.note, guess=True):
         if session in server_names(view.plan):
             one = explain_server(view, status, session)
             log = layout.attempt(SERVERS + session, one.attempt).log if one.attempt else ""
         else:
-            one, attempts = explain(view, history, status, session), history.of(session)
+            attempts = history.of(session)
+            if happened is None and was_stopped(attempts):
+                happened = newest_events(target.transport, target.directory)
+            one = explain(view, history, status, session, happened or ())
             log = layout.attempt(session, one.attempt).log if attempts and attempts[-1].log_size else ""
         found.append(one.with_log(end_of_log(target.transport, PurePosixPath(log), 2 * MOST_LINES)) if log else one)
     return found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from comborun.errors import UserError
 from comborun.monitor.fullscreen.desk import Desk, Log, videos_at
 from comborun.monitor.fullscreen.pane import parsed_videos
-from comborun.remote.logs import LogPiece, LogPosition, follow
+from comborun.remote.logs import LogPiece, LogPosition, follow, newest_events
 from comborun.rules import events
 from comborun.rules.names import RunLayout
 
@@ -28,14 +28,6 @@ _AGAIN_S = 10.0
 """seconds until something that failed is asked again"""
 _LOG_LINES, _LOGS_KEPT, _LOG_KEPT = 400, 20, 1 << 18
 """lines at first; logs, and bytes of each, that are kept"""
-_EVENTS_KEPT = 1 << 17
-_EVENTS = """
-tail -c "$2" -- "$1"
-printf '\\n\\0'
-tail -c "$2" -- "$3" 2>/dev/null
-exit 0
-"""
-"""events, then who gave orders"""
 _VIDEOS = 'cd -- "$1" && for at in attempt-*/; do sed "s|^|${at%/}\t|" -- "${at}videos.tsv" 2>/dev/null; done; true'
 
 
@@ -100,10 +92,7 @@ class Fetcher:
         """Of a run on several hosts those of all hosts, in the order of their clocks."""
         found: list[events.Event] = []
         for source in self._watcher.source.by_host().values():
-            run = RunLayout(source.view.directory)
-            answer = source.transport.run(_EVENTS, run.events, str(_EVENTS_KEPT), run.people)
-            happened, _, people = answer.text.partition("\0")
-            found += events.named(events.parse(happened), people)
+            found += newest_events(source.transport, source.view.directory)
         return sorted(found, key=lambda one: one.at)
 
     def _need_of(self, session: SessionStatus) -> None:

@@ -124,14 +124,19 @@ def slots(status: RunStatus, history: History, since: float, now: float) -> Pane
             lanes.append(lane := [])
         lane.append(bar)
     shown = lanes[:_ROWS]
-    latest = max(now + 0.05 * (now - since), *(bar.until for lane in shown for bar in lane))
-    panel = Panel("Slots over time, with predicted ends", PAGE, _HEAD + _ROW * len(shown) + _FOOT)
+    ahead = since + 1 if status.finished else now + 0.05 * (now - since)
+    latest = max(ahead, *(bar.until for lane in shown for bar in lane))
+    panel = Panel(
+        f"Slots over time{'' if status.finished else ', with predicted ends'}", PAGE, _HEAD + _ROW * len(shown) + _FOOT
+    )
     axes = Axes(0.28, _HEAD, PAGE - 0.38, _ROW * len(shown), latest, 1.0, since)
     axes.x_ticks(panel, times(since, latest))
     for row, lane in enumerate(shown):
         panel.text((0.18, axes.top + (row + 0.5) * _ROW), str(row + 1), TextStyle(SMALL, "right"))
         for bar in lane:
             _draw(panel, axes, bar, axes.top + (row + 0.1) * _ROW)
+    if status.finished:
+        return panel
     x = axes.x(now)
     panel.lines([[(x, axes.top - 0.04), (x, axes.bottom + 0.03)]], LineStyle(width=1.4))
     return panel

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -64,6 +64,8 @@ class Site:
     """whether orders may be given"""
     options: str = ""
     """options with which a command finds the host"""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """the files of a bundle by their paths in the run"""
 
     @property
     def screens(self) -> dict[str, str]:
@@ -81,7 +83,7 @@ class Site:
 
     def file(self, path: str) -> str:
         """The address of a file of the run, by its path there."""
-        return f"files/{quote(path)}" if self.bundled else f"{self.base}files/{quote(path)}"
+        return quote(self.files[path]) if self.bundled else f"{self.base}files/{quote(path)}"
 
     def static(self, name: str) -> str:
         return name if self.bundled else f"/static/{name}?{_version(name)}"

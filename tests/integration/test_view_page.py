@@ -286,6 +286,20 @@ def test_the_runs_of_all_hosts_have_whole_names_and_numbers(tab: Any) -> None:
     assert "905/1200" in tab.inner_text("#runs")
 
 
+@pytest.mark.parametrize(("mark", "pause"), [(" data-soon", 2000), ("", 10000)])
+def test_what_is_awaited_is_asked_for_soon_also_after_the_end(tab: Any, mark: str, pause: int) -> None:
+    script = (HERE / "static" / "view.js").read_text()
+    said = '{"now": 1, "seen": 1, "link": "", "over": true}'
+    page = f"<body data-base=/ data-said='{said}'><p id=notice></p><b id=ago></b><main id=main><p{mark}></p></main>"
+    page = f"<!doctype html><script>pauses = []; setTimeout = (work, pause) => pauses.push(pause)</script>{page}"
+    answer = {"status": 304, "headers": {"x-said": said}}
+    whole = {"content_type": "text/html", "body": f"{page}<script>{script}</script>"}
+    tab.route("**/*", lambda route: route.fulfill(**whole if route.request.is_navigation_request() else answer))
+    tab.goto("http://127.0.0.1/")
+    holds(tab, "pauses.length > 0")
+    assert tab.evaluate("pauses") == [pause]
+
+
 def test_long_names_leave_the_list_its_last_column_and_a_printed_page_its_width(tab: Any) -> None:
     places = ["L" * 200, *(f"a_longer_place_{at}" for at in range(5))]
     plan = a_plan([a_session("p" * 60, place, 15) for place in places])
@@ -297,12 +311,18 @@ def test_long_names_leave_the_list_its_last_column_and_a_printed_page_its_width(
     look = Look(1, view, history, classify(view, history))
     main = render("run.html.j2", Site(bundled=True), look, "run", **of_run(look), news=())
     css = (HERE / "static" / "view.css").read_text()
-    choice = f"<p class=filter><label>environment <select><option>{places[0]}</select></label></p>"
+    filters = "".join(
+        f"<label>{name} <select><option>{places[0]}</select></label>" for name in ("policy", "environment")
+    )
+    choice = f"<div class=bar-of><h2>Rollouts</h2><form class=filter>{filters}</form></div>"
     tab.set_content(f"<!doctype html><style>{css}</style><body><main>{main}{choice}</main>")
     ends = "[...document.querySelectorAll('.why, select')].map((one) => one.getBoundingClientRect().right)"
     for width in (1700, 1280):
         tab.set_viewport_size({"width": width, "height": 800})
         assert max(tab.evaluate(ends)) <= width
+    tab.set_viewport_size({"width": 390, "height": 800})
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+    tab.set_viewport_size({"width": 1280, "height": 800})
     assert tab.evaluate("document.querySelector('.map thead').getBoundingClientRect().height") < 150
     tab.set_viewport_size({"width": A4, "height": 1000})
     tab.emulate_media(media="print")

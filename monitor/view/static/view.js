@@ -71,7 +71,8 @@ async function refresh() {
       : `The server of this page does not answer: has \`combo view\` ended, or the tunnel to it? The sessions go on. Give the same command again, and this page goes on, too.`;
     set($("notice"), words); tick();
   }
-  const pause = unheard ? Math.min(15000, 1000 * 2 ** Math.min(unheard, 4)) : document.hidden ? 30000 : said.over ? 10000 : 2000;
+  const pause = unheard ? Math.min(15000, 1000 * 2 ** Math.min(unheard, 4)) : document.hidden ? 30000
+    : said.over && !main.querySelector("[data-soon]") ? 10000 : 2000;
   asking = setTimeout(refresh, pause);
 }
 function put(text) {
@@ -169,8 +170,15 @@ function filterRollouts() {
   if (!form) return;
   for (const name of ["show", "policy", "environment"]) form.elements[name].value = asked.get(name) || "";
   const show = { failed: "failure", success: "success" }[asked.get("show")];
-  for (const row of main.querySelectorAll("#rollouts li")) row.hidden = Boolean((show && row.dataset.state !== show)
+  const rows = [...main.querySelectorAll("#rollouts li")], list = $("rollouts");
+  for (const row of rows) row.hidden = Boolean((show && row.dataset.state !== show)
     || (asked.get("policy") && row.dataset.policy !== asked.get("policy")) || (asked.get("environment") && row.dataset.environment !== asked.get("environment")));
+  const first = (row) => form.elements.show.value === "newest" || row.dataset.state !== "success" ? 0 : 1;
+  list.append(...rows.sort((a, b) => first(a) - first(b) || a.dataset.age - b.dataset.age));
+  const count = rows.filter((row) => !row.hidden).length, of = form.querySelector("[data-count]");
+  of.dataset.all ??= of.textContent;
+  of.textContent = count < rows.length ? `${count} of ${of.dataset.all}` : of.dataset.all;
+  $("rollouts-title").querySelector("[data-first]").hidden = Boolean(asked.get("show"));
   const at = asked.get("at"), blocks = [...main.querySelectorAll("[data-at]")];
   const chosen = at ? blocks.find((one) => one.dataset.at.split(" ").includes(at)) : blocks.find((one) => one.querySelector("video, img"));
   for (const one of blocks) one.hidden = one !== chosen;

@@ -28,6 +28,7 @@ from comborun.model.plan import Plan
 from comborun.model.resources import ModelServer
 from comborun.monitor.classify import classify
 from comborun.monitor.explain import Explanation, explain, explain_server, server_names
+from comborun.rules import events
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact, facts_of
@@ -285,3 +286,26 @@ def test_a_server_explains_itself() -> None:
     over = look_at(an_answer(host=(ended,), dispatcher=None, done={"at": NOW, "succeeded": 1}))
     (first, *_) = explain_server(view, classify(view, over), "vlm").reasons
     assert first.code == "server_is", "nothing is left that a resume would start"
+
+
+@pytest.mark.parametrize(
+    ("order", "known"),
+    [
+        ({"names": ["grass_act"], "sessions": 1}, True),
+        ({}, True),
+        ({"names": ["maze_act"], "sessions": 1}, False),
+        ({"names": ["maze_act"], "sessions": 40}, True),
+        ({"at": NOW - 900}, False),
+        ({"at": NOW - 10}, False),
+        ({"order": "pause"}, False),
+    ],
+    ids=["it", "all", "another", "many", "before it began", "after its end", "no stop"],
+)
+def test_a_stopped_session_says_who_stopped_it(order: dict[str, Any], known: bool) -> None:
+    row = {"at": NOW - 60, "kind": "ordered", "order": "stop", **order}
+    happened = events.parse(json.dumps(row) + "\n")
+    found = events.named(happened, json.dumps({"at": row["at"], "user": "ann", "from": "10.0.0.7"}))
+    answer = an_answer(Seen("grass_act", started=NOW - 600).ended("stopped", "none", ended=NOW - 50), host=HOST)
+    view, history = a_view(PLAN), look_at(answer)
+    told_by = [say(one) for one in explain(view, history, classify(view, history), "grass_act", found).reasons]
+    assert any(line.startswith("stopped by ann from 10.0.0.7") for line in told_by) == known

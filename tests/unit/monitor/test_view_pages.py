@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from monitor_stage import NOW, Seen, a_hold, a_host, a_plan, a_session, a_view, an_answer, look_at, status_of
@@ -14,10 +15,10 @@ from comborun.monitor.document import answer as answer_of_status
 from comborun.monitor.observe import RunView
 from comborun.monitor.screen import changes
 from comborun.monitor.snapshot import Order
-from comborun.monitor.view.bundle import Redaction
+from comborun.monitor.view.bundle import Redaction, copy_videos
 from comborun.monitor.view.drawing import gpu_chart, slots, strip, times
 from comborun.monitor.view.gpus import GpuHistory, samples
-from comborun.monitor.view.pages import Site, alerts, news, of_hosts, of_run, render, the_map, verdicts_of
+from comborun.monitor.view.pages import Site, alerts, news, of_cell, of_hosts, of_run, render, the_map, verdicts_of
 from comborun.monitor.view.records import ReportSoFar, Rollout, alike, choose
 from comborun.monitor.watch import Look
 from comborun.rules import events
@@ -118,11 +119,43 @@ def test_an_axis_of_time_has_a_few_ticks_whatever_its_span(span: float) -> None:
 
 def test_a_copy_hides_folders_of_users_names_and_addresses() -> None:
     private = Redaction(["/data/runs/walkers-1"], ["ann", "gpu-box", "x"])
-    text = private(
+    text = private.of(
         'File "/home/ann/eval.py", /data/runs/walkers-1/sessions, ann@10.0.0.5, 192.168.1.7:8080, fe80:0:1:2:3:4:5:6,'
         " gpu-box, annual gpu-box-2 /Users/bob/x /root/y"
     )
     assert text == 'File "~/eval.py", RUN/sessions, …, …, …, …, annual gpu-box-2 ~/x ~/y'
+
+
+@pytest.mark.parametrize("user", ["main", "video", "title", "index", "cell-x"])
+def test_a_copy_hides_words_and_leaves_the_page_whole(user: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/")
+    page = '<main id="main" title="{0} &amp; &lt;b&gt;"><a href="cell-x.html?at=x@3">and/or {0}</a></main>'
+    assert Redaction([], [user])(page.format(user)) == page.format("…")
+
+
+def test_a_copy_names_videos_for_their_episodes_not_as_a_program_of_a_user_did(tmp_path: Path) -> None:
+    at = "sessions/grass_flat/attempt-1/out/ann/ep@10.0.0.5.MP4"
+    (tmp_path / at).parent.mkdir(parents=True)
+    (tmp_path / at).write_bytes(b"x")
+    rows = [ROWS[0]._replace(video=at), ROWS[1]._replace(video=at), ROWS[2]]
+    (tmp_path / "copy").mkdir()
+    shown, left = copy_videos(rows, tmp_path, tmp_path / "copy")
+    assert (shown, left) == ({at: "files/0001-grass_flat-3.mp4"}, 0)
+    assert Site(bundled=True, files=shown).file(at) == shown[at]
+    assert (tmp_path / "copy" / shown[at]).read_bytes() == b"x"
+
+
+def test_nothing_is_to_come_after_the_end() -> None:
+    seen = [Seen(name).ended("exited", "partial", records=4, successes=1, code=1) for name in NAMES]
+    for over, word in ((True, "missing"), (False, "to come")):
+        answer = an_answer(*seen, done={"at": NOW}) if over else an_answer(Seen(NAMES[0], counts=(4, 1)))
+        history = look_at(answer, view=VIEW)
+        look = Look(1, VIEW, history, classify(VIEW, history))
+        page = render("cell.html.j2", Site(), look, "cell", **(of_cell(look, NAMES[0]) or {}))
+        assert f"episode 9: {word}" in page
+        panel = slots(look.status, history, NOW - 600, NOW)
+        assert panel
+        assert ["predicted" in panel.svg(), 'stroke-width="1.4' in panel.svg()] == [not over] * 2
 
 
 def test_a_hold_is_one_alert_with_the_command_that_lifts_it() -> None:
