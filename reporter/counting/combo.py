@@ -271,8 +271,8 @@ class ComboData:
     @property
     def means(self) -> tuple[MetricMean, ...]:
         if not (tally := self.tally):
-            found = metrics(self.records, self.wanted, self.groups, self.fields)
-            return tuple(replace(one, runs=self.runs) for one in found)
+            each = metrics(self.records, self.wanted, self.groups, self.fields)
+            return tuple(replace(one, runs=self.runs) for one in each)
         names = self.wanted or tuple(tally.metrics)[:LIMIT]
         found = ((name, tally.metrics[name]) for name in names if name in tally.metrics)
         return tuple(MetricMean(name, mean, tally.episodes, None, None) for name, mean in found)
