@@ -86,6 +86,8 @@ class SeveralBoxes(RuleBasedStateMachine):
         """box -> a session whose claim it has checked, and the lock that it holds"""
         self.unsynced: dict[str, str | None] = {}
         """path -> the text that a power cut leaves there"""
+        self.on_disk: dict[str, str] = {}
+        """path -> its text when it was last synced"""
         self.dispatching = {*BOXES}
         self.recorded: dict[tuple[str, str], set[int]] = {}
         self.counted: dict[tuple[str, str], set[int]] = {}
@@ -306,10 +308,12 @@ class SeveralBoxes(RuleBasedStateMachine):
         before = {path: files.read_text(path) for path in replaced if Path(path).exists()}
 
         def die(path: str) -> None:
-            self.unsynced.setdefault(path, before.get(path))
+            if files.read_text(path) != self.on_disk.get(path):
+                self.unsynced.setdefault(path, before.get(path))
             raise Killed
 
         def sync(path: str) -> None:
+            self.on_disk[path] = files.read_text(path)
             self.unsynced.pop(path, None)
 
         to_disk, deals.to_disk = deals.to_disk, die if killed else sync
