@@ -119,7 +119,7 @@ def test_where_nothing_was_compared_nothing_is_claimed(tmp_path: Path, capsys: p
 
 def test_for_programs_there_is_the_document_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(told(report_of(tmp_path, ("blind", "seeing")), tmp_path, capsys, as_json=True))
-    assert list(document) == ["record", "run", "report", "files", "gates"]
+    assert list(document) == ["record", "untrusted", "run", "report", "files", "gates"]
 
 
 def test_each_combo_has_a_row_with_its_rate_and_interval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
