@@ -107,7 +107,7 @@ def _link(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
     if was.reachable and not link.reachable:
         why = f": {visible(link.complaint)}" if link.complaint else ""
         yield f"! {link.trouble} since {clock(link.since)}{why}"
-    if link.reachable and not was.reachable and not after.back:  # those words say it, too
+    if link.reachable and not was.reachable:
         yield "reachable again"
     yield from (say(one) for one in after.back if not (before and one in before.back))
     outage, known = after.outage, before.outage if before else None

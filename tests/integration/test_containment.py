@@ -156,4 +156,4 @@ def test_a_file_that_no_reader_expects_is_named_and_the_run_goes_on(box: Box, na
     assert box.await_done()
     assert name in (box.attempt("env_bad") / "end").read_text()
     (tmp_path / "rows.jsonl").write_text('{"policy": "p", "environment": "e", "episode": 0, "success": true}\n')
-    assert len(collect_folder(tmp_path).records) == 1
+    assert "rows.jsonl" in {one.path for one in collect_folder(tmp_path).records}
