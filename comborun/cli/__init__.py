@@ -44,9 +44,9 @@ _COMMANDS = {
         "hosts": ("hosts", "Show the hosts that share a run, or give one of them up."),
         "disconnect": ("options", "End kept connections to hosts."),
         "clean": ("runs", "Remove old runs, after showing them and their size."),
-        "explain": ("logs", "Explain why a session waits, runs or has ended."),
+        "explain": ("explain", "Explain why a session waits, runs or has ended."),
         "logs": ("logs", "Show the end of a session's log."),
-        "attach": ("logs", "Open a session's window."),
+        "attach": ("attach", "Open a session's window."),
     },
     "Steer": {
         "stop": ("control", "End a run, or sessions of it."),
