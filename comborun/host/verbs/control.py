@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from comborun.host.engines import slurm_of
+from comborun.host.engines.of_run import slurm_of
 from comborun.host.record.deals import refuse_ceded
 from comborun.host.record.events import Events
 from comborun.host.record.holds import Holds, over

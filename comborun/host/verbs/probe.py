@@ -18,7 +18,7 @@ import sys
 import time
 from itertools import islice
 
-from comborun.host.engines import slurm_of
+from comborun.host.engines.of_run import slurm_of
 from comborun.host.record import training
 from comborun.host.record.events import last_order
 from comborun.host.record.holds import Hold, Holds, over
