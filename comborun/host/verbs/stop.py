@@ -18,8 +18,8 @@ import time
 from collections.abc import Callable
 from itertools import starmap
 
-from comborun.host.engines.of_run import slurm_of
 from comborun.host.engines.multiplexers import multiplexer
+from comborun.host.engines.of_run import slurm_of
 from comborun.host.record import secrets
 from comborun.host.record.events import Events
 from comborun.host.record.holds import over
