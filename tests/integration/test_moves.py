@@ -12,6 +12,7 @@ import quick_combo
 from box import until
 from boxes import Boxes, finished
 from desk import evaluate
+from rounds import only_slow
 
 
 def test_what_waits_moves_to_a_host_that_has_nothing_left_while_somebody_keeps_the_run(boxes: Boxes) -> None:
@@ -50,7 +51,7 @@ def test_what_waits_moves_to_a_host_that_has_nothing_left_while_somebody_keeps_t
     assert f"before the first attempt: {name}" in desk.combo("status").stdout
 
 
-@pytest.mark.skipif("COMBORUN_SLOW" not in os.environ, reason="many rounds: COMBORUN_SLOW=1")
+@only_slow
 @pytest.mark.timeout(6 * 3600)
 def test_random_faults_while_sessions_move_lose_no_episode_and_count_none_twice(boxes: Boxes) -> None:
     """COMBORUN_ROUNDS, COMBORUN_SECONDS and COMBORUN_SEED choose how many rounds there are, and which faults."""

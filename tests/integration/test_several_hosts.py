@@ -18,6 +18,7 @@ import pytest
 import quick_combo
 from box import until
 from boxes import NAMES, Boxes, finished
+from rounds import only_slow
 
 
 def test_every_command_finds_the_host_of_a_session(boxes: Boxes) -> None:
@@ -93,6 +94,10 @@ def test_each_session_runs_on_the_host_that_the_plan_shows_and_the_report_counts
     assert {name: one["host"] for one in planned["hosts"] for name in one["sessions"]} == dealt
     assert {name: [host] for name, host in dealt.items()} == boxes.hosts_of
     assert set(Counter(dealt.values()).values()) == {1, 2}
+    subprocess.run(desk.command("view", "--bundle", "shared"), env=desk.environment, cwd=desk.home, check=True)
+    text = "".join(path.read_text() for path in (desk.home / "shared").glob("*.html"))
+    assert len([*(desk.home / "shared").glob("cell-*.html")]) == 4
+    assert not [name for name in NAMES if name in text], "names of hosts are taken out"
     desk.combo("recheck", "--episodes", "2", code=0, timeout=120)
     report = json.loads((desk.home / desk.json("report")["report"] / "final_benchmark_report.json").read_text())
     assert report["totals"]["completed"] == report["totals"]["planned"] == 16
@@ -101,6 +106,7 @@ def test_each_session_runs_on_the_host_that_the_plan_shows_and_the_report_counts
     assert [len(boxes.runs(host)) for host in NAMES].count(0) == 0, "rechecks stay"
 
 
+@only_slow
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 def test_one_page_and_the_full_screen_show_the_sessions_of_all_hosts(boxes: Boxes) -> None:
     desk = boxes.desk
@@ -117,10 +123,6 @@ def test_one_page_and_the_full_screen_show_the_sessions_of_all_hosts(boxes: Boxe
     _use_full_screen(boxes)
     boxes.gate.touch()
     finished(boxes)
-    subprocess.run(desk.command("view", "--bundle", "shared"), env=desk.environment, cwd=desk.home, check=True)
-    text = "".join(path.read_text() for path in (desk.home / "shared").glob("*.html"))
-    assert len([*(desk.home / "shared").glob("cell-*.html")]) == 4
-    assert not [name for name in NAMES if name in text], "names of hosts are taken out"
 
 
 def _look_at(address: str, boxes: Boxes) -> None:
@@ -253,7 +255,7 @@ def test_two_laptops_that_deal_and_stop_at_once_have_one_run(boxes: Boxes) -> No
     assert finished(boxes)["episodes_done"] == 16
 
 
-@pytest.mark.skipif("COMBORUN_SLOW" not in os.environ, reason="200 rounds: COMBORUN_SLOW=1")
+@only_slow
 @pytest.mark.timeout(6 * 3600)
 def test_random_faults_lose_no_episode_and_count_none_twice(boxes: Boxes) -> None:
     """COMBORUN_ROUNDS, COMBORUN_SECONDS and COMBORUN_SEED choose how many rounds there are, and which faults."""
