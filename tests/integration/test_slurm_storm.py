@@ -66,6 +66,7 @@ class Storm:
 
 
 @only_slow
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("seconds", "sessions"), [(15, 10), (240, 100)])
 def test_random_faults_on_slurm_lose_no_episode_and_count_none_twice(

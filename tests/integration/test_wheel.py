@@ -127,9 +127,10 @@ def test_the_launcher_works_without_what_a_report_needs_and_a_report_says_how_to
     desk.grid(environments="[maze]")
     assert each(desk, "check grid.yaml", "plan grid.yaml", "launch grid.yaml --smoke 1") == [0, 0, 0]
     until((desk.runs[-1] / "dispatch/done").exists, "the run has ended")
-    calls = "report", "status", "runs", "resume", "explain maze_good", "logs maze_good", "stop"
-    assert each(desk, *calls) == [2, 0, 0, 0, 0, 0, 0]
-    assert "comborun[report]" in (desk.home / "0.err").read_text()
+    calls = "status", "runs", "resume", "explain maze_good", "logs maze_good", "stop", "report"
+    assert each(desk, *calls) == [0, 0, 0, 0, 0, 0, 2]
+    assert (desk.home / "6.out").read_text() == ""
+    assert "comborun[report]" in (desk.home / "6.err").read_text()
 
 
 TOKEN = "https://user:token@example.org/lab/comborun.git"
