@@ -191,8 +191,6 @@ def test_what_a_lost_host_had_not_completed_runs_on_the_others_and_counts_once(b
     assert {one["host"] for one in status["sessions"]} == {"alpha", "gamma"}
     assert all(len(hosts) == (2 if name in mine else 1) for name, hosts in boxes.hosts_of.items())
     assert status["episodes_done"] == 48
-    said = desk.combo("report", code=0)
-    print(said.stdout, said.stderr)
     report = json.loads((desk.home / desk.json("report")["report"] / "final_benchmark_report.json").read_text())
     assert report["totals"]["completed"] == report["totals"]["planned"] == 48
 
