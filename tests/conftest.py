@@ -51,6 +51,7 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give each worker its share of what takes long first: whole modules of tests that run processes, and mostly wait.
+    Those in which one has a time limit of its own take longest.
 
     Workers begin with neighbouring tests, an equal number each, and take each other's last ones when they have no more
     (pytest-xdist's `worksteal`). Tests that only compute are short and come last: no worker is left alone at the end.
@@ -63,9 +64,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def dealt(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
     """The same tests, those of the first worker first."""
     hands: list[list[pytest.Item]] = [[] for _ in range(workers)]
-    for _, module in itertools.groupby(
-        (item for item in items if COMPUTING not in item.path.parents), key=lambda item: item.path
-    ):
+    processes = (item for item in items if COMPUTING not in item.path.parents)
+    modules = [[*module] for _, module in itertools.groupby(processes, key=lambda item: item.path)]
+    for module in sorted(modules, key=lambda one: not any(item.get_closest_marker("timeout") for item in one)):
         min(hands, key=len).extend(module)
     rest = iter([item for item in items if COMPUTING in item.path.parents])
     left = len(items)

@@ -58,6 +58,19 @@ def test_sessions_are_packed_beside_a_job_and_no_gpu_is_ever_over_its_budget(box
     assert grant["uuids"] == uuid(int(grant["gpus"]))
 
 
+def test_the_stand_in_for_nvidia_smi_counts_nothing_of_a_process_that_is_gone(box: Box, tmp_path: Path) -> None:
+    gpus = Gpus(box, tmp_path / "bin")
+    gpus.cards(24576, 24576)
+    lives = subprocess.Popen([gpus.folder / "hold-gpu", "700", "--gpu", "0", "--for", "60"], stdout=subprocess.DEVNULL)
+    until(lambda: gpus.used_now(0) == 700, "it holds memory")
+    (held,) = (gpus.folder / "held").iterdir()
+    (held.parent / "99999999-1").write_text(held.read_text())  # it began in the same hundredth of a second
+    asked = [gpus.folder / "nvidia-smi", "--query-gpu=index,memory.used"]
+    assert subprocess.run(asked, capture_output=True, text=True, check=True).stdout == "0, 700\n1, 0\n"
+    lives.kill()
+    lives.wait()
+
+
 def test_who_uses_the_gpus_is_an_event_now_and_then(box: Box, tmp_path: Path) -> None:
     """Ours by session, others by user and program: never by their arguments."""
     gpus = Gpus(box, tmp_path / "bin")

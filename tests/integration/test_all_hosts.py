@@ -14,6 +14,7 @@ import pytest
 from box import until
 from boxes import NAMES, three_hosts
 from desk import Desk, evaluate
+from rounds import only_slow
 from sshd import Sshd
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def thaw(server: Sshd) -> None:
     server.signal_serving(signal.SIGCONT)
 
 
+@only_slow  # tests/unit/monitor/test_fleet.py holds the same of hosts that are made up
 def test_no_row_waits_for_a_frozen_host_which_is_shown_as_last_seen(desk: Desk, three: dict[str, Sshd]) -> None:
     freeze(three["beta"])
     begun, seen = time.monotonic(), dict[str, tuple[float, str]]()

@@ -18,6 +18,7 @@ import pytest
 import quick_combo
 from box import until
 from boxes import NAMES, Boxes, finished
+from rounds import only_slow
 
 
 def test_every_command_finds_the_host_of_a_session(boxes: Boxes) -> None:
@@ -34,18 +35,9 @@ def test_every_command_finds_the_host_of_a_session(boxes: Boxes) -> None:
     assert desk.json("logs", second)["session"] == second
     shown = desk.combo("attach", third, "--show", code=0).stdout
     assert str(boxes.servers[host].port) in shown or host in shown
-    stopped = first
-    said = desk.json("stop", stopped)
-    assert said["sessions"] == [stopped]
-    assert {one["name"]: one["outcome"] for one in boxes.status()["sessions"]}[stopped] == "cancelled"
-    print(desk.combo("retry", stopped, code=0).stdout)
-    said = desk.combo("stop", code=0)
-    print(said.stdout)
-    status = boxes.status()
-    assert status["stopped"]
-    assert not any(one["state"] == "running" for one in status["sessions"])
-    print(desk.combo("resume", code=0).stdout)
-    until(lambda: all(map(boxes.alive, NAMES)), "they run again")
+    assert desk.json("stop", first)["sessions"] == [first]
+    assert {one["name"]: one["outcome"] for one in boxes.status()["sessions"]}[first] == "cancelled"
+    desk.combo("retry", first, code=0)
     assert "gamma" in desk.combo("set", "parallel=3", "--because", "why not", code=0).stdout
     until(lambda: sum(len(boxes.alive(name)) for name in NAMES) == 4, "a place more on each")
     assert sum(one["state"] == "running" for one in boxes.status()["sessions"]) == 4
@@ -69,6 +61,7 @@ def _a_host_that_missed_a_stop_is_stopped_by_the_next_look(boxes: Boxes) -> None
     boxes.mend("beta")
     assert not boxes.status()["finished"]
     until(lambda: not boxes.alive("beta"), "the look has stopped it")
+    assert boxes.status()["stopped"]
     boxes.gate.touch()
     code = "import comborun; run = comborun.open(); found = run.resume(); print(run.id == found.run, found.done)"
     python = [sys.executable, "-c", code]
@@ -93,6 +86,10 @@ def test_each_session_runs_on_the_host_that_the_plan_shows_and_the_report_counts
     assert {name: one["host"] for one in planned["hosts"] for name in one["sessions"]} == dealt
     assert {name: [host] for name, host in dealt.items()} == boxes.hosts_of
     assert set(Counter(dealt.values()).values()) == {1, 2}
+    subprocess.run(desk.command("view", "--bundle", "shared"), env=desk.environment, cwd=desk.home, check=True)
+    text = "".join(path.read_text() for path in (desk.home / "shared").glob("*.html"))
+    assert len([*(desk.home / "shared").glob("cell-*.html")]) == 4
+    assert not [name for name in NAMES if name in text], "names of hosts are taken out"
     desk.combo("recheck", "--episodes", "2", code=0, timeout=120)
     report = json.loads((desk.home / desk.json("report")["report"] / "final_benchmark_report.json").read_text())
     assert report["totals"]["completed"] == report["totals"]["planned"] == 16
@@ -101,6 +98,7 @@ def test_each_session_runs_on_the_host_that_the_plan_shows_and_the_report_counts
     assert [len(boxes.runs(host)) for host in NAMES].count(0) == 0, "rechecks stay"
 
 
+@only_slow
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 def test_one_page_and_the_full_screen_show_the_sessions_of_all_hosts(boxes: Boxes) -> None:
     desk = boxes.desk
@@ -117,10 +115,6 @@ def test_one_page_and_the_full_screen_show_the_sessions_of_all_hosts(boxes: Boxe
     _use_full_screen(boxes)
     boxes.gate.touch()
     finished(boxes)
-    subprocess.run(desk.command("view", "--bundle", "shared"), env=desk.environment, cwd=desk.home, check=True)
-    text = "".join(path.read_text() for path in (desk.home / "shared").glob("*.html"))
-    assert len([*(desk.home / "shared").glob("cell-*.html")]) == 4
-    assert not [name for name in NAMES if name in text], "names of hosts are taken out"
 
 
 def _look_at(address: str, boxes: Boxes) -> None:
@@ -197,8 +191,6 @@ def test_what_a_lost_host_had_not_completed_runs_on_the_others_and_counts_once(b
     assert {one["host"] for one in status["sessions"]} == {"alpha", "gamma"}
     assert all(len(hosts) == (2 if name in mine else 1) for name, hosts in boxes.hosts_of.items())
     assert status["episodes_done"] == 48
-    said = desk.combo("report", code=0)
-    print(said.stdout, said.stderr)
     report = json.loads((desk.home / desk.json("report")["report"] / "final_benchmark_report.json").read_text())
     assert report["totals"]["completed"] == report["totals"]["planned"] == 48
 
@@ -253,7 +245,7 @@ def test_two_laptops_that_deal_and_stop_at_once_have_one_run(boxes: Boxes) -> No
     assert finished(boxes)["episodes_done"] == 16
 
 
-@pytest.mark.skipif("COMBORUN_SLOW" not in os.environ, reason="200 rounds: COMBORUN_SLOW=1")
+@only_slow
 @pytest.mark.timeout(6 * 3600)
 def test_random_faults_lose_no_episode_and_count_none_twice(boxes: Boxes) -> None:
     """COMBORUN_ROUNDS, COMBORUN_SECONDS and COMBORUN_SEED choose how many rounds there are, and which faults."""

@@ -11,6 +11,7 @@ import sys
 
 import pytest
 from box import Script, alive, bash, kill, python
+from rounds import only_slow
 from slurm import requeued
 from slurm_box import KIND, SlurmBox
 
@@ -22,8 +23,6 @@ for i in $(seq "$COMBORUN_FIRST_EPISODE" "$COMBORUN_LAST_EPISODE"); do
   printf '{"episode": %d, "attempt": %d, "success": true}\\n' "$i" "$COMBORUN_ATTEMPT" >&3
 done"""
 """an episode when it is told to go on, over a descriptor that stays open"""
-
-only_slow = pytest.mark.skipif(not os.environ.get("COMBORUN_SLOW"), reason="takes long: set COMBORUN_SLOW=1")
 
 
 @pytest.fixture

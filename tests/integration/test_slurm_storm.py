@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import collections
 import json
-import os
 import random
 import signal
 import time
 
 import pytest
 from box import bash, kill
+from rounds import only_slow
 from slurm_box import SlurmBox
 
 EPISODES = 6
@@ -65,20 +65,10 @@ class Storm:
         return bool(self.box.done) and not self.slurm.tasks() and not self.box.marked()
 
 
-SHORT = pytest.param(15, 10, id="short")
-LONG = pytest.param(
-    240,
-    100,
-    id="long",
-    marks=(
-        pytest.mark.slow,
-        pytest.mark.timeout(600),
-        pytest.mark.skipif(not os.environ.get("COMBORUN_SLOW"), reason="takes minutes: set COMBORUN_SLOW=1"),
-    ),
-)
-
-
-@pytest.mark.parametrize(("seconds", "sessions"), [SHORT, LONG])
+@only_slow
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("seconds", "sessions"), [(15, 10), (240, 100)])
 def test_random_faults_on_slurm_lose_no_episode_and_count_none_twice(
     slurm_box: SlurmBox, seconds: float, sessions: int
 ) -> None:

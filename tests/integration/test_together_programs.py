@@ -26,7 +26,6 @@ def lab(tmp_path: Path) -> Iterator[Desk]:
     with desk_at(tmp_path / "a home") as desk:
         furnish(desk.home)
         desk.environment["PATH"] = f"{desk.home}/bin:{desk.environment['PATH']}"
-        desk.environment["PYTHONPATH"] += f":{desk.home}/lib"
         desk.environment |= {"COMBORUN_WATCH_S": "0.5", "COMBORUN_GRACE_S": "1"}
         if TORCH:  # without the stand-in for its launcher
             shutil.rmtree(desk.home / "lib/torch")
@@ -38,7 +37,8 @@ def run(desk: Desk, text: str, **variables: str) -> dict[str, str]:
     """The outcomes of a grid, on a machine without a GPU."""
     text = re.sub("launcher: torchrun", "launcher: {processes: 2}", re.sub("gpus: 2", "gpus: 0", text))
     added = "" if "resources:" in text else "resources: {gpus: 0}\n"
-    given = {"PYTHONUNBUFFERED": "1", **variables}
+    modules = f"{desk.environment['PYTHONPATH']}:{desk.home}/lib"
+    given = {"PYTHONUNBUFFERED": "1", "PYTHONPATH": modules, **variables}
     path = desk.home / "grid.yaml"
     path.write_text(f"name: little\n{text}{RUNS}{added}variables: {json.dumps(given)}\npoll: 0.3\n")
     desk.combo("run", path, "--force", timeout=180)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from network import await_that as until
+from rounds import some
 
 from comborun.errors import HostError
 from comborun.remote.ssh.keeping import all_kept
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@pytest.fixture(params=["local", "ssh", "openssh", "kept-ssh", "kept-openssh"], scope="module")
+@pytest.fixture(params=some(["local", "ssh", "openssh", "kept-ssh", "kept-openssh"], 0, 2, 3), scope="module")
 def transport(request: pytest.FixtureRequest) -> Iterator[Transport]:
     if request.param == "local":
         yield LocalTransport()

@@ -18,7 +18,7 @@ count() { # -> held, and rows `index pid type mib` of what lives
   local file pid index start kind now step mib line
   for file in "$folder/held/"*; do
     pid=${file##*/} index=${pid#*-} pid=${pid%-*} mib=0
-    start=''
+    start='' line='' # the state of another process is no state of one that is gone
     { read -r start kind && while read -r step; do mib=$((mib + step)); done; } 2>/dev/null <"$file"
     [[ $start ]] || continue
     { IFS= read -r -d '' line <"/proc/$pid/stat"; } 2>/dev/null

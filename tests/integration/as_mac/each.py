@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -40,5 +41,6 @@ def run(folder: str, number: int, words: str) -> int:
 
 if __name__ == "__main__":  # a pool of processes imports this again
     for module in MODULES:
-        import_module(module)  # once, and not in each fork
+        with suppress(ImportError):  # a test may hide a library
+            import_module(module)  # once, and not in each fork
     print(json.dumps([run(sys.argv[1], number, words) for number, words in enumerate(sys.argv[2:])]))
