@@ -22,10 +22,11 @@ from comborun.monitor.fleet import FleetRow
 from comborun.monitor.view import access, all_hosts, server
 from comborun.monitor.view.access import Access, keep_access, kept_access, new_access
 from comborun.monitor.view.feed import Feed
-from comborun.monitor.view.logs import _READ, _SEARCH
+from comborun.monitor.view.logs import _SEARCH
 from comborun.monitor.view.pages import Site
 from comborun.monitor.view.server import Server
 from comborun.monitor.watch import Settings, Source
+from comborun.remote.logs import _PART
 from comborun.remote.runs import Listing, Run
 from comborun.remote.transport import Completed, LocalTransport
 
@@ -89,7 +90,7 @@ class Box(StagedHost):
     """A host whose logs are real files."""
 
     def run(self, script: str, *args: str, **options: Any) -> Completed:
-        return LocalTransport().run(script, *args) if script in (_READ, _SEARCH) else super().run(script, *args)
+        return LocalTransport().run(script, *args) if script in (_PART, _SEARCH) else super().run(script, *args)
 
 
 @dataclass
