@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from comborun.errors import UserError
+from comborun.monitor.explain import was_stopped
 from comborun.monitor.fullscreen.desk import Desk, Log, videos_at
 from comborun.monitor.fullscreen.pane import parsed_videos
 from comborun.remote.logs import LogPart, log_part, newest_events
@@ -77,16 +78,21 @@ class Fetcher:
 
     def need(self) -> None:
         """Ask for what the screen shows and does not have."""
-        desk, number = self._desk, self._desk.look.number
-        if desk.page in ("events", "host") and self._events_of != number:
-            self._events_of = number
-            self.ask("events", self._read_events, lambda found: setattr(desk, "events", found))
+        desk = self._desk
+        if desk.page in ("events", "host"):
+            self._need_events()
         elif desk.page == "runs":
             self._fleet = self._fleet or self._orders.fleet()
             if self._fleet.wait(0) or desk.fleet is None:
                 desk.fleet = self._fleet.rows() or desk.fleet
         elif (session := desk.session) and session.attempt and (desk.full or desk.pane_height):
             self._need_of(session)
+
+    def _need_events(self) -> None:
+        desk, number = self._desk, self._desk.look.number
+        if self._events_of != number:
+            self._events_of = number
+            self.ask("events", self._read_events, lambda found: setattr(desk, "events", found))
 
     def _read_events(self) -> Sequence[events.Event]:
         """Of a run on several hosts those of all hosts, in the order of their clocks."""
@@ -113,6 +119,8 @@ class Fetcher:
 
             if not log.over:
                 self.ask("log", read, lambda part: self._grown(session, log, part))
+        elif desk.pane == "explain" and was_stopped(desk.look.history.of(session.name)):
+            self._need_events()
         elif desk.pane == "video" and desk.videos_of(session) is None:
             folder = str(PurePosixPath(RunLayout(source.view.directory).attempt(session.name, 1).log).parents[1])
             self.ask("video", lambda: source.transport.run(_VIDEOS, folder).text,

@@ -514,6 +514,20 @@ def test_the_pane_follows_a_log_costs_no_python_and_shows_the_end_of_one_that_gr
     on_screen(act, (view, an_answer(Seen(name), dispatcher=4242)))
 
 
+def test_the_pane_of_a_stopped_session_says_who_stopped_it() -> None:
+    async def act(app: FullScreen, pilot: Any) -> None:
+        await pilot.press("e")
+        for _ in range(100):
+            await pilot.pause(0.02)
+            app.fetcher.need()
+            if "by ann" in shown(app):
+                return
+        raise AssertionError(shown(app))
+
+    stopped = Seen("flat_walk", started=1785320000.0).ended("stopped", "none")
+    on_screen(act, (a_view(a_plan([a_session("walk", "flat")])), an_answer(stopped, dispatcher=4242)))
+
+
 def test_the_mouse_chooses_rows_and_pages() -> None:
     async def act(app: FullScreen, pilot: Any) -> None:
         row = next(place for place, line in enumerate(app.canvas.lines) if "friction" in line.plain)

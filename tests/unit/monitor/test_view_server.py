@@ -26,7 +26,7 @@ from comborun.monitor.view.logs import _SEARCH
 from comborun.monitor.view.pages import Site
 from comborun.monitor.view.server import Server
 from comborun.monitor.watch import Settings, Source
-from comborun.remote.logs import _PART
+from comborun.remote.logs import _EVENTS, _PART
 from comborun.remote.runs import Listing, Run
 from comborun.remote.transport import Completed, LocalTransport
 
@@ -90,7 +90,7 @@ class Box(StagedHost):
     """A host whose logs are real files."""
 
     def run(self, script: str, *args: str, **options: Any) -> Completed:
-        return LocalTransport().run(script, *args) if script in (_PART, _SEARCH) else super().run(script, *args)
+        return LocalTransport().run(script, *args) if script in (_EVENTS, _PART, _SEARCH) else super().run(script, *args)
 
 
 @dataclass
@@ -172,6 +172,17 @@ def acting(tmp_path: Path) -> Iterator[Stage]:
     found = staged(tmp_path, [RUNNING], acts=True)
     yield found
     found.server.close()
+
+
+def test_the_cell_of_a_stopped_session_says_who_stopped_it(tmp_path: Path) -> None:
+    stage = staged(tmp_path, [an_answer(Seen(SESSION).ended("stopped", "none"))])
+    (stage.run / "dispatch").mkdir(parents=True)
+    given = {"at": NOW - 2, "kind": "ordered", "order": "stop", "sessions": 2}
+    (stage.run / "dispatch/events.jsonl").write_text(json.dumps(given) + "\n")
+    people = {"at": NOW - 2, "user": "ann", "from": "10.0.0.7", "order": "stop"}
+    (stage.run / "dispatch/people.jsonl").write_text(json.dumps(people) + "\n")
+    assert "by ann" in stage.browser.get(f"cell/{SESSION}").text
+    stage.server.close()
 
 
 EVERYTHING = (
