@@ -120,6 +120,14 @@ class Run:
         return {word: count for word, count in numbers.items() if count}
 
     @property
+    def episodes(self) -> tuple[int | None, int | None]:
+        """How many are done, and planned, smoke test aside; None if unknown, as of runs that a former version ended."""
+        if not self.done:
+            return self.now.get("episodes_done"), self.now.get("episodes_planned")
+        done, planned = (number(self.done.get(key)) for key in ("records", "planned"))
+        return None if done is None else int(done), None if planned is None else int(planned)
+
+    @property
     def smoke(self) -> dict[str, int]:
         """The same for the smoke test; of a finished run, how many succeeded and how many did not."""
         if not self.done:

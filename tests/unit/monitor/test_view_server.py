@@ -90,7 +90,9 @@ class Box(StagedHost):
     """A host whose logs are real files."""
 
     def run(self, script: str, *args: str, **options: Any) -> Completed:
-        return LocalTransport().run(script, *args) if script in (_EVENTS, _PART, _SEARCH) else super().run(script, *args)
+        return (
+            LocalTransport().run(script, *args) if script in (_EVENTS, _PART, _SEARCH) else super().run(script, *args)
+        )
 
 
 @dataclass
