@@ -204,7 +204,7 @@ document.addEventListener("submit", (event) => {
   if (event.target.method === "dialog") return;
   event.preventDefault();
   const count = event.target.elements.count;
-  if ("slots" in event.target.dataset) order({ verb: "slots", count: Number(count.value) }, `Let ${count.value} sessions run at once?`);
+  if ("slots" in event.target.dataset) order({ verb: "slots", count: Number(count.value) }, `Let ${count.value} sessions run at once${event.target.dataset.slots}?`);
 });
 document.addEventListener("click", (event) => {
   const one = event.target.closest("a, button");
