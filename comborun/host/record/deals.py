@@ -29,10 +29,10 @@ def deal_of(run: RunLayout) -> Deal | None:
     deal = parse(files.read_text(run.deal, _MOST))
     if not deal:
         return UnreadableDeal(run.deal) if there else None
-    moves = dict(_records(run))
-    for name, move in moves.items():  # a session that has gone must not run here, and nobody can say which box has it
-        _, *number, _, kind = name.rsplit(".", 4)
-        if not move and kind == "out" and tuple(map(int, number)) == deal.number:
+    moves = _records(run)
+    for name, move in moves.items():
+        number = name.split(".")[-4:-2]
+        if not move and name.endswith("out") and (*map(int, number),) == deal.number:  # what has gone must not run
             return UnreadableDeal(f"{run.moves}/{name}")
     return deal.moved(filter(None, moves.values()))
 
@@ -49,14 +49,13 @@ def readable_deal_of(run: RunLayout) -> Deal:
 
 def moves_of(run: RunLayout) -> Iterator[Move]:
     """The moves that are on record, in no order, under whatever deal."""
-    return filter(None, dict(_records(run)).values())
+    return filter(None, _records(run).values())
 
 
-def _records(run: RunLayout) -> Iterator[tuple[str, Move | None]]:
-    """The names of the records of moves, and what they hold: None if that can't be read."""
-    for name in files.entries(run.moves):
-        if MOVE.fullmatch(name):
-            yield name, parse_move(files.read_text(f"{run.moves}/{name}"))
+def _records(run: RunLayout) -> dict[str, Move | None]:
+    """None: one that can't be read."""
+    names = filter(MOVE.fullmatch, files.entries(run.moves))
+    return {name: parse_move(files.read_text(f"{run.moves}/{name}")) for name in names}
 
 
 def runs_here(run: RunLayout, process: str) -> bool:
