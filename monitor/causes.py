@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _TELLING = (Failure.ERROR, Failure.CRASHED, Failure.GPU_FAULT, Failure.LAUNCH_FAILED, Failure.NO_RESULT, Failure.KILLED)
 """classes with many causes; sessions of another class have the cause in common, whatever the line says"""
 _NUMBER = re.compile(r"0x[0-9A-Fa-f]+|\d+(?:\.\d+)?")
+_WORD = re.compile(r"\w+")
 _SHORTEST_NAME = 3
 _MOST_NAMED = 20
 """names in a command"""
@@ -121,13 +122,28 @@ def error_line(one: SessionStatus) -> str:
 
 
 def _names(sessions: Sequence[SessionStatus]) -> Callable[[str], str]:
-    """A function that takes what differs from session to session out of a line: numbers, and names of the grid."""
-    found = {
-        name for one in sessions for name in (one.name, one.policy, one.environment) if len(name) >= _SHORTEST_NAME
-    }
-    longest = sorted(found, key=len, reverse=True)
-    names = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest))})(?!\w)") if longest else None
-    return lambda line: _NUMBER.sub("0", names.sub("*", line) if names else line)
+    """A function that takes what differs from session to session out of a line: numbers, and names of the grid.
+
+    Names are found by their first word, since a pattern of ten thousand names would be tried at each place of a line.
+    """
+    found = {name for one in sessions for name in (one.name, one.policy, one.environment)}
+    by_word: dict[str, list[str]] = {}
+    for name in sorted(found, key=len, reverse=True):
+        if len(name) >= _SHORTEST_NAME and (word := _WORD.search(name)):
+            by_word.setdefault(word[0], []).append(name[word.start() :])
+
+    def bare(line: str) -> str:
+        parts, at = list[str](), 0
+        for word in _WORD.finditer(line):
+            begin = word.start()
+            for name in by_word.get(word[0], ()) if begin >= at else ():
+                if line.startswith(name, begin) and not _WORD.match(line, begin + len(name)):
+                    parts += [line[at:begin], "*"]
+                    at = begin + len(name)
+                    break
+        return _NUMBER.sub("0", "".join(parts) + line[at:])
+
+    return bare
 
 
 def _alike(one: SessionStatus, bare: Callable[[str], str]) -> tuple[str, ...]:

@@ -66,11 +66,11 @@ class FleetRow(NamedTuple):
     @property
     def done(self) -> int | None:
         """Planned episodes that are done; None if unknown."""
-        return self.run.now.get("episodes_done")
+        return self.run.episodes[0]
 
     @property
     def planned(self) -> int | None:
-        return self.run.now.get("episodes_planned")
+        return self.run.episodes[1]
 
     @property
     def started(self) -> float:

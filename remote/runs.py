@@ -39,6 +39,8 @@ STAMPED = re.compile("-[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}$")
 COMPLETED = ".fetched"
 """in a mirror: the time of the last complete fetch"""
 _LARGEST_PLAN = 64 << 20
+_CLOCK_S = 60.0
+"""seconds by which a clock may be wrong without a word"""
 _FRESH_S = 5.0
 """for which a plan that came with a list of runs counts as the newest"""
 
@@ -85,7 +87,9 @@ class Run:
     left: bool = False
     """of a trial: whether nobody looks at it any more"""
     now: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """the document of `combo status --json` for a run that is not done; empty if unknown"""
+    """the document of `combo status --json` for a run that is not done; empty if unknown. Of one that is done,
+    `ahead` alone, if its host's clock is wrong
+    """
     grid_run: str = ""
     """the run on several hosts of which it is a part"""
 
@@ -118,6 +122,14 @@ class Run:
             return dict(self.now.get("counts", {}))
         numbers = {word: int(number(self.done.get(word)) or 0) for word in Outcome}
         return {word: count for word, count in numbers.items() if count}
+
+    @property
+    def episodes(self) -> tuple[int | None, int | None]:
+        """How many are done, and planned, smoke test aside; None if unknown, as of runs that a former version ended."""
+        if not self.done:
+            return self.now.get("episodes_done"), self.now.get("episodes_planned")
+        done, planned = (number(self.done.get(key)) for key in ("records", "planned"))
+        return None if done is None else int(done), None if planned is None else int(planned)
 
     @property
     def smoke(self) -> dict[str, int]:
@@ -263,11 +275,19 @@ def find_runs(
 
 
 def look_at_host(transport: Transport, roots: Iterable[str]) -> tuple[tuple[Run, ...], tuple[GpuUser, ...]]:
-    """The same, and who uses the host's GPUs, if a run that is not done may use them."""
-    roots = tuple(dict.fromkeys(roots))
+    """The same, and who uses the host's GPUs, if a run that is not done may use them.
+
+    Runs that have ended say how wrong the host's clock is. A look at the others does.
+    """
+    roots, asked = tuple(dict.fromkeys(roots)), time.time()
     done = program.run_packed(transport, "fleet", *roots, timeout=30, python=program.Python(roots=roots))
     answer = program.answer(transport, done, f"the runs on {transport.host} can't be read")
-    return _newest_first(answer["runs"]), tuple(GpuUser(**one) for one in answer["users"])
+    took = time.time() - asked
+    ahead = answer["now"] - asked - took / 2
+    found = _newest_first(answer["runs"])
+    if abs(ahead) > max(_CLOCK_S, took):
+        found = tuple(replace(run, now={"ahead": ahead}) if run.done else run for run in found)
+    return found, tuple(GpuUser(**one) for one in answer["users"])
 
 
 def _newest_first(answer: Iterable[Iterable[dict[str, Any]]]) -> tuple[Run, ...]:

@@ -13,6 +13,7 @@ from comborun.monitor.classify import classify
 from comborun.monitor.explain import MOST_LINES, Explanation, explain, explain_server, server_names, was_stopped
 from comborun.monitor.observe import History
 from comborun.monitor.watch import once
+from comborun.monitor.wording import clock_words
 from comborun.remote.logs import LogPosition, end_of_log, follow, newest_events
 from comborun.rules.names import SERVERS, RunLayout
 from comborun.text import harmless
@@ -29,6 +30,8 @@ def explanations(target: Target, words: Sequence[str]) -> list[Explanation]:
     source, layout, found = target.source(), RunLayout(target.directory), list[Explanation]()
     view, history = source.view, source.fold(History())
     status, happened = classify(view, history), None
+    if clocks := clock_words(status.ahead, status.host):
+        target.listener.note(clocks)
     for session in sessions_of(source, words, target.listener.note, guess=True):
         if session in server_names(view.plan):
             one = explain_server(view, status, session)

@@ -89,7 +89,8 @@ class Shown(NamedTuple):
     @property
     def full(self) -> bool:
         """Whether the whole screen can be used: it needs a terminal that moves its cursor, and keys."""
-        able = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") not in {"dumb", "unknown"}
+        streams = (sys.stdin, sys.stdout, sys.stderr)  # textual draws on the last one
+        able = all(one.isatty() for one in streams) and os.environ.get("TERM") not in {"dumb", "unknown"}
         return able and not self.plain and not self.as_json
 
     def screen(self) -> StatusScreen:

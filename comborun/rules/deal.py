@@ -170,8 +170,11 @@ class Deal:
 class UnreadableDeal(Deal):
     """Stands for a record that can't be read: nobody knows what runs here, so nothing starts."""
 
-    def __init__(self) -> None:
+    __slots__ = ("path",)
+
+    def __init__(self, path: str = "") -> None:
         super().__init__({"grid_run": "", "box": "", "number": (0, 0), "boxes": (), "of": {}})
+        self.path = path
 
     def runs_here(self, process: str) -> bool:  # noqa: ARG002 - whatever it is
         return False

@@ -101,7 +101,10 @@ class FullScreen(App[None]):
 
     def on_mount(self) -> None:
         self._unsubscribe = self.watcher.subscribe(lambda: self.call_later(self._news))
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.leave)
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self.leave)
+        loop.add_signal_handler(signal.SIGTSTP, self.to_shell)
+        loop.add_signal_handler(signal.SIGCONT, self._take_terminal)
         self.set_interval(_TICK_S, self.tick)
         self.canvas.focus()
         self._news()
@@ -231,6 +234,21 @@ class FullScreen(App[None]):
         self.exit()
 
     # Other programs
+
+    def to_shell(self) -> None:
+        """Stop until the shell continues this process. The kernel stops nothing that no shell would continue."""
+        loop = asyncio.get_running_loop()
+        with self.suspend():
+            loop.remove_signal_handler(signal.SIGTSTP)
+            os.killpg(0, signal.SIGTSTP)
+            loop.add_signal_handler(signal.SIGTSTP, self.to_shell)
+
+    def _take_terminal(self) -> None:
+        """After a stop the terminal may have another mode and shows other things."""
+        with self.suspend():
+            pass
+        self.canvas.lines = []
+        self.tick()
 
     def copy(self) -> None:
         """Copy the command that shows in a shell what is on the screen; of a video its place."""

@@ -10,9 +10,10 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from comborun.errors import UserError
+from comborun.monitor.explain import was_stopped
 from comborun.monitor.fullscreen.desk import Desk, Log, videos_at
 from comborun.monitor.fullscreen.pane import parsed_videos
-from comborun.remote.logs import LogPiece, LogPosition, follow, newest_events
+from comborun.remote.logs import LogPart, log_part, newest_events
 from comborun.rules import events
 from comborun.rules.names import RunLayout
 
@@ -26,8 +27,8 @@ REST_S = 0.25
 """seconds that the cursor rests on a session before its log is fetched"""
 _AGAIN_S = 10.0
 """seconds until something that failed is asked again"""
-_LOG_LINES, _LOGS_KEPT, _LOG_KEPT = 400, 20, 1 << 18
-"""lines at first; logs, and bytes of each, that are kept"""
+_LOGS_KEPT, _LOG_KEPT = 20, 1 << 18
+"""logs, and bytes of each, that are kept"""
 _VIDEOS = 'cd -- "$1" && for at in attempt-*/; do sed "s|^|${at%/}\t|" -- "${at}videos.tsv" 2>/dev/null; done; true'
 
 
@@ -77,16 +78,21 @@ class Fetcher:
 
     def need(self) -> None:
         """Ask for what the screen shows and does not have."""
-        desk, number = self._desk, self._desk.look.number
-        if desk.page in ("events", "host") and self._events_of != number:
-            self._events_of = number
-            self.ask("events", self._read_events, lambda found: setattr(desk, "events", found))
+        desk = self._desk
+        if desk.page in ("events", "host"):
+            self._need_events()
         elif desk.page == "runs":
             self._fleet = self._fleet or self._orders.fleet()
             if self._fleet.wait(0) or desk.fleet is None:
                 desk.fleet = self._fleet.rows() or desk.fleet
         elif (session := desk.session) and session.attempt and (desk.full or desk.pane_height):
             self._need_of(session)
+
+    def _need_events(self) -> None:
+        desk, number = self._desk, self._desk.look.number
+        if self._events_of != number:
+            self._events_of = number
+            self.ask("events", self._read_events, lambda found: setattr(desk, "events", found))
 
     def _read_events(self) -> Sequence[events.Event]:
         """Of a run on several hosts those of all hosts, in the order of their clocks."""
@@ -106,24 +112,31 @@ class Fetcher:
         if desk.pane == "log":
             log = desk.logs.get(session.name, Log())
             log = log if log.attempt == session.attempt else Log()
-            asked = LogPosition(session.name, log.attempt, log.offset)
+            directory = source.view.directory
 
-            def read() -> list[LogPiece]:
-                return list(follow(source.transport, source.view.directory, [asked], _LOG_LINES, on=False))
+            def read() -> LogPart | None:
+                return log_part(source.transport, directory, session.name, session.attempt, log.offset, _LOG_KEPT)
 
             if not log.over:
-                self.ask("log", read, lambda pieces: self._grown(session, log, pieces))
+                self.ask("log", read, lambda part: self._grown(session, log, part))
+        elif desk.pane == "explain" and was_stopped(desk.look.history.of(session.name)):
+            self._need_events()
         elif desk.pane == "video" and desk.videos_of(session) is None:
             folder = str(PurePosixPath(RunLayout(source.view.directory).attempt(session.name, 1).log).parents[1])
             self.ask("video", lambda: source.transport.run(_VIDEOS, folder).text,
                      lambda text: desk.videos.__setitem__(videos_at(session), parsed_videos(text)))  # fmt: skip
 
-    def _grown(self, session: SessionStatus, log: Log, pieces: Sequence[LogPiece]) -> None:
+    def _grown(self, session: SessionStatus, log: Log, part: LogPart | None) -> None:
+        if part:
+            goes_on = part.start == log.offset
+            end = part.start + len(part.data)
+            data = ((log.data if goes_on else b"") + part.data)[-_LOG_KEPT:]
+            behind = part.size - end >= _LOG_KEPT or (log.offset >= 0 and not goes_on)  # the next part is the last one
+            over = end == part.size and not session.alive
+            log = Log(data, session.attempt, -1 if behind else end, over)
+        else:
+            log = Log(b"", session.attempt, -1, not session.alive)
         logs = self._desk.logs
-        for at, data in pieces:
-            kept = log.data if at.attempt == log.attempt else b""
-            over = at.ended and not session.alive
-            log = Log((kept + data)[-_LOG_KEPT:], at.attempt, at.offset, over)
         logs.pop(session.name, None)
         logs[session.name] = log
         if len(logs) > _LOGS_KEPT:

@@ -59,6 +59,7 @@ KEYS = (
         ": command",
     ),
     Key(("question_mark",), "?", "desk.help", "these keys; / filters them", "? help"),
+    Key(("ctrl+z",), "Ctrl-Z", "app.to_shell", "back to the shell, whose `fg` leads here again"),
     Key(("q", "ctrl+c"), "q Ctrl-C", "app.leave", "leaves; the sessions go on", "q leave"),
 )
 """in the order of the help"""

@@ -15,6 +15,7 @@ from comborun.monitor.snapshot import Attempt
 from comborun.monitor.status import SessionStatus
 from comborun.monitor.watch import Look
 from comborun.monitor.wording import indented, visible
+from comborun.rules.events import Event
 from comborun.rules.names import AFTER
 from comborun.rules.results.counts import joined, unmarked
 from comborun.rules.results.videos import FAULTS
@@ -43,13 +44,13 @@ def log_lines(data: bytes, most: int) -> list[Text]:
     return [Text(indented(line.decode("utf-8", "replace"), _LONGEST)) for line in lines]
 
 
-def explanation(look: Look, name: str) -> Explanation | None:
+def explanation(look: Look, name: str, events: Sequence[Event]) -> Explanation | None:
     """None before the first answer, and for a session that the plan does not have any more."""
     look = look.at(name)
     known = {one.name for one in look.view.plan.sessions} | ({AFTER} if look.status.after else set())
     if look.status.now is None or name not in known:
         return None
-    return explain(look.view, look.history, look.status, name)
+    return explain(look.view, look.history, look.status, name, events)
 
 
 def explain_lines(found: Explanation | None, cause: SharedCause | None, command: str, width: int) -> list[Text]:

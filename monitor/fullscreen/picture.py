@@ -199,7 +199,7 @@ def _scrolled(desk: Desk, page: Page, height: int) -> Page:
 def _pane_lines(desk: Desk, session: SessionStatus, width: int) -> list[Text]:
     if desk.pane == "explain":
         cause = next((one for one in desk.causes if session.name in one.names), None)
-        found = pane.explanation(desk.look, session.name)
+        found = pane.explanation(desk.look, session.name, desk.events or ())
         return pane.explain_lines(found, cause, f"{desk.program} {{}}{desk.options}", width)
     if desk.pane == "episodes":
         return pane.episode_lines(desk.look, session, width)

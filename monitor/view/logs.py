@@ -9,6 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from comborun.errors import HostError
+from comborun.remote.logs import log_part
 from comborun.rules.names import RunLayout
 from comborun.text import harmless
 
@@ -25,16 +26,6 @@ _SHARED_S = 0.9
 _KEPT = 64
 _FOUND_MOST = 200
 _LINE_MOST = 400
-# The log is a file that our supervisor made: a link in its place leads to something else.
-_READ = """
-[[ -f $1 && ! -L $1 ]] || exit 4
-size=$(wc -c <"$1")
-from=$2
-((from >= 0)) || from=$((size > $3 ? size - $3 : 0))
-((from <= size)) || from=$size
-printf '%s %s\\n' "$size" "$from"
-tail -c +"$((from + 1))" -- "$1" | head -c "$3"
-"""
 _SEARCH = """
 [[ -f $1 && ! -L $1 ]] || exit 4
 LC_ALL=C.UTF-8 grep -a -n -i -F -m "$3" -e "$2" -- "$1" | cut -b -2000
@@ -64,14 +55,10 @@ class Logs:
         """A part from offset `start` on; -1: the last one. None if there is no log. Raises HostError."""
 
         def read() -> Part | None:
-            path = RunLayout(source.view.directory).attempt(name, attempt).log
-            done = source.transport.run(_READ, path, str(start), str(most), timeout=20.0)
-            if done.code == 4:
+            found = log_part(source.transport, source.view.directory, name, attempt, start, most)
+            if not found:
                 return None
-            head, newline, data = done.stdout.partition(b"\n")
-            if done.code or not newline:
-                raise HostError(f"the log of {name} can't be read", done.complaint)
-            size, begun = map(int, head.split())
+            begun, size, data = found
             if start < 0 and begun and b"\n" in data:  # begin with a whole line
                 cut = data.index(b"\n") + 1
                 begun, data = begun + cut, data[cut:]
@@ -84,16 +71,12 @@ class Logs:
     @staticmethod
     def whole(source: Source, name: str, attempt: int) -> Iterator[bytes]:
         """The whole log as it is now, as bytes; nothing if there is none. Raises HostError."""
-        path, start, size = RunLayout(source.view.directory).attempt(name, attempt).log, 0, 1
-        while start < size:
-            done = source.transport.run(_READ, path, str(start), str(_BLOCK), timeout=60.0)
-            if done.code == 4:
+        start = 0
+        while part := log_part(source.transport, source.view.directory, name, attempt, start, _BLOCK):
+            yield part.data
+            start += len(part.data)
+            if not part.data or start >= part.size:
                 return
-            head, newline, data = done.stdout.partition(b"\n")
-            if done.code or not newline:
-                raise HostError(f"the log of {name} can't be read", done.complaint)
-            yield data
-            start, size = start + len(data), int(head.split()[0]) if data else start
 
     def search(self, source: Source, name: str, attempt: int, word: str) -> list[Line]:
         """The first lines that hold a word, in any case. Raises HostError."""

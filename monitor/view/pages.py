@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from comborun.model.plan import Session
     from comborun.monitor.snapshot import Attempt
     from comborun.monitor.watch import Look
+    from comborun.rules.events import Event
     from comborun.rules.results.counts import Verdicts
 
 HERE = Path(__file__).parent
@@ -116,8 +117,8 @@ def of_run(look: Look, words: str = "", most: int | None = None) -> dict[str, An
     return {"environments": found.environments, "rows": found.rows, "listed": listed[:most], "causes": causes, **counts}
 
 
-def of_cell(look: Look, name: str) -> dict[str, Any] | None:
-    """None if there is no such session."""
+def of_cell(look: Look, name: str, events: Sequence[Event] = ()) -> dict[str, Any] | None:
+    """None if there is no such session. `events` say who stopped it."""
     status, plan = look.status, look.view.plan
     session = next((one for one in plan.sessions if one.name == name), None)
     seen = next((one for one in status.every if one.name == name), None)
@@ -127,7 +128,7 @@ def of_cell(look: Look, name: str) -> dict[str, Any] | None:
     names = [one.name for one in status.sessions if one.part != SUPERSEDED]
     at = names.index(name) if name in names else -1
     own = look.at(name)
-    explained = explain(own.view, own.history, own.status, name) if own.history.snapshot else None
+    explained = explain(own.view, own.history, own.status, name, events) if own.history.snapshot else None
     return {
         "seen": seen,
         "session": session,

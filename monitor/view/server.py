@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -27,6 +27,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from comborun.errors import UserError
+from comborun.monitor.explain import was_stopped
 from comborun.monitor.view import pages
 from comborun.monitor.view.access import FILE_POLICY, REPORT_POLICY, Access, Guard
 from comborun.monitor.view.all_hosts import AllHosts
@@ -45,6 +46,7 @@ from comborun.monitor.view.records import (
     videos_there,
 )
 from comborun.remote.fetch import FetchOptions, fetch
+from comborun.remote.logs import newest_events
 from comborun.remote.transport import LOCAL
 from comborun.rules.names import DEFAULT_ROOT, RUN, attempt_number
 from comborun.text import harmless
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
 
     from comborun.monitor.fleet import Fleet
     from comborun.monitor.watch import Look, Source
+    from comborun.rules.events import Event
 
 _LISTED = 60
 """sessions in the list, unless the user wants all: with 500 a tab would work for seconds"""
@@ -85,6 +88,8 @@ class Server:
         self._site = site
         self._logs = Logs()
         self._kept: OrderedDict[tuple[object, ...], tuple[str, str]] = OrderedDict()
+        self._stops: dict[tuple[str, int], Sequence[Event]] = {}
+        """a stopped session and its attempt -> what the run's events said after that"""
         self._rendering = Lock()
         self._life: object = None
         local = feed.watcher.source.transport.host == LOCAL
@@ -172,7 +177,8 @@ class Server:
             most = None if asked.get("all") else _LISTED
             return {**pages.of_run(look, asked.get("q", "")[:200], most), "news": pages.news(look.status, looked)}
         if screen == "cell":
-            return pages.of_cell(look, request.path_params["name"])
+            name = request.path_params["name"]
+            return pages.of_cell(look, name, self._happened(look, name))
         if screen == "host":
             return pages.of_hosts(look, self._feed.gpu_histories(), _number(asked.get("hours", "")))
         if screen == "hosts":
@@ -195,6 +201,20 @@ class Server:
             "here": self._here, "busy": self._episodes.busy, "complaint": self._episodes.complaint,
             "made": self._episodes.number, "neighbours": _neighbours(found, one),
         }  # fmt: skip
+
+    def _happened(self, look: Look, name: str) -> Sequence[Event]:
+        """The events that say who stopped a session, if it was stopped."""
+        attempts = look.history.of(name)
+        if not was_stopped(attempts) or not look.at(name).status.link.reachable:
+            return ()
+        key = name, attempts[-1].number
+        if key not in self._stops:
+            source = self._feed.watcher.source.at(name)
+            try:
+                self._stops[key] = newest_events(source.transport, source.view.directory)
+            except UserError:  # the next page asks again
+                return ()
+        return self._stops[key]
 
     # What is read from records
 

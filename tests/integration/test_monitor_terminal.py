@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -124,6 +126,29 @@ def test_a_link_that_falls_is_said_with_the_last_contact_and_comes_back_by_itsel
     assert any("boulder" in line for line in lines)
     (tmp_path / "fallen").unlink()
     terminal.wait_for(lambda shown: any("seen" in line for line in shown))
+
+
+def test_a_screen_that_was_stopped_takes_its_terminal_again(terminal: Terminal, tmp_path: Path) -> None:
+    whole = terminal.wait_for(lambda shown: any("episodes" in line for line in shown) and len(shown) == 30)
+    pane = terminal.tmux("display-message", "-p", "-t", "=watch:", "#{pane_pid} #{pane_tty}").split()
+    (child,) = map(int, Path(f"/proc/{pane[0]}/task/{pane[0]}/children").read_text().split())
+    os.kill(child, signal.SIGSTOP)
+    Path(pane[1]).write_text("from another program\r\n" * 50)
+    terminal.wait_for(lambda shown: titles(shown) == 0)
+    os.kill(child, signal.SIGCONT)
+    lines = terminal.wait_for(lambda shown: titles(shown) == 1 and len(shown) == 30)
+    assert lines[2:5] == whole[2:5]
+    assert not any("another program" in line for line in lines)
+
+    terminal.tmux("send-keys", "-t", "=watch:", "C-z", "e")  # no shell could continue it, so it goes on
+    terminal.wait_for(lambda shown: any("[explain]" in line for line in shown))
+    terminal.tmux("respawn-pane", "-k", "-t", "=watch:", "PS1='$ ' exec bash --norc --noprofile -i")
+    terminal.tmux("send-keys", "-t", "=watch:", shlex.join([sys.executable, str(tmp_path / "watch.py")]), "Enter")
+    terminal.wait_for(lambda shown: any("▸" in line for line in shown))
+    terminal.tmux("send-keys", "-t", "=watch:", "C-z")
+    terminal.wait_for(lambda shown: shown[-1].rstrip() == "$")
+    terminal.tmux("send-keys", "-t", "=watch:", "fg", "Enter")
+    assert terminal.wait_for(lambda shown: titles(shown) == 1 and len(shown) == 30)[2:5] == whole[2:5]
 
 
 def test_a_terminal_that_closes_ends_the_program(terminal: Terminal) -> None:

@@ -47,6 +47,7 @@ def test_a_reading_by_which_fewer_episodes_would_count_is_taken_over_only_when_a
     assert counted(desk)[:2] == ("succeeded", 4)
     assert desk.combo("launch", worse, "--changed", "rerun").returncode == 0
     assert counted(desk)[0] == "failed"
+    assert desk.json("runs")[0]["episodes_done"] == 0
     assert starts(run) == 1
     assert desk.combo("run", desk.grid(**ONE)).returncode == 0
     assert counted(desk)[:2] == ("succeeded", 4)

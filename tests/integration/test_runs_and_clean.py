@@ -12,6 +12,7 @@ from comborun.monitor.fleet import each_once
 from comborun.remote.runs import Listing, Run
 
 _SHARED = ("run", "grid", "host", "directory", "reachable", "finished", "stopped", "hold", "counts", "smoke")
+_SHARED += ("episodes_done", "episodes_planned")
 
 
 def test_runs_are_told_in_the_words_of_status_with_numbers_as_numbers(desk: Desk) -> None:

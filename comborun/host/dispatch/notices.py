@@ -8,9 +8,8 @@ import os
 import re
 import sys
 import time
-from dataclasses import dataclass
 
-from comborun.host.record import attempt_lineage
+from comborun.host.record.totals import totals
 from comborun.host.system import children, commands, files
 from comborun.host.system.process import setting
 from comborun.rules import counting, records
@@ -18,7 +17,6 @@ from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
 from comborun.rules.holds import Notice
 from comborun.rules.names import NAME
-from comborun.rules.results.counts import Counts
 from comborun.rules.vocabulary import outcome_of
 from comborun.words import say
 from comborun.words.endings import said
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
 _LOG_TAIL = 16384
 LIMITED = ("failed", "stalled", "host")
 """kinds that are sent at most once in a while; `finished` is always sent"""
-COUNTED = ("succeeded", "partial", "failed", "cancelled", "lost", "not_needed", "running", "queued")
 _WHO = re.compile(f"{NAME}|-")
 _LINES_MOST = 20
 _LINE_MOST = 500
@@ -166,7 +163,7 @@ def _build(attempts: RunDirectory, kind: str, who: str, what: Fact, held: Sequen
         "directory": attempts.path,
         **_session(attempts, who, what),
         "fact": what.as_data(),
-        **_totals(attempts),
+        **totals(attempts),
         "resume": f"bash {quoted}/run_parallel.sh resume",
         "view": f"combo view {attempts.id}",
         "suppressed": len(held),
@@ -190,72 +187,6 @@ def _session(attempts: RunDirectory, name: str, what: Fact) -> dict[str, object]
         "log": log,
         "last_lines": last_lines(files.tail(log, _LOG_TAIL)[0]) if log else [],
     }
-
-
-@dataclass(frozen=True)
-class Span:
-    """The episodes of a session, and the counts of its attempts."""
-
-    session: str
-    first: int
-    count: int
-    records: int
-    successes: int
-    needed: bool = True
-
-    @property
-    def combo(self) -> str:
-        """The session's name without its range."""
-        ending = f"_e{self.first}-{self.first + self.count - 1}"
-        return self.session[: -len(ending)] if self.session.endswith(ending) else self.session
-
-
-def _totals(attempts: RunDirectory) -> dict[str, object]:
-    """The number of sessions in each state, and the sums of the run."""
-    from comborun.host.record.queue import DROPPED, SMOKE, rows
-
-    tally: dict[str, int] = dict.fromkeys(COUNTED, 0)
-    spans = []
-    for row in rows(attempts.layout.queue):
-        if row.flag in (DROPPED, SMOKE):
-            continue
-        for name in row.sessions:
-            number = attempts.latest(name)
-            life = _life(attempts, name, number) if number else "queued"
-            tally[life] += 1
-            counts = attempt_lineage.joined_counts(attempts, name) if number else Counts()
-            session = files.read(attempts.layout.session_json(name))
-            first, count = (records.integer(session, key) or 0 for key in ("first", "count"))
-            spans.append(Span(name, first, count, counts.records, counts.successes, needed=life != "not_needed"))
-    return {"counts": tally, **sums(spans)}
-
-
-def sums(spans: Iterable[Span]) -> dict[str, object]:
-    """The sums of a run. Sessions of a combo may overlap, and an episode counts once. `successes` is None if more
-    records are there than planned episodes, since it is unknown which of them count.
-    """
-    combos: dict[str, list[Span]] = {}
-    for span in spans:
-        combos.setdefault(span.combo, []).append(span)
-    records = planned = successes = 0
-    known = True
-    for parts in combos.values():
-        due = reach = 0
-        for first, end in sorted((part.first, part.first + part.count) for part in parts if part.needed):
-            due, reach = due + max(0, end - max(first, reach)), max(end, reach)
-        made = sum(part.records for part in parts)
-        known = known and (not due or made <= due)
-        planned, records = planned + due, records + (min(made, due) if due else made)
-        successes += sum(part.successes for part in parts)
-    return {"records": records, "planned": planned, "successes": successes if known else None}
-
-
-def _life(attempts: RunDirectory, name: str, number: int) -> str:
-    """Its outcome if it has ended for good, else its state."""
-    life = attempts.glance(name, number).life
-    if life != "ended":
-        return "queued" if life == "queued" else "running"
-    return "queued" if attempts.follows(name, number) else outcome_of(attempts.end(name, number))
 
 
 def last_lines(data: bytes) -> list[str]:

@@ -10,6 +10,7 @@ from comborun.host.record import attempt_lineage
 from comborun.host.record.judging import DONE
 from comborun.host.record.queue import DROPPED, SMOKE
 from comborun.host.record.run_directory import NextRetry
+from comborun.host.record.totals import EPISODES, totals
 from comborun.host.system import files
 from comborun.rules import records
 from comborun.rules.endings.breaker import FAILED, Breaker, too_many
@@ -267,9 +268,10 @@ class RunPolicy:
         smoke = [one for session in planned if session.flag == SMOKE for one in self._outcomes(session)]
         after = self._attempts.end(AFTER, self._attempts.latest(AFTER))
         counts = [(one.value, outcomes.count(one)) for one in Outcome]
-        fields = [("at", round(time.time(), 6)), *counts, ("after", outcome_of(after) if after else "")]
-        if smoke:
-            fields += [("smoke", len(smoke)), ("smoke_succeeded", smoke.count(Outcome.SUCCEEDED))]
+        ended = [("after", outcome_of(after) if after else "")]
+        tested = [("smoke", len(smoke)), ("smoke_succeeded", smoke.count(Outcome.SUCCEEDED))] if smoke else []
+        sums = totals(self._attempts)
+        fields = [("at", round(time.time(), 6)), *counts, *((key, sums[key]) for key in EPISODES), *ended, *tested]
         return files.write(self._run.layout.done, fields)
 
     def _outcomes(self, session: Known) -> list[Outcome]:

@@ -25,10 +25,16 @@ _LOCK_S = 20.0
 
 def deal_of(run: RunLayout) -> Deal | None:
     """The deal in force, with the moves that are on record here; None for a run on one box."""
+    there = os.path.exists(run.deal)  # asked first: it may come while it is read
     deal = parse(files.read_text(run.deal, _MOST))
     if not deal:
-        return UnreadableDeal() if os.path.exists(run.deal) else None
-    return deal.moved(moves_of(run))
+        return UnreadableDeal(run.deal) if there else None
+    moves = _records(run)
+    for name, move in moves.items():
+        number = name.split(".")[-4:-2]
+        if not move and name.endswith("out") and (*map(int, number),) == deal.number:  # what has gone must not run
+            return UnreadableDeal(f"{run.moves}/{name}")
+    return deal.moved(filter(None, moves.values()))
 
 
 def readable_deal_of(run: RunLayout) -> Deal:
@@ -37,15 +43,19 @@ def readable_deal_of(run: RunLayout) -> Deal:
     if not deal:
         raise Refusal(NO_RUN, Denial.NO_GRID_RUN, path=run.directory)
     if isinstance(deal, UnreadableDeal):
-        raise Refusal(BUSY, Denial.DEAL_UNREADABLE, path=run.deal)
+        raise Refusal(BUSY, Denial.DEAL_UNREADABLE, path=deal.path)
     return deal
 
 
 def moves_of(run: RunLayout) -> Iterator[Move]:
     """The moves that are on record, in no order, under whatever deal."""
-    for name in files.entries(run.moves):
-        if MOVE.fullmatch(name) and (move := parse_move(files.read_text(f"{run.moves}/{name}"))):
-            yield move
+    return filter(None, _records(run).values())
+
+
+def _records(run: RunLayout) -> dict[str, Move | None]:
+    """None: one that can't be read."""
+    names = filter(MOVE.fullmatch, files.entries(run.moves))
+    return {name: parse_move(files.read_text(f"{run.moves}/{name}")) for name in names}
 
 
 def runs_here(run: RunLayout, process: str) -> bool:

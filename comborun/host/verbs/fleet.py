@@ -1,10 +1,13 @@
 """`fleet ROOT...`: the runs of a host and who uses its GPUs, as one JSON document. Changes nothing.
 
 `runs` is what `runs list` answers. `users` are the processes that hold memory of GPUs, by owner and program, without
-arguments; it is empty unless a run that goes on may use GPUs. Their `run` is empty for what is no session.
+arguments; it is empty unless a run that goes on may use GPUs. Their `run` is empty for what is no session. `now` is the
+time there.
 """
 
 from __future__ import annotations
+
+import time
 
 from comborun.host.system import driver, files, ownership, process
 from comborun.host.verb_errors import answered
@@ -25,7 +28,7 @@ def look(*roots: str) -> dict[str, Any]:
     found = list(map(runs_of, roots))
     going = [RunLayout(run["directory"]).policy for runs in found for run in runs if not run["done"]]
     using = [policy for policy in going if records.integers(files.read(policy), "gpus")]
-    return {"runs": found, "users": users(using[-1]) if using else []}
+    return {"runs": found, "users": users(using[-1]) if using else [], "now": time.time()}
 
 
 def users(lock: str) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ import sys
 
 from comborun.host.record import judging
 from comborun.host.record.run_directory import RunDirectory
+from comborun.host.record.totals import EPISODES, totals
 from comborun.host.system import files
 from comborun.host.verb_errors import answered
 from comborun.rules import records
@@ -61,7 +62,8 @@ def apply(run: str, rules: Mapping[str, Any]) -> None:
             done[before] = str(int(done.get(before, "0")) - 1)
             done[after] = str(int(done.get(after, "0")) + 1)
     if done and os.path.exists(done_file):
-        files.write(done_file, done.items())
+        found = totals(RunDirectory(run))
+        files.write(done_file, {**done, **{key: found[key] for key in EPISODES}}.items())
 
 
 def _attempts(run: str, rules: Mapping[str, Any]) -> Iterator[tuple[str, int, AttemptLayout, Record, Record, Record]]:

@@ -204,7 +204,7 @@ document.addEventListener("submit", (event) => {
   if (event.target.method === "dialog") return;
   event.preventDefault();
   const count = event.target.elements.count;
-  if ("slots" in event.target.dataset) order({ verb: "slots", count: Number(count.value) }, `Let ${count.value} sessions run at once?`);
+  if ("slots" in event.target.dataset) order({ verb: "slots", count: Number(count.value) }, `Let ${count.value} sessions run at once${event.target.dataset.slots}?`);
 });
 document.addEventListener("click", (event) => {
   const one = event.target.closest("a, button");
@@ -299,6 +299,7 @@ async function part(from) {
   const answer = await fetch(`${base}log/${log.name}?from=${from}`, { cache: "no-store" });
   return answer.ok ? answer.json() : null;
 }
+const amount = (bytes) => bytes < 1024 ? `${bytes} bytes` : bytes < 1048576 ? `${(bytes / 1024).toFixed(1)} KiB` : `${(bytes / 1048576).toFixed(1)} MiB`;
 const lastState = (line) => line.split("\r").filter(Boolean).pop() || "";
 async function follow() {
   const name = log.name, lines = $("lines");
@@ -318,7 +319,7 @@ async function follow() {
     while (lines.childNodes.length > LINES) lines.firstChild.remove();
     if (!stays) lines.scrollTop = lines.scrollHeight;
   }
-  if (found) set($("log-size"), `attempt ${name.split("/")[1]}, ${found.size > 1048576 ? (found.size / 1048576).toFixed(1) + " MiB" : (found.size / 1024).toFixed(1) + " KiB"}`);
+  if (found) set($("log-size"), `attempt ${name.split("/")[1]}, ${amount(found.size)}`);
   else if (!lines.textContent) set($("log-size"), "no log yet, or the host does not answer");
   $("earlier").disabled = log.start <= 0;
   if (found && found.end < found.size) { follow(); return; }

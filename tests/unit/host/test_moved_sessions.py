@@ -380,3 +380,36 @@ def test_a_start_for_moves_lifts_no_stop_and_tells_the_dispatcher(
         start.Start(layout.directory).start(options)
         assert Path(layout.stopped).exists() == stays
     assert told == [("moves",), ()]
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "known"),
+    [((0, 0), "out", False), ((0, 0), "in", True), ((0, 1), "out", True)],
+)
+def test_where_a_record_of_what_has_gone_is_torn_nothing_starts(
+    layout: RunLayout, number: tuple[int, int], kind: str, known: bool
+) -> None:
+    path = Path(layout.move("s0", number, 1, kind))
+    path.parent.mkdir()
+    path.write_text('{"grid_run": "g", "sess')
+    assert deals.runs_here(layout, "s0") == known
+    if known:
+        deals.readable_deal_of(layout)
+    else:
+        with pytest.raises(Refusal) as refused:
+            deals.readable_deal_of(layout)
+        assert refused.value.fact.fields["path"] == str(path)
+
+
+def test_a_deal_that_comes_while_it_is_read_is_not_unreadable(
+    layout: RunLayout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = Path(layout.deal).read_text()
+    Path(layout.deal).unlink()
+
+    def read(*_: object) -> str:
+        Path(layout.deal).write_text(text)
+        return ""
+
+    monkeypatch.setattr(files, "read_text", read)
+    assert deals.deal_of(layout) is None

@@ -7,7 +7,8 @@ import tracemalloc
 
 import pytest
 
-from comborun.host.dispatch.notices import Span, Throttle, last_lines, sums
+from comborun.host.dispatch.notices import Throttle, last_lines
+from comborun.host.record.totals import Span, sums
 from comborun.rules import records
 
 

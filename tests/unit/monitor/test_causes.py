@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from monitor_stage import HOST, NOW, Seen, a_hold, a_plan, a_session, a_view, a_wait, an_answer, picture, status_of
 
 from comborun.monitor.causes import RunCauses, SharedCause, shared_causes
+from comborun.monitor.status import RunStatus
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact, data_of
@@ -38,6 +42,33 @@ def test_sessions_that_ended_by_the_same_line_share_a_cause_though_names_and_num
     assert [one.names for one in found] == [("lift_act", "stack_act", "wipe_pi0"), ("pour_act",)]
     assert found[0].words == "KeyError: 'lift'"
     assert RunCauses("run", (), found).summary.fields == {"causes": 2, "sessions": 4}
+
+
+def failed_alike(policies: Sequence[str], tasks: Sequence[str], line: str) -> RunStatus:
+    """Each session ended by a line with its names."""
+    plan = a_plan([a_session(policy, task) for policy in policies for task in tasks])
+    lines = {one.name: line.format(one=one) for one in plan.sessions}
+    return status_of(a_view(plan), an_answer(*(replace(failing("", line=lines[name]), session=name) for name in lines)))
+
+
+@pytest.mark.parametrize(
+    "tasks", [("open-drawer", "open", "open-drawer.v2"), ("lift", "lift2", "lift(a)"), ("a bee", "bee")]
+)
+@pytest.mark.parametrize("line", ["{one.environment}", "no task {one.environment}, {one.policy}", "x={one.name}/3"])
+def test_a_name_is_found_whole_whatever_is_in_it(tasks: tuple[str, ...], line: str) -> None:
+    status = failed_alike(("pi0", "pi0-fast"), tasks, f"KeyError: '{line}' at 0x7f2")
+    assert len(shared_causes(status)) == 1
+
+
+def test_ten_times_the_sessions_take_about_ten_times_as_long() -> None:
+    def seconds(count: int) -> float:
+        tasks = [f"task{place}" for place in range(count)]
+        status = failed_alike(["pi0"], tasks, f"RuntimeError: {'of the thing ' * 20}")
+        began = time.process_time()
+        shared_causes(status)
+        return time.process_time() - began
+
+    assert min(seconds(3000) for _ in range(3)) < 30 * min(seconds(300) for _ in range(3))
 
 
 def test_out_of_memory_is_one_cause_whatever_each_library_says() -> None:

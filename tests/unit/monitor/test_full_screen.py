@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +27,8 @@ from comborun.monitor.status import Link
 from comborun.monitor.table import USUAL
 from comborun.monitor.watch import Settings, Source
 from comborun.monitor.watcher import Watcher
-from comborun.remote.transport import Completed
+from comborun.remote.logs import _PART
+from comborun.remote.transport import Completed, LocalTransport
 from comborun.reporter.statistics.proportion import clopper_pearson
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.events import Event
@@ -59,12 +59,8 @@ class Host(StagedHost):
     """A staged host that also has logs and events."""
 
     def run(self, script: str, *args: str, stdin: bytes = b"", **how: Any) -> Completed:
-        if "logs" in args:
-            length, _, rest = stdin.partition(b"\n")
-            logs = json.loads(rest[int(length) :])
-            data = b"" if logs[0][2] > 0 else b"line of the log\n"
-            head = [[name, max(1, attempt), max(0, offset), len(data), True] for name, attempt, offset, _ in logs]
-            return Completed(0, json.dumps(head).encode() + b"\n" + data, b"")
+        if script is _PART:
+            return LocalTransport().run(script, *args)
         if "tail" in script:
             happened = b'{"at":1785320000,"kind":"ended","session":"s","attempt":1,"code":3}\n'
             happened += b'{"at":1785320001.5,"kind":"ordered","order":"stop","sessions":["s"]}\n'
@@ -485,6 +481,51 @@ def test_pages_and_panes_follow_their_keys_and_escape_leads_back() -> None:
         assert app.desk.page == "sessions"
 
     on_screen(act)
+
+
+def test_the_pane_follows_a_log_costs_no_python_and_shows_the_end_of_one_that_grows_fast(tmp_path: Path) -> None:
+    name = "flat_walk"
+    log = tmp_path / f"sessions/{name}/attempt-1/log"
+    log.parent.mkdir(parents=True)
+    log.write_text("before\n")
+    view = a_view(a_plan([a_session("walk", "flat")]), directory=str(tmp_path))
+
+    async def act(app: FullScreen, pilot: Any) -> None:
+        async def until_shown(line: str) -> None:
+            for _ in range(200):
+                app.fetcher.need()
+                await pilot.pause(0.02)
+                if line in shown(app):
+                    return
+            raise AssertionError(shown(app))
+
+        await until_shown("before")
+        with log.open("a") as file:
+            print("next", file=file)
+        await until_shown("next")
+        assert shown(app).count("before") == 1
+        with log.open("a") as file:
+            print("x\n" * (1 << 20) + "last", file=file)
+        await until_shown("last")
+        log.write_text("anew\n")
+        await until_shown("anew")
+        assert "last" not in shown(app)
+
+    on_screen(act, (view, an_answer(Seen(name), dispatcher=4242)))
+
+
+def test_the_pane_of_a_stopped_session_says_who_stopped_it() -> None:
+    async def act(app: FullScreen, pilot: Any) -> None:
+        await pilot.press("e")
+        for _ in range(100):
+            await pilot.pause(0.02)
+            app.fetcher.need()
+            if "by ann" in shown(app):
+                return
+        raise AssertionError(shown(app))
+
+    stopped = Seen("flat_walk", started=1785320000.0).ended("stopped", "none")
+    on_screen(act, (a_view(a_plan([a_session("walk", "flat")])), an_answer(stopped, dispatcher=4242)))
 
 
 def test_the_mouse_chooses_rows_and_pages() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from monitor_stage import (
@@ -12,6 +14,7 @@ from monitor_stage import (
     NO_DISK,
     NOW,
     Seen,
+    StagedHost,
     a_hold,
     a_plan,
     a_quarantine,
@@ -23,11 +26,13 @@ from monitor_stage import (
 )
 
 from comborun.answers import to_json
+from comborun.api.looking import explanations
 from comborun.model.judging import EvidenceRules, RetryRule, WatchRules
 from comborun.model.plan import Plan
 from comborun.model.resources import ModelServer
 from comborun.monitor.classify import classify
 from comborun.monitor.explain import Explanation, explain, explain_server, server_names
+from comborun.monitor.watch import Source
 from comborun.rules import events
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.endings.failures import Failure
@@ -309,3 +314,21 @@ def test_a_stopped_session_says_who_stopped_it(order: dict[str, Any], known: boo
     view, history = a_view(PLAN), look_at(answer)
     told_by = [say(one) for one in explain(view, history, classify(view, history), "grass_act", found).reasons]
     assert any(line.startswith("stopped by ann from 10.0.0.7") for line in told_by) == known
+
+
+@pytest.mark.parametrize(("ahead", "notes"), [(18000.0, 1), (0.0, 0)])
+def test_a_host_whose_clock_is_wrong_is_told_before_its_times(
+    ahead: float, notes: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr("comborun.monitor.watch.time.time", lambda: NOW - ahead)
+    noted = list[str]()
+    view = a_view(PLAN)
+    target = SimpleNamespace(
+        source=lambda: Source(StagedHost([an_answer(GRASS, slots=2)]), view),
+        directory=view.directory,
+        listener=SimpleNamespace(note=noted.append),
+        transport=None,
+    )
+    explanations(cast("Any", target), ["stairs_act"])
+    assert len(noted) == notes

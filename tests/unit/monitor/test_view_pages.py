@@ -12,6 +12,7 @@ from monitor_stage import NOW, Seen, a_hold, a_host, a_plan, a_session, a_view, 
 from comborun.monitor.causes import run_causes
 from comborun.monitor.classify import classify
 from comborun.monitor.document import answer as answer_of_status
+from comborun.monitor.fleet import FleetRow
 from comborun.monitor.observe import RunView
 from comborun.monitor.screen import changes
 from comborun.monitor.snapshot import Order
@@ -21,6 +22,7 @@ from comborun.monitor.view.gpus import GpuHistory, samples
 from comborun.monitor.view.pages import Site, alerts, news, of_cell, of_hosts, of_run, render, the_map, verdicts_of
 from comborun.monitor.view.records import ReportSoFar, Rollout, alike, choose
 from comborun.monitor.watch import Look
+from comborun.remote.runs import Run
 from comborun.rules import events
 from comborun.words import say
 from comborun.words.times import clock
@@ -195,7 +197,25 @@ def test_the_host_of_an_ended_run_says_when_it_was_seen(over: bool) -> None:
     assert (f"<dt>as of</dt><dd>{clock(NOW)}</dd>" in page) == over
 
 
-@pytest.mark.parametrize(("records", "said"), [(5, "Not final: 20 episodes are missing"), (10, "Not final: the run")])
+@pytest.mark.parametrize(("part", "own"), [("6c1", 2), ("", 1)])
+def test_all_parts_of_a_run_on_several_hosts_are_this_one_among_the_runs_of_all_hosts(part: str, own: int) -> None:
+    history = look_at(ANSWER, view=VIEW)
+    look = Look(1, VIEW, history, classify(VIEW, history))
+    runs = [
+        FleetRow(host, Run(name, "/r", {}, grid_run=of))
+        for host, name, of in (
+            ("a", look.status.run, part),
+            ("b", "walkers-20260729T101501Z-00bb", part),
+            ("c", "walkers-20260729T101502Z-00cc", ""),
+        )
+    ]
+    page = render("hosts.html.j2", Site(), look, "hosts", runs=runs, silent={}, busy=False)
+    assert page.count("this one") == own
+    assert "--host c" in page
+    assert ("--host b" in page) == (own == 1)
+
+
+@pytest.mark.parametrize(("records", "said"), [(5, "Not final: episodes are missing"), (10, "Not final: the run")])
 def test_a_report_so_far_says_what_is_missing(records: int, said: str) -> None:
     history = look_at(an_answer(*(Seen(name).ended(records=records) for name in NAMES)), view=VIEW)
     look = Look(1, VIEW, history, classify(VIEW, history))

@@ -22,10 +22,11 @@ from comborun.monitor.fleet import FleetRow
 from comborun.monitor.view import access, all_hosts, server
 from comborun.monitor.view.access import Access, keep_access, kept_access, new_access
 from comborun.monitor.view.feed import Feed
-from comborun.monitor.view.logs import _READ, _SEARCH
+from comborun.monitor.view.logs import _SEARCH
 from comborun.monitor.view.pages import Site
 from comborun.monitor.view.server import Server
 from comborun.monitor.watch import Settings, Source
+from comborun.remote.logs import _EVENTS, _PART
 from comborun.remote.runs import Listing, Run
 from comborun.remote.transport import Completed, LocalTransport
 
@@ -89,7 +90,9 @@ class Box(StagedHost):
     """A host whose logs are real files."""
 
     def run(self, script: str, *args: str, **options: Any) -> Completed:
-        return LocalTransport().run(script, *args) if script in (_READ, _SEARCH) else super().run(script, *args)
+        return (
+            LocalTransport().run(script, *args) if script in (_EVENTS, _PART, _SEARCH) else super().run(script, *args)
+        )
 
 
 @dataclass
@@ -171,6 +174,17 @@ def acting(tmp_path: Path) -> Iterator[Stage]:
     found = staged(tmp_path, [RUNNING], acts=True)
     yield found
     found.server.close()
+
+
+def test_the_cell_of_a_stopped_session_says_who_stopped_it(tmp_path: Path) -> None:
+    stage = staged(tmp_path, [an_answer(Seen(SESSION).ended("stopped", "none"))])
+    (stage.run / "dispatch").mkdir(parents=True)
+    given = {"at": NOW - 2, "kind": "ordered", "order": "stop", "sessions": 2}
+    (stage.run / "dispatch/events.jsonl").write_text(json.dumps(given) + "\n")
+    people = {"at": NOW - 2, "user": "ann", "from": "10.0.0.7", "order": "stop"}
+    (stage.run / "dispatch/people.jsonl").write_text(json.dumps(people) + "\n")
+    assert "by ann" in stage.browser.get(f"cell/{SESSION}").text
+    stage.server.close()
 
 
 EVERYTHING = (

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from comborun.errors import UserError
+from comborun.monitor.fleet import FleetRow
 from comborun.remote.library import digest, library_files
-from comborun.remote.runs import Launch, Run, choose_run, find_runs, list_runs, remember, remembered
+from comborun.remote.runs import Launch, Run, choose_run, find_runs, list_runs, look_at_host, remember, remembered
 from comborun.remote.transport import Completed, LocalTransport
 
 NEWEST = Run("maze-20260102T000000Z-00aa", "/r/maze-20260102T000000Z-00aa", {})
@@ -162,3 +164,22 @@ def test_a_run_with_the_program_that_would_be_sent_is_known_by_it(tmp_path: Path
     assert program() == digest()
     (run / "lib/comborun_host/comborun/words/times.py").write_text("")
     assert program() != digest()
+
+
+@pytest.mark.parametrize(("ahead", "told"), [(5 * 3600.0, True), (-7200.0, True), (0.4, False)])
+def test_a_run_that_has_ended_has_its_times_on_the_clock_of_this_machine(ahead: float, told: bool) -> None:
+    there = time.time() + ahead
+    name = time.strftime("maze-%Y%m%dT%H%M%SZ-00aa", time.gmtime(there))
+    entry = {"directory": f"/r/{name}", "done": {"at": str(there)}, "held": {}, "canary": False, "left": False}
+
+    class Host:
+        host = "far"
+
+        def run(self, *_: object, **__: object) -> Completed:
+            answer = {"runs": [[entry]], "users": [], "now": time.time() + ahead}
+            return Completed(0, json.dumps(answer).encode(), b"")
+
+    (run,), _ = look_at_host(Host(), ["~/comborun"])
+    assert ("ahead" in run.now) == told
+    row = FleetRow("far", run, ahead=run.now.get("ahead", 0.0))
+    assert abs(row.started - time.time()) < 5
