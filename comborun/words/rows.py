@@ -397,6 +397,14 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "verdicts_after_errors": (
         "{episodes:verdict} after {line!r}, which looks like an error: if it is one, name it in `results.errors`"
     ),
+    "failures_with_errors": (
+        "{episodes:failure} with {text!r} or the like in the field {field!r}, counted as the rows say: for an episode"
+        " that broke off, write null as its verdict"
+    ),
+    "failures_beside_errors": (
+        "{episodes:failure} beside {lines:line} of the log such as {line!r}, counted as the rows say: for an episode"
+        " that broke off, write null as its verdict"
+    ),
     "matches_overwritten": (
         "{matches:result} that the pattern finds left out, since a carriage return overwrites them: end each with a"
         " newline, or give the pattern a group (?P<episode>...), to count them"
