@@ -37,7 +37,7 @@ from comborun.remote.runs import release, remove
 from comborun.rules.facts import Fact
 from comborun.rules.names import AttemptLayout, RunLayout
 from comborun.rules.results.counts import FILE_NOT_READ, where_it_ran
-from comborun.rules.results.fields import LOG
+from comborun.rules.results.fields import LOG, REPEATED
 from comborun.rules.vocabulary import Outcome
 from comborun.text import KIB, MIB, did_you_mean, several
 from comborun.words.rows import why_not_counted
@@ -204,11 +204,13 @@ class TryResult:
 
     @property
     def counts(self) -> bool:
-        """Whether the results of such a session count, none is refused, and no line for `results:` would make more of
-        them count."""
+        """Whether the results of such a session count, none is refused or dropped as a repetition, and no line for
+        `results:` would make more of them count."""
         counts, complete = self.end.counts, self.end.completeness == "complete"
         lost = counts.refused or any(fact.code == FILE_NOT_READ for fact in counts.facts)
-        return not counts.proposes and (complete or (counts.verdicts > 0 and not lost))
+        if counts.proposes or counts.refused.get(REPEATED):
+            return False
+        return complete or (counts.verdicts > 0 and not lost)
 
     @property
     def command(self) -> str:

@@ -76,8 +76,6 @@ WORDS: Words = {
     "means_of_trials": _means,
     "runs_by_field": _runs,
     "steps_of_episodes": _steps,
-    "failures_with_errors": "{episodes:failure} with {text!r} or the like in the field {field!r}, counted as the rows"
-    " say: for an episode that broke off, write null as its verdict",
     "successes_with_errors": "{episodes:episode} succeeded with {text!r} or the like in the field {field!r}: counted as"
     " the rows say",
 }

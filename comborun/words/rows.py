@@ -147,7 +147,7 @@ def _undecided(fact: Fact) -> str:
     warning = "; but if a row is the mean of several episodes, it has no verdict" if means else ""
     success = proposed(fact).get("success") or {}
     if (full := success.get("at_least", 0)) > 1 and "1" in fact.texts("values"):  # it may stand for something else
-        warning = f"; but only if {full} means a success" + warning
+        warning = f", but only if {full} means a success" + warning
     return told + ("" if fact.fields.get("apart") else line) + warning
 
 
@@ -246,7 +246,10 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     reasons.NOT_READ: _not_read,
     reasons.FILE_NOT_READ: lambda fact: f"{fact.text('file')}: {part(fact, 'why')}; {_takes(fact)}",
     reasons.NO_EPISODE: lambda fact: f"no episode is in {_some(fact) or 'its log'}",
-    reasons.NO_MATCH: lambda fact: f"no file matches {', '.join(fact.texts('patterns'))}: it wrote {_some(fact)}",
+    reasons.NO_MATCH: lambda fact: (
+        f"no file matches {', '.join(fact.texts('patterns'))}: it wrote {_some(fact)}, where no results are found;"
+        f" have the program write JSON lines, {_PRINTED}"
+    ),
     reasons.WROTE_NOTHING: "no file is below {{output_dir}}",
     reasons.TOO_MANY: "more than {most} result files: they are counted when it has ended",
     reasons.CHANGED: "its results have changed since it ended, and count as they are now",
@@ -396,6 +399,14 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "ended_in_exceptions": "{episodes:episode} with a caught exception, counted by the program all the same: errored",
     "verdicts_after_errors": (
         "{episodes:verdict} after {line!r}, which looks like an error: if it is one, name it in `results.errors`"
+    ),
+    "failures_with_errors": (
+        "{episodes:failure} with {text!r} or the like in the field {field!r}, counted as the rows say: for an episode"
+        " that broke off, write null as its verdict"
+    ),
+    "failures_beside_errors": (
+        "{episodes:failure} beside {lines:line} of the log such as {line!r}, counted as the rows say: for an episode"
+        " that broke off, write null as its verdict"
     ),
     "matches_overwritten": (
         "{matches:result} that the pattern finds left out, since a carriage return overwrites them: end each with a"

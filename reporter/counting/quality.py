@@ -20,6 +20,7 @@ from comborun.reporter.text import clock, combo_name
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.environment import difference
 from comborun.rules.facts import Fact
+from comborun.rules.results.caught import BESIDE_ERRORS
 from comborun.rules.results.counts import FILE_NOT_READ, WROTE_NOTHING, where_it_ran
 from comborun.text import several
 from comborun.words import say
@@ -104,14 +105,17 @@ def _uncounted_findings(histories: Iterable[SessionHistory]) -> Iterator[DataFin
     names = {kind: {getattr(history.session, kind) for history in histories} for kind in ("policy", "environment")}
     for history in histories:
         ends = [attempt.end for attempt in history.attempts if attempt.end]
+        where = combo_name(history.session.policy, history.session.environment)
         if ends and all(
             end.counts.misread or any(one.code == FILE_NOT_READ for one in end.counts.facts) for end in ends
         ):
-            where = combo_name(history.session.policy, history.session.environment)
             facts = ends[-1].counts.facts
             no_wonder = not ends[-1].clean and any(fact.code == WROTE_NOTHING for fact in facts)
             why = cause_words(ends[-1]) if no_wonder else why_not_counted(where_it_ran(facts, names))
             yield DataFinding(where, why)
+            continue
+        beside = (fact for end in ends for fact in end.counts.facts if fact.code == BESIDE_ERRORS)
+        yield from (DataFinding(where, say(fact)) for fact in beside)
 
 
 def _superseded(collected: Collected) -> Iterator[DataFinding]:

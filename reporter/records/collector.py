@@ -220,7 +220,11 @@ class RecordCollector:
         found = [(file, words) for file in self.files if file.entries and (words := _guessed(file))]
         for file, words in found[:1]:
             others = f", like those of {several(len(found) - 1, 'other file')}" if len(found) > 1 else ""
-            yield Defect(file.path, 0, f"{' and '.join(words)} guessed from its path{others}")
+            other = f"; {_OTHER_ORDER}" if len(words) > 1 else ""
+            yield Defect(file.path, 0, f"{' and '.join(words)} guessed from its path{others}{other}")
+
+
+_OTHER_ORDER = "if these are not, or are the other way round, give a grid with their names: `--grid GRID`"
 
 
 def _guessed(file: Reading) -> list[str]:

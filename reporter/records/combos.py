@@ -119,6 +119,7 @@ EntryKey = tuple[int, int | None]
 
 def settle(files: Sequence[Reading]) -> None:
     _by_folders(files)
+    _by_columns(files)
     tasks = {environment for file in files for _, environment in file.combos}
     for file in files:
         if file.format in NAME_ENVIRONMENT:  # its own folder may have the name of another file's environment
@@ -162,6 +163,27 @@ def _by_folders(files: Sequence[Reading]) -> None:
         policies = {policy: outer for kind, policy in file.guessed if kind == POLICY}
         file.translate({POLICY: policies, ENVIRONMENT: {stem_of(path): inner}})
         file.guessed = {(POLICY, name) for name in policies.values()} | {(ENVIRONMENT, inner)}
+
+
+def _by_columns(files: Sequence[Reading]) -> None:
+    """Paths name the environment first where columns of some rows say so, such as `env` or `model`, and none says
+    otherwise."""
+    guessed = [file for file in files if {kind for kind, _ in file.guessed} == {POLICY, ENVIRONMENT}]
+    if {order for file in guessed for order in _orders(file)} != {(ENVIRONMENT, POLICY)}:
+        return
+    for file in guessed:
+        file.rename({(outer, inner): (inner, outer) for outer, inner in file.combos})
+        file.guessed = {(POLICY if kind == ENVIRONMENT else ENVIRONMENT, name) for kind, name in file.guessed}
+
+
+def _orders(file: Reading) -> Iterator[tuple[str, str]]:
+    """What the outer and the inner name of its path are, as a column of its first row tells."""
+    for combo, record in {one.combo: one for one in reversed(file.records)}.items():
+        for kind, other in ((POLICY, ENVIRONMENT), (ENVIRONMENT, POLICY)):
+            values = {str(record.extra.get(name, "")).casefold() for name in COLUMNS[kind]}
+            at = [place for place, name in enumerate(combo) if name.casefold() in values]
+            if len(at) == 1:
+                yield (other, kind) if at[0] else (kind, other)
 
 
 @dataclass(frozen=True)

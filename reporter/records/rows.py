@@ -31,7 +31,7 @@ from comborun.model.work import Combo, grouped
 from comborun.reporter.evidence.starts import RUN
 from comborun.reporter.records.reading import Reading
 from comborun.rules.facts import Fact
-from comborun.rules.results.caught import looks_wrong
+from comborun.rules.results.caught import WITH_ERRORS, broken_off
 from comborun.rules.results.counts import REPEAT
 from comborun.rules.results.fields import TEXT_MOST
 from comborun.rules.results.repeats import STEP, apart_by, of_parts
@@ -39,7 +39,7 @@ from comborun.text import natural
 from comborun.words import say
 
 COPY, SUMMARY, SEVERAL_ROWS, MEANS = "copy_of_file", "summary_of_file", "several_rows_per_episode", "means_of_trials"
-NO_VERDICTS, WITH_ERRORS, DESPITE_ERRORS = "no_verdicts_at_all", "failures_with_errors", "successes_with_errors"
+NO_VERDICTS, DESPITE_ERRORS = "no_verdicts_at_all", "successes_with_errors"
 RUNS, STEPS = "runs_by_field", "steps_of_episodes"
 
 TRIALS = (
@@ -55,15 +55,10 @@ TRIALS = (
 )
 """fields with the number of trials that a row is the mean of"""
 RATES = ("success_rate", "sr", "success_ratio", "mean_success", "avg_success", "success_mean")
-ERRORS = ("error", "exception", "traceback", "error_message", "exception_message")
-"""fields that tell what ended an episode"""
-ENDS = ("status", "termination", "termination_reason", "end_reason")
-"""fields with a word for how an episode ended"""
 CHANCE = 1000
 """two runs have the same sequence of verdicts by chance in fewer than one of so many cases"""
 _OF_TOTAL = re.compile(r".*?(\d{1,9})\s*/\s*(\d{1,9})")
 
-BROKEN_OFF = frozenset({"error", "errored", "crash", "crashed", "exception", "aborted"})
 _VERDICTS = {Verdict.SUCCESS, Verdict.FAILURE}
 
 
@@ -93,11 +88,9 @@ def tell_errors(file: Reading) -> None:
     names = {name for _, others in held(file.records) for name in others}
     for code, verdict in ((WITH_ERRORS, Verdict.FAILURE), (DESPITE_ERRORS, Verdict.SUCCESS)):
         judged = having(file.records, verdict)
-        for field in sorted(names.intersection((*ERRORS, *ENDS))):
+        for field in sorted(names):
             texts = Counter(text for text in field_column(judged, field) if isinstance(text, str))
-            found = [
-                text for text in texts if (field in ERRORS and looks_wrong(text)) or text.strip().lower() in BROKEN_OFF
-            ]
+            found = [text for text in texts if broken_off(field, text, failed=verdict is Verdict.FAILURE)]
             if found:
                 episodes = sum(texts[text] for text in found)
                 file.defect(0, say(Fact(code, episodes=episodes, field=field, text=found[0][:TEXT_MOST])))

@@ -140,3 +140,13 @@ def test_a_training_is_shown_by_its_curves_and_by_what_proves_its_end(desk: Desk
     assert ("give `results: none`" in shown) is (results != "none")
     assert "Episode" not in shown
     assert "count by this grid" not in desk.combo("check", grid).stdout
+
+
+def test_a_trial_of_which_rows_are_dropped_as_repetitions_is_not_passed(desk: Desk) -> None:
+    """Each task has a file and numbers its own episodes: the run would lose all but one."""
+    path = desk.home / "tasks.sh"
+    row = '{"episode": 0, "success": true}'
+    path.write_text(f"""cd "$1"\nfor task in open close; do printf '{row}\\n' >$task.jsonl; done\n""")
+    found = desk.json("try", desk.grid(command=f"bash '{path}' {{output_dir}} {{policy}} {{environment}} {{episodes}}"))
+    assert (found["counted"], found["counts"]) == (1, False)
+    assert "repeat" in found["why"]

@@ -14,13 +14,15 @@ import time
 from comborun.host.record import curves_file
 from comborun.host.record.log_evidence import LogLine, LogSteps
 from comborun.host.system import files
-from comborun.rules import globs, records
+from comborun.rules import counting, globs, records
+from comborun.rules.endings import signatures
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.endings.failures import failure_of
 from comborun.rules.facts import Fact
 from comborun.rules.results import tally, videos
+from comborun.rules.results.caught import BESIDE_ERRORS
 from comborun.rules.results.counts import COUNTING_FAILED, Counts, RequiredEvidence, completeness
-from comborun.rules.results.fields import LOG, NO_VERDICTS, Identity, ResultRules, unreadable
+from comborun.rules.results.fields import LOG, NO_VERDICTS, TEXT_MOST, Identity, ResultRules, unreadable
 from comborun.rules.results.proposals import seed
 from comborun.rules.results.result_files import Folder, fingerprint
 from comborun.rules.results.unread import name_unread, unread
@@ -40,6 +42,8 @@ FILES_THEN = "files_then"
 """patterns of evidence that found a file before the first signal"""
 READ_FILES_MOST = 2000
 """most files that are read for one question"""
+_LOG_MOST = 1 << 20
+"""last bytes of a log in which errors are looked for beside failures"""
 DONE = "done"
 """of the end of a process: how many of its sessions this start completed"""
 
@@ -247,6 +251,7 @@ def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
         counted = watched.count(over=True)
         with contextlib.suppress(LookupError, ValueError, TypeError, AttributeError):  # it is only advice
             name_unread(counted, watched.folder, rules.span, at.log)
+            counted.facts += _beside_errors(counted, at, rules)
         if rules.unit != "episode":
             counted.trained = curves_file.trained(at)
         return Judged(counted, watched.completeness(counted, code), watched.lacks)
@@ -254,6 +259,15 @@ def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
         raise
     except Exception as error:  # noqa: BLE001
         return Judged(uncounted(error), Completeness.NONE)
+
+
+def _beside_errors(counts: Counts, at: AttemptLayout, rules: Rules) -> tuple[Fact, ...]:
+    """What the log says of failures that are in files: an episode out of memory is no failure of its policy."""
+    if not counts.failures or rules.results.source == LOG:
+        return ()
+    data, _ = files.tail(at.log, _LOG_MOST)
+    found, line = signatures.beside(counting.with_line_ends(data).decode("utf-8", "replace"))
+    return (Fact(BESIDE_ERRORS, episodes=counts.failures, lines=found, line=line[:TEXT_MOST]),) if found else ()
 
 
 def samples(at: AttemptLayout, rules: Rules) -> list[Any]:

@@ -56,7 +56,7 @@ _DERIVED = re.compile(
 class Said:
     """An exception, or a fatal line, in a log."""
 
-    __slots__ = ("aside", "before", "crash", "exception", "survived", "texts")
+    __slots__ = ("aside", "before", "crash", "exception", "survived", "texts", "warned")
 
     def __init__(self, texts: list[str], *, exception: bool, aside: bool = False) -> None:
         self.texts = texts
@@ -66,6 +66,8 @@ class Said:
         """of a thread, a child process or a task: the program may live on"""
         self.before: Said | None = None
         """the exception that it names as its cause, or during whose handling it came"""
+        self.warned = False
+        """whether it is aside only because the line before it warns"""
         self.survived = False
         """whether the program wrote on after it"""
         self.crash = not exception and any(map(_CRASH.search, texts))
@@ -85,6 +87,8 @@ def candidates(lines: Sequence[str], *, killed: bool, fatal: Callable[[str], obj
     found = [one for one in said(lines, fatal) if not (one.crash and one.survived)]
     if not found or (killed and found[-1].survived):
         return
+    if found[-1].warned and not (killed or found[-1].survived):  # nothing came after it: it is the program's own
+        found[-1].aside = False
     passage = [found[-1]]
     for one in reversed(found[:-1]):
         if one.survived:
@@ -186,8 +190,11 @@ class _Reading:
             return after
         text, after = self._text(after, prefix)
         if not log_lines.ignored(head):
-            aside = bool(log_lines.aside(head) or log_lines.of_others(head) or _OF_WORKER.search(prefix))
-            self._add(Said(text, exception=True, aside=aside))
+            aside = bool(log_lines.aside(head) or _OF_WORKER.search(prefix))
+            warned = not aside and log_lines.of_others(head)
+            one = Said(text, exception=True, aside=aside or warned)
+            one.warned = warned
+            self._add(one)
         return after
 
     def _head(self, at: int) -> str:

@@ -74,6 +74,17 @@ def find(lines: Sequence[str], own: Iterable[Signature], ended: Ended) -> tuple[
     return "", groups[0][0] if groups and groups[0] else ""
 
 
+def beside(text: str) -> tuple[int, str]:
+    """How many lines of a log tell of a failure that another try mends, such as one of memory, and the first of them,
+    though the program went on. Lines that only warn tell of none.
+    """
+    retried = [words for failure, words in BUILTIN if failure != IGNORE and Failure(failure).row.retries]
+    finders = [finder for words in retried for finder in _there(words, text)]
+    lines = text.split("\n") if finders else ()
+    told = [line for line in lines if any(finder(line) for finder in finders) and not log_lines.of_others(line)]
+    return len(told), told[0].strip() if told else ""
+
+
 def _first(searched: Iterable[tuple[str, Callable[[str], object]]], lines: Sequence[str]) -> tuple[str, str] | None:
     """The first class that fits a line, and the last such line."""
     for failure, finder in searched:

@@ -12,6 +12,7 @@ from itertools import islice
 from comborun.rules.results.fields import FORMAT, MISSING, TEXT_MOST, RefusedError, number
 from comborun.rules.results.flat_lists import (
     ARRAYS,
+    EPISODE_LISTS,
     FITS,
     INDEX_KEY,
     NAMED,
@@ -23,6 +24,7 @@ from comborun.rules.results.flat_lists import (
     all_verdicts,
     flat,
     measures,
+    tells,
 )
 from comborun.rules.results.proposals import VERDICT_NAMES, verdict_rule
 from comborun.rules.results.rates import SHOWN
@@ -37,8 +39,6 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
     Path = Tuple[str, ...]
 
-EPISODE_LISTS = ("episodes", "episode_results", "per_episode", "rollouts", "trials", "records", "runs", "results")
-"""names of a list with one object for each episode"""
 SUCCESS_LISTS = ("successes", "success", "is_success", "episode_successes", "success_list", "task_success")
 """names of a list of verdicts"""
 TEXTS_MOST = 50
@@ -84,7 +84,7 @@ def episodes(value: Any, identity: Identity, path: str = "") -> list[tuple[Row, 
             if rule:
                 break
             found = []
-    found = found or flat(value, identity) or measures(value, identity)
+    found = found or flat(value, identity, path) or measures(value, identity)
     if not found:
         raise unknown_document(value)
     chosen = _chosen(found, identity)
@@ -322,7 +322,11 @@ def _arrays(value: Any, identity: Identity, path: Path, around: Row, depth: int)
             rows = [{**words, **{name: column[at] for name, column in columns.items()}} for at in held]
             yield Candidate(ARRAYS, path, rows)
             return
-        if value and all(isinstance(one, list) and all_truths(one) for one in value.values()):
+        if (
+            value
+            and all(isinstance(one, list) and all_truths(one) for one in value.values())
+            and _by_task(value, identity)
+        ):
             for name, verdicts in value.items():
                 rows = [{**words, "task": name, identity.success.name: one} for one in verdicts]
                 yield Candidate(ARRAYS, (*path, name), rows)
@@ -331,6 +335,12 @@ def _arrays(value: Any, identity: Identity, path: Path, around: Row, depth: int)
             if isinstance(entry, (dict, list)):
                 inner = {**words, "task": name} if isinstance(entry, dict) and name not in METRICS else words
                 yield from _arrays(entry, identity, (*path, name), inner, depth + 1)
+
+
+def _by_task(value: dict[str, list[Any]], identity: Identity) -> bool:
+    """Whether lists of truths are the verdicts of tasks, and no flags."""
+    fits = len(value) > 1 and sum(map(len, value.values())) >= identity.planned
+    return fits or all(tells((name,), identity) for name in value)
 
 
 def _columns(value: Row, key: str) -> dict[str, list[Any]]:

@@ -8,15 +8,17 @@ import re
 
 from comborun.rules.facts import Fact
 from comborun.rules.log_lines import aside, ignored, of_others
-from comborun.rules.results.fields import TEXT_MOST
+from comborun.rules.results.codings import verdict_word
+from comborun.rules.results.fields import TEXT_MOST, number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterator, Sequence
 
 ENDED_IN_EXCEPTIONS, SUSPECT, OVERWRITTEN = "ended_in_exceptions", "verdicts_after_errors", "matches_overwritten"
+WITH_ERRORS, BESIDE_ERRORS = "failures_with_errors", "failures_beside_errors"
 
-ASIDE = (ENDED_IN_EXCEPTIONS, SUSPECT, OVERWRITTEN)
+ASIDE = (ENDED_IN_EXCEPTIONS, SUSPECT, OVERWRITTEN, WITH_ERRORS, BESIDE_ERRORS)
 """codes of what is remarked about rows that count"""
 _AFTER = r"\s*[:(](?!\s*[-+\d.e]+ *[\w/%°]{0,5}\)?$)"
 """a text, and no number: `position error: 0.02 m` is a metric"""
@@ -53,6 +55,34 @@ _TOLD = (
 """an exception in a line that only warns: it may have ended the episode"""
 _NAMED = re.compile(r"^.*?\b(?i:caught exception|episode error):\s*")
 _STACK = re.compile(r"\s|$")
+
+
+_ERRORS = frozenset({"error", "exception", "traceback", "error_message", "exception_message"})
+"""fields that tell what ended an episode"""
+_ENDS = frozenset({"status", "termination", "termination_reason", "end_reason"})
+"""fields with a word for how an episode ended"""
+_BROKEN_OFF = frozenset({"error", "errored", "crash", "crashed", "exception", "aborted"})
+_NOTHING = frozenset({"", "none", "null", "nil", "no", "nan", "n/a", "-", "ok", "[]", "{}"})
+
+
+def broken_off(field: str, value: object, failed: bool) -> bool:
+    """Whether a field of an episode's row tells that it broke off, and so says nothing about its policy.
+
+    `failed`: what stands in a field for errors is one then, unless it is a number or a word for a failure.
+    """
+    if not isinstance(value, str):
+        return False
+    text = value.strip()
+    small, name = text.lower(), field.rpartition(".")[2].lower()
+    if name in _ERRORS or name in _ENDS:
+        if (re.split(r"\W", small, maxsplit=1)[0] if failed else small) in _BROKEN_OFF:
+            return True
+        if name in _ERRORS and failed:
+            return small not in _NOTHING and number(small) is None and verdict_word(small, wider=True) is not False
+    if name in _ERRORS:
+        return looks_wrong(text)
+    hinted = failed and any(word in small for word in _HINTS)
+    return hinted and bool(re.search(_CAUGHT, re.sub(_MEASURED, " ", text)))
 
 
 def looks_wrong(text: str) -> bool:

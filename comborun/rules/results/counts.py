@@ -56,14 +56,14 @@ _TORN = frozenset(
     {
         *("empty_file", "half_written_json", "half_written_archive", "half_written_database", "json_broken_off"),
         *("last_line_cut_off", "last_row_cut_off", "member_cut_off", "printed_results_cut_off"),
-        *("printed_statistics_cut_off", "packed_file"),
+        *("printed_statistics_cut_off", "packed_file", "not_json", "not_json_after_record", "not_json_document"),
     }
 )
 """codes of what is wrong with a file that no line of `results` mends"""
 
 
 def broken(fact: Fact) -> bool:
-    """Whether a fact names a file that is torn or packed, so that no line of `results` reads it."""
+    """Whether a fact names a file that is torn, no JSON or packed, so that no line of `results` reads it."""
     why = fact.fields.get("why")
     return isinstance(why, dict) and why.get("code") in _TORN
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 FITS, PARTLY, ARRAYS, SINGLE, NAMED = range(5)
 """how surely a candidate holds episodes. Of lists that only have a fitting name, the outermost ones count"""
+EPISODE_LISTS = ("episodes", "episode_results", "per_episode", "rollouts", "trials", "records", "runs", "results")
+"""names of a list with one object for each episode"""
 WORDS_MOST = 200
 """characters of a text that a document states for all its episodes"""
 INDEX_KEY = re.compile(r"[A-Za-z_ .-]*(\d{1,9})")
@@ -38,9 +40,23 @@ class Candidate:
         return f"{'.'.join(self.path)[:TEXT_MOST] or 'the whole'}: {len(self.rows)}"
 
 
-def flat(value: Any, identity: Identity) -> list[Candidate]:
+_INDEX_NAME = re.compile(r"(?i)(?:episodes?|eps?|trials?|rollouts?|demos?|traj(?:ectory)?|idx|i)?[ _.-]*\d{1,9}")
+_TELLS = re.compile(r"(?i)succ|verdict|outcome|solved|passed|achieved|reached")
+
+
+def tells(path: Path, identity: Identity, several: bool = False) -> bool:
+    """Whether names on the way to bare truths say that these are verdicts: a flag of settings looks the same. The last
+    name may be one of the plan, or, over `several`, that of a list of episodes.
+    """
+    own = (identity.policy, identity.environment, *identity.policy_field.values, *identity.environment_field.values)
+    last = path[-1] if path else ""
+    return any(map(_TELLS.search, path)) or last in own or (several and last.lower() in EPISODE_LISTS)
+
+
+def flat(value: Any, identity: Identity, file: str = "") -> list[Candidate]:
     """Lists and maps of bare verdicts, as truths or as words, if they are as many as planned, or indexes tell them."""
     found: list[Candidate] = []
+    name = file.rpartition("/")[2].partition(".")[0]
     open_: list[tuple[Path, Any]] = [((), value)]
     while open_:
         path, one = open_.pop()
@@ -50,9 +66,11 @@ def flat(value: Any, identity: Identity) -> list[Candidate]:
         if inner and (pairs or bits or all(map(_told, inner.values()))):
             numbers = [two[0] for two in one] if pairs else [INDEX_KEY.fullmatch(key) for key in inner]
             indexed = isinstance(one, dict) and all(numbers)
+            told = pairs or tells((name, *path), identity, len(inner) > 1 and bool(path))
+            told = told or (not path if isinstance(one, list) else all(map(_INDEX_NAME.fullmatch, inner)))
             rows = _bare(inner, numbers, identity) if pairs or indexed else []
             rows = rows or [{"name": key[:WORDS_MOST], identity.success.name: two} for key, two in inner.items()]
-            if len(rows) == identity.planned or (indexed and not identity.planned):
+            if told and (len(rows) == identity.planned or (indexed and not identity.planned)):
                 found.append(Candidate(ARRAYS, path, rows))
         elif len(path) < DEPTH:
             open_ += [((*path, key), two) for key, two in inner.items() if isinstance(two, (dict, list))]

@@ -88,6 +88,8 @@ def why_repeated(files: Iterable[tuple[str, Kept]], identity: Identity, span: Sp
     shared = set.intersection(*held).difference(field.name for field in own)
     steps = _of_steps(told, identity)
     if steps and not any(_places(name) and _tells(told, name) for name in shared):
+        if pair := _product(told, shared | {identity.seed.name}, planned):
+            return _numbered(list(pair), " and ".join(pair))
         episodes = len({(path, index) for path, index, _ in told})
         return {"by": STEPS, "episodes": episodes, "planned": planned, "contested": steps == CONTESTED}
     if _copied(told, shared | {identity.success.name}, planned):
@@ -200,7 +202,8 @@ def _by_file(told: list[Told], planned: int) -> dict[str, Any]:
     times = {sum(two == one for two in rows) for one in rows}
     copies = len(times) == 1 and times != {1} and any(map(_COPY_OF.search, files))
     found = (fits or even) if not equal else fits and (parallel or (len(told) == planned and not copies))
-    return _numbered("line", FILE) if found or (parallel and not equal) else {}
+    others = not (equal or any(map(_COPY_OF.search, files)))  # of a trial, whose program ran more than was asked for
+    return _numbered("line", FILE) if found or (parallel and not equal) or (others and len(told) > planned) else {}
 
 
 def _numbered(value: object, by: str) -> dict[str, Any]:
@@ -211,6 +214,15 @@ def _tells(told: list[Told], name: str) -> bool:
     """Whether the rows with one value of this field have each index once, and there are several such values."""
     values = {row[name] for _, _, row in told}
     return 1 < len(values) <= len(told) // 2 and len({(index, row[name]) for _, index, row in told}) == len(told)
+
+
+def _product(told: list[Told], names: set[str], planned: int) -> tuple[str, str] | None:
+    """Two fields of which each combination is a row, and as many are planned."""
+    known = sorted(name for name in names if all(name in row for _, _, row in told) and not STEP.search(name))
+    pairs = combinations([name for name in known if not _words(name) & _AGAIN][:_PAIRS_MOST], 2)
+    sizes = {name: len({row[name] for _, _, row in told}) for name in known}
+    every = (pair for pair in pairs if sizes[pair[0]] * sizes[pair[1]] == len(told) == planned)
+    return next((pair for pair in every if _unique(told, pair)), None)
 
 
 def _unique(told: list[Told], pair: tuple[str, str]) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from comborun.rules.results.caught import ASIDE
+from comborun.rules.facts import Fact
+from comborun.rules.results.caught import ASIDE, WITH_ERRORS, broken_off
 from comborun.rules.results.codings import Coding
 from comborun.rules.results.counts import UNCLEAR_COMMA
-from comborun.rules.results.fields import ENVIRONMENT, NAMES_ANOTHER, RefusedError
+from comborun.rules.results.fields import ENVIRONMENT, NAMES_ANOTHER, TEXT_MOST, RefusedError
 from comborun.rules.results.one_row import names_sibling, of_sibling, order_of, read_row
 from comborun.rules.results.rates import Count
 from comborun.rules.results.readers import NOTHING, SAMPLES
@@ -15,7 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from comborun.rules.facts import Fact
     from comborun.rules.results.readers import Entry, Reader
 
 VAGUE = ("unknown_format", "unknown_document", "unknown_list", "unknown_text", "rates_of_no_number")
@@ -46,6 +46,8 @@ class Rows:
         """records whose verdict is null or empty, which is no mistake"""
         self.remarks: list[Fact] = []
         """about verdicts that come after errors"""
+        self.broken: dict[str, tuple[int, str]] = {}
+        """fields of failures that tell of an error -> in how many rows, and the first text"""
         self.keys: dict[tuple[object, ...], int] = {}
         """if the grid names several fields: their values -> the number of the episode"""
         self.kept = Kept()
@@ -126,11 +128,27 @@ class Rows:
             self.bare += 1
         self.coding.add(record.value, record.verdict)
         self.taken += 1
+        self._broken_off(value if record.verdict is False else None)
         known = self.episodes if number is None else self.numbered
         if isinstance(value, dict) and not self.ordered:
             self.kept.add(record.index, value)
         if known.get(record.index) is None:
             known[record.index] = record.verdict
+
+    def _broken_off(self, failed: object) -> None:
+        row = failed if isinstance(failed, dict) else {}
+        field = next((name for name, one in row.items() if broken_off(name, one, failed=True)), None)
+        if field is not None:
+            episodes, text = self.broken.get(field, (0, str(row[field])[:TEXT_MOST]))
+            self.broken[field] = episodes + 1, text
+
+    def told(self) -> list[Fact]:
+        """What is remarked about rows that count."""
+        broken = ((field[:TEXT_MOST], *one) for field, one in self.broken.items())
+        return [
+            *self.remarks,
+            *(Fact(WITH_ERRORS, episodes=count, field=name, text=text) for name, count, text in broken),
+        ]
 
     def _count(self, counted: Count, line: int) -> None:
         identity = self.reader.identity

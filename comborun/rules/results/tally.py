@@ -100,7 +100,7 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
     counts.facts = tuple(said[:REASONS_MOST])
     if not counts.proposes:
         _propose(counts, files, found, identity, span)
-    counts.facts += tuple(remark for _, rows in files.rows for remark in rows.remarks)[:REASONS_MOST]
+    counts.facts += tuple(remark for _, rows in files.rows for remark in rows.told())[:REASONS_MOST]
     if not counts.countable and not said:
         path, why = files.foreign[0]
         counts.facts = (Fact(reasons.NOT_COUNTED, file=path, why=why.as_data()),)

@@ -152,6 +152,7 @@ LINE = Fact(counts.NOT_READ, file="r.csv", keys=[{"key": "files", "value": "**/*
         ((TORN, LINE), True),
         ((Fact(counts.CHANGED), LINE), True),
         ((TORN,), False),
+        ((Fact(counts.REFUSED, rows=1, of=6, file="a.jsonl", line=4, why={"code": "not_json"}),), False),
         ((Fact(counts.CHANGED), TORN), False),
         ((Fact(counts.CHANGED), Fact(counts.NO_EPISODE, some=["r.jsonl"])), False),
         ((Fact(counts.WROTE_NOTHING),), False),

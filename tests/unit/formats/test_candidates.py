@@ -142,6 +142,16 @@ def test_documents_that_count_from_one_come_with_the_line_that_says_so(tmp_path:
     assert told(counted(tmp_path, {}, 10, episode=line)) == (6, 10, 10)
 
 
+@pytest.mark.parametrize("name", ["success.json", "r.json"])
+def test_a_flag_of_settings_is_no_verdict_but_one_that_a_name_tells_is(tmp_path: Path, name: str) -> None:
+    assert counted(tmp_path, {name: {"headless": True}}, 1).records == (name == "success.json")
+
+
+def test_numbers_of_zero_and_one_under_any_name_are_no_verdicts(tmp_path: Path) -> None:
+    assert not counted(tmp_path, {"r.json": {"seeds": [0, 1]}}, 2).verdicts
+    assert counted(tmp_path, {"r.json": {"p": [0, 1]}}, 2).verdicts  # the policy's name
+
+
 REFUSED: dict[str, tuple[Any, str]] = {
     "two lists that differ": ({"a": rows(TEN), "b": rows([not one for one in TEN])}, "several_candidates"),
     "two lists of bare verdicts": ({"reach": TEN, "push": TEN}, "several_candidates"),
@@ -149,6 +159,11 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "counts of other numbers": ({"a": {"success": 3, "total": 7}, "b": {"success": 3, "total": 9}}, "several_counts"),
     "one verdict for all": ({"success": True, "message": "finished"}, "no_index_field"),
     "a configuration": ({"seed": 1, "model": {"lr": 0.1}}, "unknown_document"),
+    "as many flags as episodes": (dict.fromkeys("abcdefghij", True), "unknown_document"),
+    "flags of settings": ({"config": dict.fromkeys("abcdefghij", True)}, "unknown_document"),
+    "a list of flags": ({"cameras": TEN, "seed": 3}, "unknown_document"),
+    "lists of flags": ({"cameras": TEN[:2], "robots": TEN[:2]}, "unknown_document"),
+    "numbered devices": ({f"gpu_{at}": one for at, one in enumerate(TEN)}, "unknown_document"),
 }
 
 

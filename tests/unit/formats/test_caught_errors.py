@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from comborun.rules.results import tally
+from comborun.rules.results.caught import broken_off
 from comborun.rules.results.fields import Identity, ResultRules
 from comborun.rules.results.formats import reader
 from comborun.rules.results.rows import Rows
@@ -125,3 +128,34 @@ def test_an_error_before_the_first_episode_is_none_of_it():
     rows.finish()
     assert (rows.episodes or rows.numbered) == {0: False}
     assert not rows.refused
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("error", "websocket closed 1011 keepalive ping timeout"),
+        ("info.error", "the simulator is gone"),
+        ("exception", "RuntimeError"),
+        ("status", "Crashed"),
+        ("termination", "exception: MujocoException: NaN in qacc"),
+        ("notes", "grpc.RpcError: UNAVAILABLE"),
+    ],
+)
+def test_a_failure_whose_row_tells_of_an_error_is_remarked_with_its_text(field: str, text: str) -> None:
+    assert broken_off(field, text, failed=True)
+    rows = Rows(reader("jsonl-rows", Identity("p", "e"), "r.jsonl"))
+    rows.feed("".join(json.dumps({"episode": at, "success": bool(at), field: text}) + "\n" for at in (0, 1)).encode())
+    assert [(one.count("episodes"), one.text("field"), one.text("text")) for one in rows.told()] == [(1, field, text)]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("error", value) for value in ("", "none", "null", "0.03", "timeout", "collision", 0.5, None, ["x"])),
+        *(("status", value) for value in ("done", "failed", "timeout", "no error")),
+        *(("instruction", value) for value in ("put the failed battery aside", "abort button: press it")),
+        *(("position_error", value) for value in ("0.03 m", 0.03)),
+    ],
+)
+def test_what_a_row_says_of_a_failure_that_ended_by_itself_is_no_error(field: str, value: object) -> None:
+    assert not broken_off(field, value, failed=True)

@@ -84,6 +84,10 @@ CASES: dict[str, tuple[dict[str, list[Any]], Any]] = {
         {"r.jsonl": [{"local_rank": t, "episode": at, "success": good} for t, at, good in sorted(TWELVE, key=TURN)]},
         ["local_rank", "episode"],
     ),
+    "by seed and variation, under one index": (
+        {"r.jsonl": [{"seed": t, "variation": at, "episode": 0, "success": good} for t, at, good in TWELVE]},
+        ["seed", "variation"],
+    ),
     "by file": (per_file("rank{}.jsonl"), "line"),
     "by process, with equal verdicts": (
         {f"rank_{at}/e.jsonl": [{"episode": e, "success": e > 1} for e in range(6)] for at in (0, 1)},
@@ -135,6 +139,10 @@ EXCEEDING: dict[str, tuple[dict[str, list[Any]], str]] = {
     ),
     "processes that differ": (
         {f"rank{at}.jsonl": [{"episode": e, "success": e % 2 == at} for e in range(12)] for at in (0, 1)},
+        "file",
+    ),
+    "tasks that differ, in files": (
+        {f"task_{at}.jsonl": [{"episode": e, "success": e % 2 == at} for e in range(12)] for at in (0, 1)},
         "file",
     ),
     "steps that agree": (

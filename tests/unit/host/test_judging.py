@@ -332,3 +332,32 @@ def test_an_end_names_the_evidence_that_does_not_hold_and_no_other(tmp_path: Pat
     Path(at.log).write_text(log)
     judging.write_end(at, Ending("exited", code=0), judging.judge(at, 0), reserved=False)
     assert in_words("", records.ending(files.read(at.end))) == said
+
+
+def test_failures_beside_lines_of_the_log_about_memory_are_remarked(tmp_path: Path) -> None:
+    at = attempt(tmp_path, count=4)
+    write(at, "".join(map(row, range(4))))
+    Path(at.log).write_text("[ep 1] torch.OutOfMemoryError: CUDA out of memory.\r[ep 3] CUDA out of memory\n")
+    judged = judging.judge(at, 0)
+    assert judged.completeness is Completeness.COMPLETE
+    (told,) = judged.counts.facts
+    assert (told.count("episodes"), told.count("lines")) == (2, 2)
+    assert told.text("line").startswith("[ep 1] torch.")
+    assert counts.Counts.of(records.parse(records.render(judged.counts.pairs()))).facts == (told,)
+
+
+@pytest.mark.parametrize(
+    ("log", "good"),
+    [
+        ("WARNING: CUDA out of memory, trying a smaller batch\n", False),
+        ("KeyError: 'wrist'\n", False),
+        ("torch.OutOfMemoryError: CUDA out of memory.\n", True),
+    ],
+)
+def test_warnings_and_bugs_in_a_log_and_errors_without_a_failure_are_not_remarked(
+    tmp_path: Path, log: str, good: bool
+) -> None:
+    at = attempt(tmp_path, count=2)
+    write(at, "".join(json.dumps({"episode": one, "success": good}) + "\n" for one in range(2)))
+    Path(at.log).write_text(log)
+    assert not judging.judge(at, 0).counts.facts

@@ -267,4 +267,19 @@ def test_what_processes_of_one_run_wrote_is_one_policy(tmp_path, verdicts):
 )
 def test_names_that_only_a_path_gives_are_told_once(tmp_path: Path, files: dict[str, str], said: list[str]) -> None:
     found = collected(tmp_path, files)
-    assert [one.reason for one in found.defects if "guessed" in one.reason] == said
+    assert [one.reason.partition(";")[0] for one in found.defects if "guessed" in one.reason] == said
+    assert all(("--grid" in one.reason) is (" and " in one.reason) for one in found.defects if "guessed" in one.reason)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "combo"),
+    [("env", "Lift", ("octo", "Lift")), ("model", "OCTO", ("octo", "Lift")), ("model", "other", ("Lift", "octo"))],
+)
+def test_a_column_of_some_rows_says_in_which_order_paths_name(
+    tmp_path: Path, column: str, value: str, combo: tuple[str, str]
+) -> None:
+    bare = [{"episode": at, "success": at % 2 == 0} for at in range(4)]
+    files = {"Lift/octo/rows.jsonl": [{**row, column: value} for row in bare], "Can/octo/rows.jsonl": bare}
+    found = collected(tmp_path, {name: "".join(f"{json.dumps(row)}\n" for row in own) for name, own in files.items()})
+    other = tuple("Can" if name == "Lift" else name for name in combo)
+    assert {record.combo for record in found.records} == {combo, other}

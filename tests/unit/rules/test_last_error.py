@@ -164,3 +164,11 @@ def test_what_real_programs_print(name, tmp_path):
     done = subprocess.run([sys.executable, str(script)], stderr=subprocess.STDOUT, stdout=subprocess.PIPE, check=False)
     assert done.returncode
     assert of(done.stdout.decode(), killed=done.returncode < 0, served=True)[0] == expected
+
+
+def test_an_exception_behind_a_warning_is_the_programs_own_if_nothing_follows() -> None:
+    log = f"ffmpeg: Segmentation fault (core dumped)\nWARNING: going on without videos\n{traceback('AssertionError')}"
+    assert of(log) == ("", "AssertionError")
+    assert of(log, killed=True)[0] == "crashed"
+    logged = f"WARNING: no video\n{traceback('ValueError: codec')}\nepisode 3 begins\nSegmentation fault (core dumped)"
+    assert of(logged) == ("crashed", "Segmentation fault (core dumped)")
