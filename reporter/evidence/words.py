@@ -200,6 +200,10 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
         f"{fact.text('field')} is text in {several(fact.count('episodes'), 'episode')}, such as {fact.text('value')!r},"
         " and a number in others: not averaged; write all with a decimal point"
     ),
+    FieldFact.RUNNING: lambda fact: (
+        f"{fact.text('field')} is the {fact.text('what')} of {fact.text('of')} so far, row by row, and no value of an"
+        " episode: not averaged"
+    ),
     RunFact.JOINED: _joined,
     RunFact.RANDOM: lambda _: "p and the interval take the run as a random effect",
     RunFact.ONE_SIDE: lambda fact: (
