@@ -163,6 +163,12 @@ def _marked(fact: Fact) -> str:
     )
 
 
+def _otherwise(fact: Fact) -> str:
+    whose = f" of {fact.text('of_policy')}" if fact.text("of_policy") else ""
+    way = "" if whose else f": `results: {{success: {fact.text('field')}}}` in the grid counts by it"
+    return f"{fact.text('field')} says otherwise in {fact.count('episodes')} of {fact.count('of')} episodes{whose}{way}"
+
+
 def _no_value(fact: Fact) -> str:
     value = fact.fields.get("value")
     how = "while no other value is negative" if value == -1 else "apart from all other values"
@@ -223,6 +229,7 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
     ContextFact.SHARED: lambda fact: f"both have the same {fact.text('field')}, {_short(fact.text('value'))}",
     SettingFact.MIX: _mix,
     SettingFact.MARKED: _marked,
+    SettingFact.OTHERWISE: _otherwise,
     SettingFact.CLUSTERS: lambda fact: (
         f"outcomes go with {fact.text('field')}: intervals and p are of these {fact.count('values')} values, and say"
         " nothing of others"

@@ -284,3 +284,15 @@ def test_policies_without_episodes_in_the_nominal_environment_are_named(
     found = summarize(collect_by_plan(tmp_path, plan)).summary.quality.findings
     lacking = ", ".join(name for name in "ab" if name not in policies)
     assert [one.what.partition(":")[0] for one in found if one.where == "nominal"] == [lacking] * bool(lacking)
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+def test_a_verdict_that_the_grid_names_has_no_rival(tmp_path: Path, chosen: bool) -> None:
+    grid = GRID.replace(", success: solved", "").replace("episode: ep", "episode: ep" + ", success: solved" * chosen)
+    row = {"success": True, "solved": False} if not chosen else {"success_once": True, "solved": False}
+    for file in ("flat/grass/r.jsonl", "rough_2/grass/r.jsonl"):
+        (tmp_path / file).parent.mkdir(parents=True)
+        (tmp_path / file).write_text("".join(json.dumps({"ep": i, **row}) + "\n" for i in range(3)))
+    plan = plan_anywhere(parse_grid(grid, tmp_path / "grid.yaml"), lambda _: LocalTransport())
+    (comparison,) = summarize(collect_by_plan(tmp_path, plan)).summary.comparisons.all
+    assert ("other_verdict_disagrees" in {one.code for one in comparison.facts}) is not chosen
