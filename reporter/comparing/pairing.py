@@ -32,6 +32,7 @@ from comborun.reporter.evidence.copies import copies
 from comborun.reporter.evidence.horizons import Lengths, lengths_of, unlike_limits
 from comborun.reporter.evidence.replays import with_replays
 from comborun.reporter.evidence.runs import RunFact, Runs, joined, run_rates
+from comborun.reporter.evidence.sequence import in_order
 from comborun.reporter.evidence.settings import NO_SETTINGS, Settings, settings_of, unlike_mixes
 from comborun.reporter.evidence.starts import NO_SEEDS, UNTOLD, Settled, StartFact, Starts, settle, starts_of
 from comborun.reporter.merge import MergedCombo, merge
@@ -169,6 +170,12 @@ def results_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxy
     for combo, records in merged.items():
         if combo not in counts:
             sides[combo] = like = arm(records, settled[combo], like, chosen=combo in named)
+    for combo, fact in in_order(accepted, {combo: one.runs for combo, one in settled.items()}).items():
+        side = sides.get(combo)
+        # Objects one after another, or repeated starts, make such an order; they are told and counted as such.
+        if isinstance(side, Arm) and not side.settings.clusters and side.by_start[1] == side.counts[1]:
+            marks = (*side.settings.marks, fact)
+            sides[combo] = replace(side, settings=replace(side.settings, marks=marks))
     for combo, one in counts.items():
         absent = sum(history.session.count for history in collected.by_combo.get(combo, ())) - one.episodes
         sides[combo] = CountsAlone(combo[0], (one.successes, one.episodes), max(0, absent))

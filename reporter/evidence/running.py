@@ -4,6 +4,7 @@ episodes, so they have no mean and no interval. Pure."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
     Column = NDArray[np.float64]
 
+MOST = 100
+"""most metrics of a file that are compared with one another"""
 ROWS = 8
 """fewest rows of a file that can show it"""
 APART = 3
@@ -40,6 +43,8 @@ def running(combos: Iterable[Sequence[EpisodeRecord]]) -> dict[str, Way]:
 
 
 def _running(parts: Iterable[list[EpisodeRecord]]) -> dict[str, Way]:
+    import numpy as np
+
     left: dict[str, set[Way]] = {}
     shown: dict[str, set[Way]] = {}
     for rows in parts:
@@ -47,9 +52,12 @@ def _running(parts: Iterable[list[EpisodeRecord]]) -> dict[str, Way]:
             continue
         rows.sort(key=attrgetter("line"))
         columns = {name: values for name, values in metric_columns(rows).items() if len(values) == len(rows)}
+        columns = dict(islice(columns.items(), MOST))
         known = [name for name in columns if left.get(name, True)]
         if known and len(rows) > 1:
-            for name, (fits, clear) in _ways(rows, columns, known).items():
+            with np.errstate(over="ignore", invalid="ignore"):
+                ways_of = _ways(rows, columns, known)
+            for name, (fits, clear) in ways_of.items():
                 left[name] = left[name] & fits if name in left else fits
                 shown.setdefault(name, set()).update(clear)
     found = {name: sorted(ways & shown[name]) for name, ways in left.items() if ways}
