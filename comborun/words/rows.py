@@ -212,6 +212,11 @@ def _several_counts(fact: Fact) -> str:
     planned = fact.count("planned")
     where = f"where {planned} are planned" if planned else "and no plan says how many there are"
     way = f": plan as many, {_PRINTED}" if planned else ""
+    if fact.fields.get("of_no_session"):
+        where = "and its path names no session of the grid"
+        way = (
+            ": a file for each session, in folders POLICY/ENVIRONMENT, counts if it is of all episodes that are planned"
+        )
     return f"it only says how many succeeded ({', '.join(fact.texts('found'))}), {where}{way}"
 
 

@@ -14,7 +14,7 @@ from comborun.reporter.pages.text_table import LEANS, Plot, Strong, TextTable
 from comborun.reporter.pages.words import methods
 from comborun.reporter.standing import standing_of
 from comborun.reporter.summary import GridAxes, Summary
-from comborun.reporter.text import NOTHING, of, with_interval
+from comborun.reporter.text import NOTHING, of, with_interval, within
 from comborun.text import printable, several
 
 COUNTED = 3
@@ -206,7 +206,7 @@ def _cell(combo: ComboSummary | None, summary: Summary, columns: int) -> str:
     if uniquely_best(combo, summary):
         text = rf"\boldmath{text}\unboldmath{{}}"
     starts = f" of {several(combo.rate.starts, 'start')}" if combo.rate.starts else ""
-    starts += f" within {combo.rate.runs} runs" if combo.rate.runs else ""
+    starts += within(combo.rate.runs)
     counted = "" if columns > COUNTED else f" ({escape(of(combo.rate))}{starts})"
     dagger = r"\textsuperscript{\textdagger{}}" if combo.leans else ""
     return text + dagger + counted + (f"\\textsuperscript{{{escape(combo.letters)}}}" if combo.letters else "")
