@@ -198,6 +198,12 @@ def _put(path: Path, content: Iterable[bytes]) -> None:
 
 
 def _nothing(directory: Path, collected: Collected) -> UserError:
+    if not (collected.files or collected.defects) and collected.plan:
+        taken = sorted({pattern for one in collected.plan.sessions for pattern in one.results.files})
+        return UserError(
+            f"no file below {directory} that `files` of the grid takes, which are {', '.join(taken) or 'none'}",
+            "name the result files in the grid: `results: {files: PATTERN}`",
+        )
     if not (collected.files or collected.defects):
         return UserError(
             f"no results of a known format below {directory}",

@@ -30,6 +30,8 @@ class Place:
     counts: str = ""
     """k/n in one environment; how many environments lack an episode"""
     early: bool = False
+    runs: int | None = None
+    """how many are joined, if several: the interval is without the spread between them"""
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,14 @@ def standing_of(summary: Summary) -> Standing | None:
         overall = summary.comparisons.overall
         return _standing(RATE, environments, places, overall, common=len(common))
     places = [
-        Place(one.policy, one.rate.rate, one.rate.interval, f"{one.rate.successes}/{one.rate.n}", bool(one.not_needed))
+        Place(
+            one.policy,
+            one.rate.rate,
+            one.rate.interval,
+            f"{one.rate.successes}/{one.rate.n}",
+            bool(one.not_needed),
+            one.rate.runs,
+        )
         for one in judged
         if one.rate
     ]
@@ -140,7 +149,8 @@ def _mean(mean: MacroMean, summary: Summary, environments: set[str], common: Col
         value, interval = (None, None) if few else (fmean(k / n for k, n in counts), mean_of_rates(counts))
     lacking = len(environments.intersection(mean.missing))
     words = f"{lacking} of {len(environments)} missing" if lacking else ""
-    return Place(mean.policy, value, interval, words, bool(mean.early))
+    joined = (one.rate.runs for one in summary.combos if one.policy == mean.policy and one.rate)
+    return Place(mean.policy, value, interval, words, bool(mean.early), max(filter(None, joined), default=None))
 
 
 def _standing(
@@ -184,7 +194,8 @@ def _by_metric(summary: Summary) -> Standing | None:
         lacking = len(environments) - len(own)
         value = None if lacking else fmean(mean.mean for mean in own)
         words = f"{lacking} of {len(environments)} missing" if lacking else f"n = {sum(mean.n for mean in own)}"
-        places.append(Place(policy, value, None if lacking else _over_all(own), words))
+        runs = max((mean.runs for mean in own if mean.runs), default=None)
+        places.append(Place(policy, value, None if lacking else _over_all(own), words, runs=runs))
     wanted = max((len(one.environments) for one in found), default=0)
     over_all = min(wanted, 2) == min(len(environments), 2)
     used = [

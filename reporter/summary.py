@@ -462,7 +462,7 @@ def _only_metric(merged: Iterable[MergedCombo], fields: Fields) -> str | None:
     """Its only one, or the only one that is called like a score."""
     measured = (having(one.accepted, Verdict.MEASURED) for one in merged)
     names = {name for some in measured for metrics, _ in held(some) for name in metrics}
-    names -= fields.identifiers | fields.texts
+    names -= fields.identifiers | fields.texts | fields.running
     names = names if len(names) == 1 else {name for name in names if SCORES.search(name)}
     return names.pop() if len(names) == 1 else None
 

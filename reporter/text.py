@@ -34,8 +34,13 @@ def interval(proportion: Proportion | None) -> str:
     starts = (
         f" of {several(proportion.starts, 'start')}" if proportion and proportion.starts and proportion.interval else ""
     )
-    runs = f" within {proportion.runs} runs" if proportion and proportion.runs and proportion.interval else ""
+    runs = within(proportion.runs) if proportion and proportion.interval else ""
     return per_cent(proportion.interval if proportion else None) + starts + runs
+
+
+def within(runs: int | None) -> str:
+    """` within 3 runs`, behind an interval without the spread between them; empty without several."""
+    return f" within {runs} runs" if runs else ""
 
 
 def of(proportion: Proportion | None) -> str:
@@ -60,8 +65,8 @@ def number(value: float) -> str:
 
 def with_interval(value: float, interval: tuple[float, float] | None, runs: int | None = None) -> str:
     """`runs`: how many are joined, if several: the interval is without the spread between them."""
-    within = f" within {runs} runs" if runs else ""
-    return f"{number(value)} [{number(interval[0])}, {number(interval[1])}]{within}" if interval else number(value)
+    limits = f" [{number(interval[0])}, {number(interval[1])}]{within(runs)}" if interval else ""
+    return f"{number(value)}{limits}"
 
 
 def duration(seconds: float | None) -> str:

@@ -16,8 +16,8 @@ def _several_rows(fact: Fact) -> str:
     line = f"`results: {flow(proposed(fact))}`"
     return (
         f"{_range(fact, 'row')} per episode{by}, and in {several(fact.count('contested'), 'episode')} their verdicts"
-        f" differ: no verdict counts. If the last row of an episode decides, keep only that one; if each row is an"
-        f" episode, {line} numbers them"
+        f" differ: no verdict counts. If the first or the last row of an episode decides, keep only that one; if each"
+        f" row is an episode, {line} numbers them"
     )
 
 

@@ -37,12 +37,15 @@ def without_line(fact: Fact) -> tuple[Fact, ...]:
     """The fact without its proposal; none where nothing else is left."""
     if fact.code == reasons.PROPOSAL:
         return ()
-    kept = {key: value for key, value in fact.fields.items() if key not in ("keys", "score")}
+    kept = {key: value for key, value in fact.fields.items() if key not in reasons.OF_LINE}
     return (Fact(fact.code, apart=True, **kept) if proposed(fact) else fact,)
 
 
 def other_way(fact: Fact) -> str:
-    """How one of the numbers in the rows could decide, if a fact proposes to count rows without verdicts."""
+    """How else the rows could be judged: by one of their numbers if they have no verdicts, or by another verdict."""
+    if rivals := [one for one in fact.fields.get("rivals") or () if isinstance(one, dict)]:
+        told = ", ".join(f"{flow(one.get('field'))} in {one.get('rows')} of {one.get('of')} rows" for one in rivals)
+        return f"but {told} of the file {'says' if len(rivals) == 1 else 'say'} otherwise: choose which one counts"
     if not fact.text("score"):
         return ""
     score = flow({"field": fact.text("score")})[1:-1]
@@ -209,6 +212,11 @@ def _several_counts(fact: Fact) -> str:
     planned = fact.count("planned")
     where = f"where {planned} are planned" if planned else "and no plan says how many there are"
     way = f": plan as many, {_PRINTED}" if planned else ""
+    if fact.fields.get("of_no_session"):
+        where = "and its path names no session of the grid"
+        way = (
+            ": a file for each session, in folders POLICY/ENVIRONMENT, counts if it is of all episodes that are planned"
+        )
     return f"it only says how many succeeded ({', '.join(fact.texts('found'))}), {where}{way}"
 
 

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from comborun.model.attempt import EpisodeRecord, Verdict, having
-from comborun.model.work import Combo, Spans, episodes_of, minus, size
+from comborun.model.work import Combo, Spans, combo_of, episodes_of, minus, size
 from comborun.reporter.counting.combo import AggregateCounts, tallies
 from comborun.reporter.evidence.context import (
     NO_CONTEXT,
@@ -32,6 +32,7 @@ from comborun.reporter.evidence.copies import copies
 from comborun.reporter.evidence.horizons import Lengths, lengths_of, unlike_limits
 from comborun.reporter.evidence.replays import with_replays
 from comborun.reporter.evidence.runs import RunFact, Runs, joined, run_rates
+from comborun.reporter.evidence.sequence import in_order
 from comborun.reporter.evidence.settings import NO_SETTINGS, Settings, settings_of, unlike_mixes
 from comborun.reporter.evidence.starts import NO_SEEDS, UNTOLD, Settled, StartFact, Starts, settle, starts_of
 from comborun.reporter.merge import MergedCombo, merge
@@ -39,6 +40,7 @@ from comborun.reporter.records.collected import Collected
 from comborun.reporter.statistics.difference import PairCounts
 from comborun.reporter.statistics.pooled import Stratum
 from comborun.rules.facts import Fact
+from comborun.rules.results.fields import ResultRules
 
 SEEN = 0.005
 """difference of rates that is told"""
@@ -161,20 +163,28 @@ def results_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxy
     for combo, own in settled.items():
         if combo in several or (combo in runs and not own.runs):
             settled[combo] = replace(own, runs=runs[combo], runs_told=True)
+    usual = ResultRules().success
+    named = {combo_of(one.session) for one in collected.sessions if one.session.results.success != usual}
     sides: dict[Combo, Side] = {}
     like: Arm | None = None
     for combo, records in merged.items():
         if combo not in counts:
-            sides[combo] = like = arm(records, settled[combo], like)
+            sides[combo] = like = arm(records, settled[combo], like, chosen=combo in named)
+    for combo, fact in in_order(accepted, {combo: one.runs for combo, one in settled.items()}).items():
+        side = sides.get(combo)
+        # Objects one after another, or repeated starts, make such an order; they are told and counted as such.
+        if isinstance(side, Arm) and not side.settings.clusters and side.by_start[1] == side.counts[1]:
+            marks = (*side.settings.marks, fact)
+            sides[combo] = replace(side, settings=replace(side.settings, marks=marks))
     for combo, one in counts.items():
         absent = sum(history.session.count for history in collected.by_combo.get(combo, ())) - one.episodes
         sides[combo] = CountsAlone(combo[0], (one.successes, one.episodes), max(0, absent))
     return Results(merged, counts, sides, settled)
 
 
-def arm(combo: MergedCombo, settled: Settled | None = None, like: Arm | None = None) -> Arm:
+def arm(combo: MergedCombo, settled: Settled | None = None, like: Arm | None = None, *, chosen: bool = False) -> Arm:
     """`like`: an arm that may have the same episodes and seeds. Equal ones are kept once, since a run can have
-    millions."""
+    millions. `chosen`: the grid names the field of the verdict."""
     judged = having(combo.accepted, Verdict.SUCCESS, Verdict.FAILURE)
     whole = len(judged) == len(combo.accepted)
     errored = () if whole else having(combo.accepted, Verdict.ERRORED, Verdict.MEASURED)
@@ -195,7 +205,7 @@ def arm(combo: MergedCombo, settled: Settled | None = None, like: Arm | None = N
         contested=frozenset(chain(*combo.contested)),
         context=context_of(combo.accepted),
         lengths=lengths_of(combo.accepted),
-        settings=settings_of(judged),
+        settings=settings_of(judged, chosen=chosen),
         runs=settled.runs if settled else {},
         runs_told=settled.runs_told if settled else True,
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from comborun.model.attempt import EpisodeRecord, Verdict, having, held, metric_columns
 from comborun.model.work import grouped
+from comborun.reporter.evidence.running import running
 from comborun.rules.facts import Fact
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class FieldFact(StrEnum):
     IDENTIFIERS = "identifiers"
     NO_VALUE = "value_that_means_none"
     TEXTS = "numbers_as_text"
+    RUNNING = "running_numbers"
 
 
 @dataclass(frozen=True)
@@ -57,17 +59,19 @@ class Fields:
     """by metric, the value that stands for "none": it is left out"""
     texts: frozenset[str] = frozenset()
     """some of their numbers are text, which can't be read for sure: they are not averaged"""
+    running: frozenset[str] = frozenset()
+    """they sum up the rows before them, so they are no values of episodes"""
     facts: tuple[Fact, ...] = ()
 
     def value(self, record: EpisodeRecord, name: str) -> float | None:
         found = record.metric(name)
-        none = found is None or name in self.texts or (name in self.none and found == self.none[name])
+        none = found is None or name in self.texts | self.running or (name in self.none and found == self.none[name])
         return None if none else found
 
     def columns(self, records: Sequence[EpisodeRecord], wanted: Sequence[str] = ()) -> dict[str, list[float]]:
         """As `metric_columns`, without identifiers and values that stand for "none"."""
         found = metric_columns(records, wanted)
-        for name in (self.identifiers - {*wanted} | self.texts) & found.keys():
+        for name in (self.identifiers - {*wanted} | self.texts | self.running) & found.keys():
             del found[name]
         for name in self.none.keys() & found.keys():
             found[name] = [value for value in found[name] if value != self.none[name]]
@@ -98,14 +102,17 @@ def fields_of(combos: Iterable[Sequence[EpisodeRecord]], wanted: Collection[str]
                 column.whole, column.counts_rows = column.whole and whole[at], column.counts_rows and rows[at]
     numbering = frozenset(name for name, column in columns.items() if name not in wanted and _identifies(name, column))
     found = [*_nones(combos, columns, numbering)]
+    sums = {name: way for name, way in running(combos).items() if name not in numbering}
     facts = [Fact(FieldFact.IDENTIFIERS, fields=sorted(numbering))] if numbering else []
+    facts += [Fact(FieldFact.RUNNING, field=name, of=other, what=what) for name, (other, what) in sums.items()]
     texts = {fact.text("field"): fact for fact in _texts(combos, columns)}
     facts += texts.values()
     facts += [
         Fact(FieldFact.NO_VALUE, field=name, value=value, episodes=count, of=total)
         for name, value, count, total in found
     ]
-    return Fields(numbering, {name: value for name, value, _, _ in found}, frozenset(texts), (*facts,))
+    none = {name: value for name, value, _, _ in found}
+    return Fields(numbering, none, frozenset(texts), frozenset(sums), (*facts,))
 
 
 def _texts(combos: Iterable[Sequence[EpisodeRecord]], columns: Mapping[str, _Column]) -> Iterator[Fact]:

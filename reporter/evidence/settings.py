@@ -14,6 +14,9 @@ from enum import StrEnum
 from comborun.model.attempt import EpisodeRecord, field_column, held
 from comborun.reporter.evidence.states import plain
 from comborun.rules.facts import Fact
+from comborun.rules.results.fields import Field
+from comborun.rules.results.one_row import verdict_of
+from comborun.rules.results.proposals import of_whole
 
 MOST = 50
 """most values of a setting"""
@@ -49,6 +52,7 @@ class SettingFact(StrEnum):
     MIX = "settings_not_alike"
     MARKED = "marked_episodes_count"
     CLUSTERS = "outcomes_go_with_field"
+    OTHERWISE = "other_verdict_disagrees"
 
 
 @dataclass(frozen=True)
@@ -56,13 +60,15 @@ class Settings:
     mix: Mapping[str, Mapping[object, int]] = field(default_factory=dict)
     """by field, in how many episodes it has each value"""
     marks: tuple[Fact, ...] = ()
+    """what records say against counting episodes as they do"""
     clusters: tuple[Fact, ...] = ()
 
 
 NO_SETTINGS = Settings()
 
 
-def settings_of(records: Sequence[EpisodeRecord]) -> Settings:
+def settings_of(records: Sequence[EpisodeRecord], *, chosen: bool = False) -> Settings:
+    """`chosen`: the grid names the field of the verdict, so that another one is no question."""
     names = dict.fromkeys(name for both in sorted(held(records)) for some in both for name in some)
     mix = {}
     for name in names:
@@ -70,7 +76,18 @@ def settings_of(records: Sequence[EpisodeRecord]) -> Settings:
             counts = Counter(one for one in map(plain, field_column(records, name)) if one is not None)
             if 0 < len(counts) <= min(MOST, counts.total() // 2):
                 mix[name] = counts
-    return Settings(mix, (*_marks(records, names),), (*_clusters(records, mix),))
+    marks = [*_marks(records, names), *(() if chosen else _otherwise(records, names))]
+    return Settings(mix, (*marks,), (*_clusters(records, mix),))
+
+
+def _otherwise(records: Sequence[EpisodeRecord], names: Mapping[str, None]) -> Iterator[Fact]:
+    """Other verdicts of the whole episode that disagree with the one that counts."""
+    for name in filter(of_whole, names):
+        field = Field("success", name)
+        pairs = [(one.success, verdict_of({name: one.field(name)}, field)[0]) for one in records]
+        told = [own != other for own, other in pairs if own is not None and other is not None]
+        if any(told) and len(told) == len(pairs):
+            yield Fact(SettingFact.OTHERWISE, field=name, episodes=sum(told), of=len(told))
 
 
 def _clusters(records: Sequence[EpisodeRecord], mix: Mapping[str, Mapping[object, int]]) -> Iterator[Fact]:

@@ -10,6 +10,7 @@ from comborun.reporter.evidence.copies import AGAIN, COPY
 from comborun.reporter.evidence.fields import FieldFact
 from comborun.reporter.evidence.horizons import LIMITS, LONGER
 from comborun.reporter.evidence.runs import RunFact
+from comborun.reporter.evidence.sequence import IN_ORDER
 from comborun.reporter.evidence.settings import SettingFact
 from comborun.reporter.evidence.starts import StartFact
 from comborun.reporter.evidence.states import ROUNDED
@@ -163,6 +164,21 @@ def _marked(fact: Fact) -> str:
     )
 
 
+def _otherwise(fact: Fact) -> str:
+    whose = f" of {fact.text('of_policy')}" if fact.text("of_policy") else ""
+    way = "" if whose else f": `results: {{success: {fact.text('field')}}}` in the grid counts by it"
+    return f"{fact.text('field')} says otherwise in {fact.count('episodes')} of {fact.count('of')} episodes{whose}{way}"
+
+
+def _in_order(fact: Fact) -> str:
+    whose = f" of {fact.text('of_policy')}" if fact.text("of_policy") else ""
+    return (
+        f"equal verdicts{whose} follow one another: {fact.count('stretches')} stretches in {fact.count('episodes')}"
+        f" episodes, about {fact.count('expected')} by chance; intervals and p take episodes as independent, so they"
+        " claim too much"
+    )
+
+
 def _no_value(fact: Fact) -> str:
     value = fact.fields.get("value")
     how = "while no other value is negative" if value == -1 else "apart from all other values"
@@ -200,6 +216,10 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
         f"{fact.text('field')} is text in {several(fact.count('episodes'), 'episode')}, such as {fact.text('value')!r},"
         " and a number in others: not averaged; write all with a decimal point"
     ),
+    FieldFact.RUNNING: lambda fact: (
+        f"{fact.text('field')} is the {fact.text('what')} of {fact.text('of')} so far, row by row, and no value of an"
+        " episode: not averaged"
+    ),
     RunFact.JOINED: _joined,
     RunFact.RANDOM: lambda _: "p and the interval take the run as a random effect",
     RunFact.ONE_SIDE: lambda fact: (
@@ -219,6 +239,8 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
     ContextFact.SHARED: lambda fact: f"both have the same {fact.text('field')}, {_short(fact.text('value'))}",
     SettingFact.MIX: _mix,
     SettingFact.MARKED: _marked,
+    SettingFact.OTHERWISE: _otherwise,
+    IN_ORDER: _in_order,
     SettingFact.CLUSTERS: lambda fact: (
         f"outcomes go with {fact.text('field')}: intervals and p are of these {fact.count('values')} values, and say"
         " nothing of others"

@@ -13,7 +13,7 @@ from comborun.reporter.evidence.settings import SettingFact
 from comborun.reporter.figures.figure import in_common
 from comborun.reporter.standing import Standing, standing_of
 from comborun.reporter.summary import Summary
-from comborun.reporter.text import claim, fraction, per_cent, points_interval, with_interval
+from comborun.reporter.text import claim, fraction, per_cent, points_interval, with_interval, within
 from comborun.text import several
 from comborun.words.rows import flow
 
@@ -89,7 +89,11 @@ def _where(found: Standing) -> str:
 def _alone(summary: Summary, found: Standing) -> str:
     place, judged = found.places[0], [combo for combo in summary.combos if combo.rate and combo.rate.n]
     if not judged:
-        values = "" if place.value is None else f" of {with_interval(place.value, place.interval)} ({place.counts})"
+        values = (
+            ""
+            if place.value is None
+            else f" of {with_interval(place.value, place.interval, place.runs)} ({place.counts})"
+        )
         return f"{place.policy} has a mean {_where(found)}{values}; there is no other policy to compare it with."
     if found.environment and judged[0].rate:
         return f"{place.policy} succeeds in {found.environment} in {claim(judged[0].rate)} of episodes."
@@ -97,7 +101,7 @@ def _alone(summary: Summary, found: Standing) -> str:
     (low, worst), (high, best) = rated[0], rated[-1]
     spread = f"the lowest rate is in {worst.environment}, the highest in {best.environment}" if low < high else ""
     value = (
-        f"has a mean success rate of {fraction(place.value)} % {per_cent(place.interval)} over"
+        f"has a mean success rate of {fraction(place.value)} % {per_cent(place.interval)}{within(place.runs)} over"
         f" {found.environments} environments"
         if place.value is not None
         else f"has no mean success rate: {place.counts}"
@@ -158,7 +162,7 @@ def _highest(found: Standing) -> str:
         next_one = f"as high as the next one, {second.policy}{told}"
     else:
         next_one = f"{next_one} above the next one, {second.policy}{told}"
-    highest = f"the highest {_where(found)}, {fraction(best.value)} % {per_cent(best.interval)}"
+    highest = f"the highest {_where(found)}, {fraction(best.value)} % {per_cent(best.interval)}{within(best.runs)}"
     return (
         f"{best.policy} has {highest}, {next_one};"
         f" it beats {beaten} of {others} others, the last one, {worst.policy}, by {lowest}"

@@ -14,7 +14,7 @@ from comborun.reporter.pages.text_table import LEANS, Plot, Strong, TextTable
 from comborun.reporter.pages.words import methods
 from comborun.reporter.standing import standing_of
 from comborun.reporter.summary import GridAxes, Summary
-from comborun.reporter.text import NOTHING, of, with_interval
+from comborun.reporter.text import NOTHING, of, with_interval, within
 from comborun.text import printable, several
 
 COUNTED = 3
@@ -22,7 +22,9 @@ COUNTED = 3
 CROWDED = 6
 """most columns with room for decimals"""
 MOST_ROWS = 60
-FITTED = r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%"
+NARROW = 5
+"""most columns of a table in one column of a page"""
+FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -105,14 +107,15 @@ def _lines(summary: Summary) -> Iterator[str]:
 
 def _ranking(table: TextTable) -> Iterator[str]:
     """Its last column, a plot in text, as rules."""
-    yield from ("", r"\begin{table}", r"\centering", r"\footnotesize\setlength{\tabcolsep}{4pt}")
+    kind = "table" if len(table.columns) <= NARROW else "table*"
+    yield from ("", rf"\begin{{{kind}}}", r"\centering", r"\footnotesize\setlength{\tabcolsep}{4pt}", FITTED)
     rows = [
         [_forest(cell) if isinstance(cell, Plot) else _bold(cell) for cell in row] for row in table.rows[:MOST_ROWS]
     ]
     yield from _tabular(
-        "".join(side[0] for _, side in table.columns), [escape(head) for head, _ in table.columns], rows
+        "".join(side[0] for _, side in table.columns), [escape(head) for head, _ in table.columns], rows, end="}"
     )
-    yield from (rf"\caption{{{escape(f'{table.title}. {table.note}')}}}", r"\end{table}", "")
+    yield from (rf"\caption{{{escape(f'{table.title}. {table.note}')}}}", rf"\end{{{kind}}}", "")
 
 
 def _forest(plot: str) -> str:
@@ -203,7 +206,7 @@ def _cell(combo: ComboSummary | None, summary: Summary, columns: int) -> str:
     if uniquely_best(combo, summary):
         text = rf"\boldmath{text}\unboldmath{{}}"
     starts = f" of {several(combo.rate.starts, 'start')}" if combo.rate.starts else ""
-    starts += f" within {combo.rate.runs} runs" if combo.rate.runs else ""
+    starts += within(combo.rate.runs)
     counted = "" if columns > COUNTED else f" ({escape(of(combo.rate))}{starts})"
     dagger = r"\textsuperscript{\textdagger{}}" if combo.leans else ""
     return text + dagger + counted + (f"\\textsuperscript{{{escape(combo.letters)}}}" if combo.letters else "")

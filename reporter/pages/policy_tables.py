@@ -11,7 +11,7 @@ from comborun.reporter.pages.text_table import Plot, Strong, TextTable, columns,
 from comborun.reporter.standing import Place, Standing, corrected
 from comborun.reporter.statistics.proportion import Interval
 from comborun.reporter.summary import Summary
-from comborun.reporter.text import NOTHING, fraction, number, per_cent, points, rank
+from comborun.reporter.text import NOTHING, fraction, number, per_cent, points, rank, within
 
 Ticks = Sequence[tuple[float, str]]
 WIDTH = 30
@@ -42,7 +42,7 @@ def ranking(standing: Standing | None) -> TextTable | None:
         [
             place.policy,
             Strong(NOTHING if place.value is None else f"{value_of(place.value)}{'†' if place.early else ''}"),
-            interval_of(place.interval),
+            f"{interval_of(place.interval)}{within(place.runs) if place.interval else ''}",
             place.counts,
             standing.letters.get(place.policy, ""),
             Plot(forest(place, shown)),

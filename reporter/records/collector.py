@@ -6,7 +6,7 @@ import glob
 import os
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from operator import attrgetter
@@ -169,7 +169,7 @@ class RecordCollector:
         """What the files say. `settled`: no two runs are in one combo."""
         _leave_undecided(self.files)
         self._leave_repeated()
-        _settle_counts(self.files)
+        _settle_counts(self.files, {path for path, (_, context) in self._sources.items() if context.planned_names})
         aggregates = tuple(one for reading in self.files for one in reading.aggregates)
         collisions = () if settled else _collisions(self.files)
         defects = (defect for reading in self.files for defect in reading.defects)
@@ -374,8 +374,9 @@ def _beside_numbers(reading: Reading, unsure: Mapping[tuple[str, Combo], Coding]
     }
 
 
-def _settle_counts(files: Iterable[Reading]) -> None:
-    """Leave of the counts of an attempt, or of a file of a folder, what they say together."""
+def _settle_counts(files: Iterable[Reading], by_plan: Collection[str]) -> None:
+    """Leave of the counts of an attempt, or of a file of a folder, what they say together. `by_plan`: files that a grid
+    reads."""
     attempts: defaultdict[tuple[str, int | str], list[Reading]] = defaultdict(list)
     for reading in files:
         if one := next(iter(reading.entries), None):
@@ -394,7 +395,9 @@ def _settle_counts(files: Iterable[Reading]) -> None:
         if chosen is None:
             first.withdraw(*(say(one.complaint) for one in counts if one.complaint))
         if chosen is None and not listed:
-            first.unknown = say(not_settled(counts, planned).fact)
+            fact = not_settled(counts, planned).fact
+            of_none = {"of_no_session": True} if not planned and first.path in by_plan else {}
+            first.unknown = say(Fact(fact.code, **fact.fields, **of_none))
             first.reject(0, first.unknown, RejectKind.UNREADABLE)
         kept = [
             replace(first.aggregates[0], successes=chosen.successes, episodes=chosen.episodes, metrics=chosen.metrics)

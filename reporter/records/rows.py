@@ -55,6 +55,8 @@ TRIALS = (
 )
 """fields with the number of trials that a row is the mean of"""
 RATES = ("success_rate", "sr", "success_ratio", "mean_success", "avg_success", "success_mean")
+TRIES = 2
+"""fewest episodes with several tries that went differently"""
 CHANCE = 1000
 """two runs have the same sequence of verdicts by chance in fewer than one of so many cases"""
 _OF_TOTAL = re.compile(r".*?(\d{1,9})\s*/\s*(\d{1,9})")
@@ -292,13 +294,14 @@ def _join_steps(file: Reading) -> None:
 def _hold_back_repeated(file: Reading) -> None:
     """If most episodes of a combo have several rows, and verdicts differ or a field such as a scene tells them apart,
     nothing says which row counts. With such a field, a quarter of them is enough: episodes of training and of
-    evaluation in one file."""
+    evaluation in one file. So are two episodes, if a field counts the tries of each: a policy that tries again seldom
+    is not judged in another way than one that does it often."""
     combos = grouped(file.records, lambda one: one.combo)
     unclear: dict[Combo, list[list[EpisodeRecord]]] = {}
     for combo, records in combos.items():
         episodes = [*grouped(records, lambda one: (one.session, one.attempt, one.episode)).values()]
         again = sum(len(rows) > 1 for rows in episodes)
-        if 2 * again > len(episodes) or (4 * again >= len(episodes) and _apart(records)):
+        if 2 * again > len(episodes) or (4 * again >= len(episodes) and _apart(records)) or _tries(episodes):
             unclear[combo] = episodes
     several = [rows for episodes in unclear.values() for rows in episodes]
     contested = sum({one.verdict for one in rows} >= _VERDICTS for rows in several)
@@ -321,6 +324,14 @@ def _hold_back_repeated(file: Reading) -> None:
     others = [one for one in file.records if one.combo not in unclear]
     file.records = others + [_without_verdict(rows[0]) for rows in several]
     file.defect(0, say(fact))
+
+
+def _tries(episodes: Sequence[Sequence[EpisodeRecord]]) -> bool:
+    """Whether a field that begins alike in all episodes grows from row to row of some, and verdicts of these differ."""
+    several = [rows for rows in episodes if len(rows) > 1]
+    if sum({one.verdict for one in rows} >= _VERDICTS for rows in several) < TRIES:
+        return False
+    return any(len({rows[0].metric(name) for rows in episodes}) == 1 for name in _counting(several))
 
 
 def _apart(records: Sequence[EpisodeRecord]) -> str:

@@ -45,6 +45,10 @@ REASONS = frozenset(
 `results`, each with `key` and `value`. FORMER holds a sentence of an earlier version."""
 
 
+OF_LINE = ("keys", "score", "rivals")
+"""fields of a fact that belong to the line which it proposes"""
+
+
 def keys_of(fact: Fact) -> dict[str, Any]:
     """What a fact proposes to write in `results`: key -> value; empty if it proposes nothing."""
     keys = fact.fields.get("keys")
@@ -290,7 +294,7 @@ def _named(fact: Fact, kind: str) -> tuple[str, ...]:
 
 
 def _without_keys(fact: Fact) -> Fact:
-    return Fact(fact.code, **{key: value for key, value in fact.fields.items() if key not in ("keys", "score")})
+    return Fact(fact.code, **{key: value for key, value in fact.fields.items() if key not in OF_LINE})
 
 
 class RequiredEvidence:

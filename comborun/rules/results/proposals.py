@@ -59,6 +59,11 @@ _PLAIN = re.compile(
     r"(?i)\W*(?:(?:is|task|episode|not|un)[ _-]?)?(?:success(?:ful)?|succeeded|fail(?:ed|ure)?|pass(?:ed)?|solved)\W*"
 )
 """a word that is a verdict wherever it stands"""
+_WHOLE = re.compile(
+    r"(?:(?:is|task|episode|ep|final|ever|any|overall)_)*(?:success|succeeded|successful|solved|passed|completed?)"
+    r"(?:_(?:once|ever|any|at|the|end|final|last|flag|label|s))*"
+)
+"""a name of a verdict of the whole episode: of a part of it, as `grasp_success`, another verdict is no wonder"""
 _VAGUE = ("complete", "ok", "goal", "status", "reached", "success_rate")
 """names of fields that hold no verdict of an episode if it is true, in a document by itself"""
 SEEDS = ("env_seed", "episode_seed", "reset_seed", "eval_seed", "init_seed", "rng_seed", "scene_seed")
@@ -104,10 +109,30 @@ def seed(samples: Sequence[Row], identity: Identity) -> Keys:
 
 
 def proposed(keys: Keys, samples: Sequence[Row]) -> dict[str, Any]:
-    """The fields of a fact that proposes these keys. `score`: of rows with only numbers, the one that could decide."""
+    """The fields of a fact that proposes these keys. `score`: of rows with only numbers, the one that could decide;
+    `rivals`: other verdicts of these rows that disagree with the proposed ones."""
     fields: dict[str, Any] = {"keys": [{"key": key, "value": value} for key, value in keys.items()]}
     score = _score(samples) if keys.get("success") == NO_VERDICTS else ""
-    return {**fields, "score": score} if score else fields
+    rivals = _rivals(samples, keys.get("success"))
+    return {**fields, **({"score": score} if score else {}), **({"rivals": rivals} if rivals else {})}
+
+
+def of_whole(name: str) -> bool:
+    """Whether a field is called like a verdict of the whole episode: `success_at_end`."""
+    return bool(_WHOLE.fullmatch(plain(name)))
+
+
+def _rivals(samples: Sequence[Row], success: object) -> list[dict[str, Any]]:
+    """Other fields of the whole episode's verdict that disagree with the proposed one, and in how many rows."""
+    own = Field("success", success)
+    found = []
+    for name in {path: None for row in samples for path, _ in _paths(row)} if not own.word and own.name else ():
+        if name != own.name and of_whole(name):
+            pairs = [(verdict_of(row, own)[0], verdict_of(row, Field("success", name))[0]) for row in samples]
+            told = [one != other for one, other in pairs if one is not None and other is not None]
+            if any(told):
+                found.append({"field": name, "rows": sum(told), "of": len(told)})
+    return found
 
 
 def _score(samples: Sequence[Row]) -> str:

@@ -673,3 +673,20 @@ def test_outcomes_that_go_with_an_object_are_named(tmp_path: Path, clustered: bo
     named = clustered and objects == 10
     assert any(words in one for one in summary.claims.sentences) is named
     assert any(words in one.what for one in summary.quality.findings) is named
+
+
+@pytest.mark.parametrize(
+    ("field", "otherwise", "told"),
+    [
+        ("success_at_end", 5, ["other_verdict_disagrees"]),
+        ("is_success", 0, []),  # says the same
+        ("grasp_success", 5, []),  # of a part of the episode
+    ],
+)
+def test_another_verdict_of_the_episode_that_disagrees_limits_claims(
+    field: str, otherwise: int, told: list[str], tmp_path: Path
+) -> None:
+    found = rows(lambda _, __: {})
+    found = [{**row, field: row["success"] ^ (row["policy"] == "A" and row["episode"] < otherwise)} for row in found]
+    (comparison,) = json.loads(report_json(summary_of(tmp_path, found)))["comparisons"]
+    assert [one["code"] for one in comparison.get("facts", []) if one.get("field") == field] == told

@@ -18,7 +18,7 @@ Change = Callable[[dict[str, Any]], Mapping[str, Any]]
 
 
 def rows(change: Change, count: int = 100) -> list[dict[str, Any]]:
-    drawn = random.Random(7)
+    drawn = random.Random(8)
     found = []
     for policy, rate in (("A", 0.8), ("B", 0.5)):
         for at in range(count):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -177,3 +178,59 @@ def test_what_the_grid_names_is_not_said_to_be_left_out() -> None:
     rows = [EpisodeRecord("p", "e", at, Verdict.MEASURED, **packed({"row": float(at)})) for at in range(12)]
     assert fields_of([rows]).facts
     assert not fields_of([rows], ["row"]).facts
+
+
+def so_far(values: Sequence[float]) -> list[float]:
+    return [sum(values[: at + 1]) / (at + 1) for at in range(len(values))]
+
+
+RETURNS = [round(math.sin(5 * at) + at % 3, 4) for at in range(60)]
+"""without the rounding, running means of them have more digits than they"""
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        so_far,
+        lambda wins: [round(100 * one, 1) for one in so_far(wins)],
+        lambda wins: [round(one, 2) for one in so_far(wins)],
+        lambda wins: [float(sum(wins[: at + 1])) for at in range(60)],
+        lambda _: so_far([math.sin(5 * at) + at % 3 for at in range(60)]),
+        lambda _: [max(RETURNS[: at + 1]) for at in range(60)],
+    ],
+    ids=["rate", "percent", "rounded", "successes", "return", "best"],
+)
+def test_what_sums_up_the_rows_before_is_named_and_no_value_of_an_episode(
+    column: Callable[[Sequence[float]], Sequence[float]], tmp_path: Path
+) -> None:
+    columns = {name: column([float(at % every == 0) for at in range(60)]) for name, every in (("A", 2), ("B", 3))}
+    summary = summary_of(tmp_path, lambda policy, at, _: {"r": RETURNS[at], "own": columns[policy][at]})
+    assert [*means(summary)] == ["r"]
+    assert told(summary, "own")
+
+
+@pytest.mark.parametrize(
+    "own",
+    [lambda at, won: won * 1.0, lambda at, _: 0.1 * (at % 7), lambda at, _: 1.0, lambda at, won: 3 * won - at % 2],
+    ids=["verdict", "measurement", "constant", "whole"],
+)
+def test_a_measurement_is_no_running_number(own: Callable[[int, bool], float], tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, lambda _, at, won: {"r": RETURNS[at], "own": own(at, won)})
+    assert [*means(summary)] == ["r", "own"]
+
+
+def test_a_copy_of_a_growing_field_is_no_running_number(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, lambda _, at, __: {"own": at * at, "copy": at * at})
+    assert [*means(summary)] == ["own", "copy"]
+
+
+def test_an_average_so_far_leaves_one_number_by_which_policies_compare(tmp_path: Path) -> None:
+    rows = [
+        {"policy": policy, "environment": "s", "episode": at, "score": shift + RETURNS[at], "mean_score": mean}
+        for policy, shift in (("A", 0), ("B", 1))
+        for at, mean in enumerate(so_far([shift + one for one in RETURNS]))
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    metric = summarize(collect_folder(tmp_path)).summary.metric
+    assert metric is not None
+    assert metric.name == "score"

@@ -284,3 +284,34 @@ def test_policies_without_episodes_in_the_nominal_environment_are_named(
     found = summarize(collect_by_plan(tmp_path, plan)).summary.quality.findings
     lacking = ", ".join(name for name in "ab" if name not in policies)
     assert [one.what.partition(":")[0] for one in found if one.where == "nominal"] == [lacking] * bool(lacking)
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+def test_a_verdict_that_the_grid_names_has_no_rival(tmp_path: Path, chosen: bool) -> None:
+    grid = GRID.replace(", success: solved", "").replace("episode: ep", "episode: ep" + ", success: solved" * chosen)
+    row = {"success": True, "solved": False} if not chosen else {"success_once": True, "solved": False}
+    for file in ("flat/grass/r.jsonl", "rough_2/grass/r.jsonl"):
+        (tmp_path / file).parent.mkdir(parents=True)
+        (tmp_path / file).write_text("".join(json.dumps({"ep": i, **row}) + "\n" for i in range(3)))
+    plan = plan_anywhere(parse_grid(grid, tmp_path / "grid.yaml"), lambda _: LocalTransport())
+    (comparison,) = summarize(collect_by_plan(tmp_path, plan)).summary.comparisons.all
+    assert ("other_verdict_disagrees" in {one.code for one in comparison.facts}) is not chosen
+
+
+def test_counts_of_no_session_are_not_said_to_lack_a_plan(tmp_path: Path) -> None:
+    """The grid plans them; what lacks is the session that a file is of."""
+    for policy in ("flat", "rough_2"):
+        (tmp_path / f"{policy}.csv").write_text("task,successes,trials\ngrass,2,3\nstairs,1,3\n")
+    grid = GRID.replace('"**/*.jsonl", episode: ep, success: solved', '"**/*.csv"')
+    plan = plan_anywhere(parse_grid(grid, tmp_path / "grid.yaml"), lambda _: LocalTransport())
+    reasons = {one.reason for one in collect_by_plan(tmp_path, plan).rejects}
+    assert len(reasons) == 1
+    assert not any("no plan" in one for one in reasons)
+    assert any("POLICY/ENVIRONMENT" in one for one in reasons)
+
+
+def test_a_grid_that_takes_no_file_is_named_and_not_the_formats(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("task,successes,trials\ngrass,2,3\n")
+    plan = plan_anywhere(parse_grid(GRID, tmp_path / "grid.yaml"), lambda _: LocalTransport())
+    with pytest.raises(UserError, match=r"\*\*/\*\.jsonl"):
+        report_folder(tmp_path, tmp_path / "report", plan=plan)

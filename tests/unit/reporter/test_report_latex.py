@@ -82,7 +82,6 @@ def test_the_table_compiles_and_fits_its_paper(tmp_path: Path, policies: int, en
     )
     assert done.returncode == 0, done.stdout[-2000:]
     text = (tmp_path / "report.tex").read_text()
-    assert re.findall(r"begin\{(table\*?)\}", text)[0] == ("table" if policies < 3 else "table*")
     assert ("Compared by metrics" in text) == (policies > 1)
     assert ("Failure kinds compared" in text) == (policies > 1)
     wide = [

@@ -234,3 +234,17 @@ def test_no_number_is_proposed_of_which_nothing_says_that_it_is_a_success(tmp_pa
     shown = findings(told(tmp_path, {"rows.jsonl": [row("A", n, 65.0 + 5 * (n % 5)) for n in range(20)]}))
     assert "at_least: NUMBER" in shown
     assert "at_least: 85" not in shown
+
+
+@pytest.mark.parametrize("field", ["attempt", "retry", "versuch"])
+def test_policies_that_try_again_seldom_and_often_are_judged_alike(field: str, tmp_path: Path) -> None:
+    rows = [
+        row(policy, episode, tried == 1 or not again, **{field: tried})
+        for policy, every in (("A", 5), ("B", 1))
+        for episode in range(30)
+        for again in [episode % every == 0]
+        for tried in range(1 + again)
+    ]
+    summary = told(tmp_path, {f"{policy}.jsonl": [one for one in rows if one["policy"] == policy] for policy in "AB"})
+    assert counts(summary) == {("A", "s"): (0, 0), ("B", "s"): (0, 0)}
+    assert repr(field) in findings(summary)

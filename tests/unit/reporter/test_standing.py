@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from comborun.reporter.figures.files import files
 from comborun.reporter.figures.ranking import BETTER, WORSE, pairs, ranking
 from comborun.reporter.pages.answer import answer
 from comborun.reporter.pages.policy_tables import forest
+from comborun.reporter.pages.policy_tables import ranking as ranked
 from comborun.reporter.report import report_folder
 from comborun.reporter.standing import Place, Standing, standing_of
 from comborun.reporter.summary import Summary, summarize
@@ -327,3 +329,19 @@ def test_page_text_and_paper_begin_with_the_answer(tmp_path: Path) -> None:
     page = (out / "report.html").read_text().replace("\u00a0", " ")
     assert f'<p class="lead">{told}</p>' in page
     assert told in (out / "report.tex").read_text().splitlines()[2]
+
+
+@pytest.mark.parametrize("field", ["return", "success"])
+@pytest.mark.parametrize("environments", [("hop",), ("hop", "walk")])
+def test_an_interval_of_few_runs_says_that_it_is_within_them(
+    field: str, environments: tuple[str, ...], tmp_path: Path
+) -> None:
+    for policy, run, environment in product("ab", range(3), environments):
+        path = tmp_path / policy / f"seed{run}" / f"{environment}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        values = ((at + run) % 3 for at in range(12))
+        rows = ({"episode": at, field: value > 0 if field == "success" else value} for at, value in enumerate(values))
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    table = ranked(standing_of(summarize(collect_folder(tmp_path)).summary))
+    assert table is not None
+    assert all("within 3 runs" in str(row[2]) for row in table.rows)

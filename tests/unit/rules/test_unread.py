@@ -127,3 +127,15 @@ def test_of_a_session_that_lacks_episodes_each_file_that_can_not_be_read_is_name
         counts = tally(folder.read(), folder.identity, (0, planned), over=True)
         name_unread(counts, folder, (0, planned))
         assert [fact.text("file") for fact in counts.facts] == named
+
+
+@pytest.mark.parametrize(
+    ("at_end", "rivals"),
+    [(["true", "true"], []), (["true", "false"], [{"field": "success_at_end", "rows": 1, "of": 2}])],
+)
+def test_a_proposed_verdict_comes_with_those_that_disagree(tmp_path, at_end, rivals):
+    rows = [f'{{"episode": {at}, "success_once": true, "success_at_end": {end}}}\n' for at, end in enumerate(at_end)]
+    fact = said(tmp_path, {"r.ndjson": "".join(rows)})
+    assert proposed(fact)["success"] == "success_once"
+    assert fact.fields.get("rivals", []) == rivals
+    assert all(one["field"] in say(fact) for one in rivals)

@@ -1,0 +1,76 @@
+"""Whether equal verdicts follow one another more often than chance makes them. Then episodes are not independent, as
+all intervals and tests take them to be: a robot drifts, or objects come one after another. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import comb, sqrt
+from operator import attrgetter
+from statistics import NormalDist
+
+from comborun.model.attempt import EpisodeRecord, Verdict, having, held
+from comborun.model.work import Combo
+from comborun.reporter.evidence.runs import Runs
+from comborun.rules.facts import Fact
+from comborun.rules.results.episodes import COPY
+
+IN_ORDER = "outcomes_go_with_order"
+LEVEL = 0.01
+"""of all findings of a report together (Bonferroni)"""
+EXACT = 1000
+"""most episodes for which the probabilities are summed; of more the normal ones are taken"""
+FAR = -2.0
+"""in standard deviations: what is nearer to the expected number is no finding"""
+
+
+def in_order(combos: Mapping[Combo, Sequence[EpisodeRecord]], runs: Mapping[Combo, Runs]) -> dict[Combo, Fact]:
+    """Of which combos the verdicts go with their order; of several runs joined, those of any run. `runs`: by combo."""
+    tested = [
+        (combo, verdicts)
+        for combo, records in combos.items()
+        for verdicts in _in_order(records, runs.get(combo, {}))
+        if any(verdicts) and not all(verdicts)
+    ]
+    found: dict[Combo, Fact] = {}
+    for combo, verdicts in tested:
+        successes, n = sum(verdicts), len(verdicts)
+        stretches = 1 + sum(one is not other for one, other in pairwise(verdicts))
+        if combo not in found and p_of(stretches, successes, n - successes) * len(tested) <= LEVEL:
+            expected = round(_expected(successes, n - successes))
+            found[combo] = Fact(IN_ORDER, stretches=stretches, expected=expected, episodes=n)
+    return found
+
+
+def _in_order(records: Sequence[EpisodeRecord], runs: Runs) -> Iterator[list[bool]]:
+    """The verdicts of each run as they were written; those of one file for each episode by their indexes. Of copies of
+    an environment side by side, the successes end first."""
+    judged = having(records, Verdict.SUCCESS, Verdict.FAILURE)
+    if any(COPY in some for names in held(judged) for some in names):
+        return
+    if len({*map(attrgetter("path"), judged)}) == 1:
+        judged.sort(key=attrgetter("line"))
+    parts = [[one for one in judged if one.episode in episodes] for episodes in runs.values()] or [judged]
+    yield from ([one.verdict is Verdict.SUCCESS for one in part] for part in parts)
+
+
+def _expected(successes: int, failures: int) -> float:
+    return 1 + 2 * successes * failures / (successes + failures)
+
+
+def p_of(stretches: int, successes: int, failures: int) -> float:
+    """The probability of at most so many stretches of equal verdicts, whatever the rate (Wald and Wolfowitz 1940)."""
+    n, mean = successes + failures, _expected(successes, failures)
+    spread = sqrt(max(0.0, (mean - 1) * (mean - 2) / (n - 1)))
+    z = (stretches + 0.5 - mean) / spread if spread else 0.0
+    if z > FAR:
+        return 1.0
+    if n > EXACT:
+        return NormalDist().cdf(z)
+    ways = 0
+    for half in range(1, stretches // 2 + 1):  # `half` stretches of each verdict, or one more of either
+        both = comb(successes - 1, half - 1), comb(failures - 1, half - 1)
+        ways += 2 * both[0] * both[1]
+        if 2 * half < stretches:
+            ways += comb(successes - 1, half) * both[1] + both[0] * comb(failures - 1, half)
+    return ways / comb(n, successes)

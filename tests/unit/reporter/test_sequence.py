@@ -1,0 +1,103 @@
+"""Verdicts that follow one another more often than chance makes them are named, also in claims that rest on them."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from comborun.reporter.collect import collect_folder
+from comborun.reporter.evidence import sequence
+from comborun.reporter.evidence.sequence import IN_ORDER, p_of
+from comborun.reporter.summary import Summary, summarize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+COUNT = 60
+
+
+def stretches(verdicts: Sequence[bool]) -> int:
+    return 1 + sum(one is not other for one, other in pairwise(verdicts))
+
+
+def summary_of(
+    folder: Path, verdicts: Mapping[str, Sequence[bool]], more: Iterable[Mapping[str, object]] = ()
+) -> Summary:
+    fields = [*more] or [{}] * COUNT
+    rows = [
+        {"policy": policy, "environment": "s", "episode": at, "success": success, **fields[at]}
+        for policy, own in verdicts.items()
+        for at, success in enumerate(own)
+    ]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return summarize(collect_folder(folder)).summary
+
+
+def independent(rate: float, seed: int) -> list[bool]:
+    drawn = random.Random(seed)
+    return [drawn.random() < rate for _ in range(COUNT)]
+
+
+HALVES = [at < COUNT // 2 for at in range(COUNT)]
+
+
+@pytest.mark.parametrize(("successes", "failures"), [(3, 4), (5, 5), (2, 7)])
+def test_p_is_that_of_all_orders(successes: int, failures: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sequence, "FAR", 99)
+    every = range(successes + failures)
+    found = Counter(stretches([at in some for at in every]) for some in combinations(every, successes))
+    for most in found:
+        share = sum(count for one, count in found.items() if one <= most) / found.total()
+        assert p_of(most, successes, failures) == pytest.approx(share)
+
+
+def test_the_normal_distribution_takes_over_without_a_step() -> None:
+    assert p_of(400, 500, 501) == pytest.approx(p_of(400, 500, 500), rel=0.1)
+
+
+def test_verdicts_that_follow_one_another_are_in_the_claim_and_among_the_findings(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, {"A": HALVES, "B": independent(0.1, 1)})
+    (comparison,) = summary.comparisons.all
+    assert comparison.decided
+    (fact,) = (one for one in comparison.facts if one.code == IN_ORDER)
+    assert (fact.text("of_policy"), fact.count("stretches"), fact.count("episodes")) == ("A", 2, COUNT)
+    assert any("follow one another" in one.what for one in summary.quality.findings)
+
+
+@pytest.mark.parametrize(
+    ("own", "fields"),
+    [
+        (independent(0.5, 3), {}),
+        (HALVES, {"object": lambda at: f"object {at // 6}"}),  # told as such
+        (HALVES, {"seed": lambda at: at // 4}),  # starts count once
+        (HALVES, {"env_id": lambda at: at % 8}),  # side by side, successes end first
+    ],
+    ids=["independent", "objects", "starts", "copies"],
+)
+def test_what_other_facts_tell_or_chance_explains_is_not_told(
+    own: Sequence[bool], fields: Mapping[str, object], tmp_path: Path
+) -> None:
+    more = [{name: make(at) for name, make in fields.items() if callable(make)} for at in range(COUNT)]
+    (comparison,) = summary_of(tmp_path, {"A": own, "B": independent(0.5, 2)}, more).comparisons.all
+    assert IN_ORDER not in {one.code for one in comparison.facts}
+
+
+def test_the_order_is_that_of_the_file(tmp_path: Path) -> None:
+    shuffled = random.Random(4).sample(range(COUNT), COUNT)
+    more = [{"episode": at} for at in shuffled]
+    (comparison,) = summary_of(tmp_path, {"A": HALVES, "B": independent(0.5, 2)}, more).comparisons.all
+    assert IN_ORDER in {one.code for one in comparison.facts}
+
+
+@pytest.mark.parametrize("policies", [2, 20])
+def test_the_more_combos_the_clearer_it_must_be(policies: int, tmp_path: Path) -> None:
+    own = [at // 3 % 2 == 0 for at in range(COUNT)]  # 20 stretches, p = 0.003
+    others = {f"p{at}": [at % 2 == 0 for at in range(COUNT)] for at in range(1, policies)}
+    told = {one.code for found in summary_of(tmp_path, {"p0": own, **others}).comparisons.all for one in found.facts}
+    assert (IN_ORDER in told) == (policies == 2)
