@@ -284,3 +284,11 @@ def test_policies_without_episodes_in_the_nominal_environment_are_named(
     found = summarize(collect_by_plan(tmp_path, plan)).summary.quality.findings
     lacking = ", ".join(name for name in "ab" if name not in policies)
     assert [one.what.partition(":")[0] for one in found if one.where == "nominal"] == [lacking] * bool(lacking)
+
+
+def test_rows_without_an_index_are_numbered_in_each_combo(tmp_path: Path) -> None:
+    rows = [{"policy": one, "environment": "grass", "ok": True} for one in ("flat", "flat", "flat", "rough_2")]
+    (tmp_path / "all.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    grid = GRID.replace("episode: ep, success: solved", "episode: line, success: ok")
+    counts = {one.key: one.counts for one in report_of(tmp_path, grid=grid).combos}
+    assert [one and one.completed for key, one in counts.items() if key[1] == "grass"] == [3, 1]
