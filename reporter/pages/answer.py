@@ -195,7 +195,7 @@ def _otherwise(summary: Summary, found: Standing) -> str:
 
 def _unlike(found: Standing) -> str:
     """Conditions that differ between policies of which one is better."""
-    codes = {ContextFact.DIFFERS, SettingFact.MIX}
+    codes = {ContextFact.DIFFERS, SettingFact.MIX, SettingFact.OTHER_VERDICT}
     facts = (fact for one in found.comparisons if one.decided for fact in one.facts if fact.code in codes)
     if not (names := sorted({fact.text("field") for fact in facts})):
         return ""
