@@ -123,7 +123,10 @@ def _order(found: Standing) -> str:
             near = f" the next ({found.names[1]}) by {lead}"
     else:
         rivals = [name for name in found.names if name != leaders[0] and (leaders[0], name) not in found.won]
-        head = f"{leaders[0]} leads, but is not told apart from {listed(rivals)}"
+        met = [name for name in rivals if {(leaders[0], name), (name, leaders[0])} & {*found.by_pair}]
+        unmet = [name for name in rivals if name not in met]
+        head = f"{leaders[0]} leads" + (f", but is not told apart from {listed(met)}" if met else "")
+        head += f"{' and' if met else ', but'} was not compared with {listed(unmet)}" if unmet else ""
     if len(leaders) == 1 and len(last) == others:
         tail = f", which {_not_apart(found, last)}{near and ';'}{near}"
     else:
