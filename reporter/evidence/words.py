@@ -244,6 +244,10 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
         " nothing of others"
     ),
     ContextFact.NAMES_ALIKE: _names_alike,
+    ContextFact.NAMES_OF_STEPS: lambda fact: (
+        f"{_named(fact.texts('names'))} may be steps of a training, and are taken as environments: a mean over them is"
+        " of no policy; a name of the policy with the step makes them checkpoints"
+    ),
     ContextFact.NAMES_OF_RUNS: lambda fact: (
         f"{_named(fact.texts('names'))} may be runs of one {fact.text('kind') or 'policy'}, {fact.text('of')}, and are"
         " taken as different ones: one name and a field `train_seed`, or folders `seed0` and `seed1`, join them"

@@ -233,6 +233,27 @@ def test_many_checkpoints_under_one_name_are_said(tmp_path: Path) -> None:
     assert "global_step varies in A: 0, 1000, 2000, 3000, 4000, 5000, and 3 more" in claims(summary)
 
 
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        pytest.param(lambda policy, at, _: {"step": 100 + 50 * (at // 50) * (policy == "B")}, True, id="in blocks"),
+        pytest.param(lambda _, at, __: {"step": at // 5 % 4}, False, id="of an episode"),
+    ],
+)
+def test_steps_that_many_episodes_in_a_row_have_are_of_a_training(tmp_path: Path, fields: Fields, said: bool) -> None:
+    assert ("step varies in B: 100, 150" in claims(summary_of(tmp_path, fields))) is said
+
+
+def test_environments_that_are_called_like_steps_are_asked_for(tmp_path: Path) -> None:
+    for step in range(1000, 4000, 1000):
+        (tmp_path / f"eval_step_{step}").mkdir()
+        text = "".join(json.dumps({**one, "environment": f"eval_step_{step}"}) + "\n" for one in rows(lambda *_: {}))
+        (tmp_path / f"eval_step_{step}" / "rows.jsonl").write_text(text)
+    summary = summarize(collect_folder(tmp_path)).summary
+    assert "eval_step_3000 may be steps of a training" in findings(summary)
+    assert "eval_step_3000 may be steps of a training" in claims(summary)
+
+
 def test_two_names_of_one_checkpoint_are_said(tmp_path: Path) -> None:
     assert "both have the same checkpoint, runs/act/9.pt" in claims(
         summary_of(tmp_path, lambda *_: {"checkpoint": "runs/act/9.pt"})
