@@ -23,6 +23,8 @@ MOST = 50
 """most values of a setting; more numbers are divided at their median"""
 FEW = 12
 """most values of a text whose name says nothing"""
+LOOKED_AT = 100
+"""episodes that show at once that a text has more"""
 SURE = 0.001
 """p of the same mix, below which two mixes differ"""
 STRONG = 1e-4
@@ -86,11 +88,19 @@ NO_SETTINGS = Settings()
 
 
 def settings_of(records: Sequence[EpisodeRecord]) -> Settings:
-    names = dict.fromkeys(name for both in sorted(held(records)) for some in both for name in some)
+    kinds = sorted(held(records))
+    names = dict.fromkeys(name for both in kinds for some in both for name in some)
+    others = {name for _, some in kinds for name in some}
     mix: dict[str, Counter[object]] = {}
     verdicts: dict[str, tuple[int, int, int]] = {}
     for name in names:
-        values = [*map(plain, field_column(records, name))]
+        named = any(pattern.fullmatch(name) for pattern in (_SETTING, _VERDICT, _HELPED))
+        if not named and (name not in others or name in FAILURE_FIELDS or _NO_SETTING.search(name)):
+            continue
+        column = field_column(records, name)
+        if not named and len({*map(str, column[:LOOKED_AT])}) > FEW:
+            continue
+        values = [*map(plain, column)]
         if _VERDICT.fullmatch(name) and all(one in (0, 1) for one in values):
             verdicts[name] = sum(map(bool, values)), sum(bool(one.success) for one in records), len(values)
         elif not _AFTERWARDS.search(name):
@@ -116,7 +126,7 @@ def _counts(name: str, values: Sequence[object], records: Sequence[EpisodeRecord
         return Counter(bool(one) for one in found.elements()) if numbers else Counter()
     if _SETTING.fullmatch(name):
         return found if numbers or len(found) <= min(MOST, found.total() // 2) else Counter()
-    if name in FAILURE_FIELDS or _NO_SETTING.search(name) or not all(isinstance(one, str) for one in found):
+    if not all(isinstance(one, str) for one in found):
         return Counter()
     texts = [value or "" for value in values]
     few = len({*texts}) <= min(FEW, len(texts) // 2)

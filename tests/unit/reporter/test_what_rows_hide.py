@@ -237,11 +237,11 @@ def test_many_checkpoints_under_one_name_are_said(tmp_path: Path) -> None:
     ("fields", "said"),
     [
         pytest.param(lambda policy, at, _: {"step": 100 + 50 * (at // 50) * (policy == "B")}, True, id="in blocks"),
-        pytest.param(lambda _, at, __: {"step": at // 5 % 4}, False, id="of an episode"),
+        pytest.param(lambda _, at, __: {"step": at // 5}, False, id="of an episode"),
     ],
 )
 def test_steps_that_many_episodes_in_a_row_have_are_of_a_training(tmp_path: Path, fields: Fields, said: bool) -> None:
-    assert ("step varies in B: 100, 150" in claims(summary_of(tmp_path, fields))) is said
+    assert ("step varies in " in claims(summary_of(tmp_path, fields))) is said
 
 
 def test_environments_that_are_called_like_steps_are_asked_for(tmp_path: Path) -> None:
