@@ -7,15 +7,15 @@ record. Within an attempt the first such line counts.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import compress, groupby, islice
 from operator import attrgetter, lt, not_
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from comborun.model.attempt import EpisodeRecord, Verdict
-from comborun.model.work import Combo, Spans, combo_of, gaps, grouped, spans, union, within
+from comborun.model.work import Combo, Spans, combo_of, gaps, grouped, minus, spans, union, within
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.records.combos import content
 from comborun.reporter.records.reading import RejectKind
@@ -61,7 +61,23 @@ def merge(records: Iterable[EpisodeRecord], planned: dict[Combo, Spans | None]) 
     for combo, group in groupby(records, attrgetter("policy", "environment")):
         by_combo.setdefault(combo, []).extend(group)
     unplanned = sorted(by_combo.keys() - planned.keys(), key=lambda combo: (combo[1], combo[0]))
-    return tuple(_merge_combo(combo, by_combo[combo], planned.get(combo)) for combo in (*planned, *unplanned))
+    merged = [_merge_combo(combo, by_combo[combo], planned.get(combo)) for combo in (*planned, *unplanned)]
+    return (*_without_turns(merged),)
+
+
+def _without_turns(merged: Sequence[MergedCombo]) -> Iterator[MergedCombo]:
+    """Without a plan, policies that took turns may share one numbering: the indexes that one lacks are another's, and
+    they have none in common."""
+    if not any(one.missing for one in merged if one.planned is None):
+        yield from merged
+        return
+    indices = [frozenset(map(attrgetter("episode"), one.accepted)) for one in merged]
+    for combo, own in zip(merged, indices, strict=True):
+        if combo.planned is None and combo.missing:
+            others = spans(index for some in indices if own.isdisjoint(some) for index in some)
+            yield replace(combo, missing=minus(combo.missing, others))
+        else:
+            yield combo
 
 
 def _merge_combo(combo: Combo, records: list[EpisodeRecord], planned: Spans | None) -> MergedCombo:

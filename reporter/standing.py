@@ -122,8 +122,11 @@ def standing_of(summary: Summary) -> Standing | None:
     if len(environments) > 1:
         common = environments - {name for mean in summary.macro_means if mean.episodes for name in mean.missing}
         places = [_mean(mean, summary, environments, common) for mean in summary.macro_means if mean.episodes]
-        overall = summary.comparisons.overall
-        return _standing(RATE, environments, places, overall, common=len(common))
+        found = summary.comparisons
+        pairs = {frozenset((one.a, one.b)) for one in found.overall}
+        # Beside them two policies that share a single environment are compared in it.
+        single = [one for one in found.all if pairs and frozenset((one.a, one.b)) not in pairs]
+        return _standing(RATE, environments, places, [*found.overall, *single], common=len(common))
     places = [
         Place(
             one.policy,

@@ -36,7 +36,7 @@ from comborun.reporter.counting.measures import JUDGED, EpisodeEnds, Measure, en
 from comborun.reporter.counting.quality import DataFinding, Quality, differences, quality
 from comborun.reporter.counting.trainings import Training, training_findings, trainings
 from comborun.reporter.evidence import words as evidence_words
-from comborun.reporter.evidence.context import alike, run_names
+from comborun.reporter.evidence.context import ContextFact, alike, run_names
 from comborun.reporter.evidence.fields import Fields, fields_of
 from comborun.reporter.merge import MergedCombo
 from comborun.reporter.records.collected import Canary, Collected, SessionVideos
@@ -219,6 +219,7 @@ class Basis:
             *(fact for kind, names in axes for fact in alike(names, kind)),
             *run_names(self.policies),
             *run_names(self.environments, "environment"),
+            *(Fact(ContextFact.NAMES_OF_STEPS, names=[*one]) for one in steps_of(self.environments, {})),
         ]
 
     @property

@@ -30,10 +30,11 @@ from comborun.reporter.evidence.context import (
 )
 from comborun.reporter.evidence.copies import copies
 from comborun.reporter.evidence.horizons import Lengths, lengths_of, unlike_limits
+from comborun.reporter.evidence.parts import with_parts
 from comborun.reporter.evidence.replays import with_replays
 from comborun.reporter.evidence.runs import RunFact, Runs, joined, run_rates
 from comborun.reporter.evidence.sequence import in_order
-from comborun.reporter.evidence.settings import NO_SETTINGS, Settings, settings_of, unlike_mixes
+from comborun.reporter.evidence.settings import NO_SETTINGS, Settings, other_verdicts, settings_of, unlike_mixes
 from comborun.reporter.evidence.starts import NO_SEEDS, UNTOLD, Settled, StartFact, Starts, settle, starts_of
 from comborun.reporter.merge import MergedCombo, merge
 from comborun.reporter.records.collected import Collected
@@ -158,6 +159,7 @@ def results_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxy
     accepted = {combo: one.accepted for combo, one in merged.items()}
     settled = settle(accepted, collected.unpaired, several)
     settled = with_replays(settled, {combo: having(some, *_ENDED) for combo, some in accepted.items()})
+    settled = with_parts(settled, accepted)
     for combo, fact in copies(accepted).items():
         settled[combo] = replace(settled[combo], facts=(*settled[combo].facts, fact))
     for combo, own in settled.items():
@@ -264,7 +266,7 @@ def _whole_meeting(environment: str, a: Arm, b: Arm) -> Meeting:
     told = [*a.starts.facts, *(one for one in b.starts.facts if one not in a.starts.facts)]
     if found.paired:  # then by hashes, and the seeds don't matter
         told = [fact for fact in told if fact.code not in {StartFact.RUN_SEEDS, StartFact.RUN_OR_START}]
-    facts = [*found.facts, *_each_once([*told, *repeated((a, b))]), *_conditions(a, b, paired=found.paired)]
+    facts = [*found.facts, *_each_once([*told, *repeated((a, b))]), *_conditions(a, b)]
     return replace(found, facts=(*facts,)) if facts else found
 
 
@@ -298,7 +300,7 @@ def _moved(a: Arm, b: Arm, used: frozenset[int]) -> Iterable[Fact]:
             yield Fact(StartFact.ALONE, of=name, episodes=left, completed=len(one.completed))
 
 
-def _conditions(a: Arm, b: Arm, *, paired: bool) -> Iterable[Fact]:
+def _conditions(a: Arm, b: Arm) -> Iterable[Fact]:
     """What differs between two policies besides themselves, or inside one of them."""
     if a.policy != b.policy:
         yield from alike((a.policy, b.policy), "policies")
@@ -319,8 +321,8 @@ def _conditions(a: Arm, b: Arm, *, paired: bool) -> Iterable[Fact]:
     for one, name in named:
         yield from (Fact(fact.code, **fact.fields, of_policy=name) for fact in one.settings.marks)
     yield from {fact.text("field"): fact for one in (a, b) for fact in one.settings.clusters}.values()
-    if not paired:
-        yield from unlike_mixes(a.settings, b.settings, (named[-same][1], named[1 - same][1]))
+    for unlike in (unlike_mixes, other_verdicts):
+        yield from unlike(a.settings, b.settings, (named[-same][1], named[1 - same][1]))
     for one, other in ((a, b), (b, a)):
         yield from (Fact(fact.code, **fact.fields, policy=one.policy) for fact in varying(one.context, [other.context]))
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
+from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 from unicodedata import normalize
@@ -37,6 +38,8 @@ _OF_THE_POLICY = re.compile(
     re.IGNORECASE,
 )
 _CHECKPOINT = re.compile(r"checkpoint|ckpt|weights|^(?:global|train|training)_?steps?$", re.IGNORECASE)
+_STEPS = re.compile(r"steps?|epochs?|iter(?:ation)?s?|updates?", re.IGNORECASE)
+"""of a training, if all episodes in a row have the same; else of an episode"""
 _CONDITION = re.compile(
     r"(?:^|_)(?:max|limit|horizon|timeout|hz|fps|freq|frequency|dt|timestep|frame_skip|decimation|version|sim|simulator"
     r"|engine|physics|backend|split|difficulty|instruction|camera|resolution)(?:_|$)",
@@ -67,6 +70,7 @@ class ContextFact(StrEnum):
     SHARED = "checkpoint_of_both"
     NAMES_ALIKE = "names_alike"
     NAMES_OF_RUNS = "names_of_runs"
+    NAMES_OF_STEPS = "names_of_steps"
 
 
 def context_of(records: Sequence[EpisodeRecord]) -> Context:
@@ -77,13 +81,14 @@ def context_of(records: Sequence[EpisodeRecord]) -> Context:
     numbers = {name for metrics, _ in kinds for name in metrics}
     both_ways = any(one.success for one in records) and any(one.success is False for one in records)
     for name in names:
-        told = bool(_CONDITION.search(name) or _OF_THE_POLICY.search(name))
+        trained = name in numbers and bool(_STEPS.fullmatch(name)) and _in_blocks(records, name)
+        told = trained or bool(_CONDITION.search(name) or _OF_THE_POLICY.search(name))
         if name in _LEFT_OUT or RUN.fullmatch(name) or (_RESULT.search(name) and not told):
             continue
         if name in numbers and not told and not (both_ways and _constant(records, name)):
             continue
         values: dict[object, int] = {}
-        most = CHECKPOINTS if _CHECKPOINT.search(name) else FEW
+        most = CHECKPOINTS if trained or _CHECKPOINT.search(name) else FEW
         for value in map(plain, field_column(records, name)):
             if value is not None and not (isinstance(value, bool) and not told):
                 values[value] = values.get(value, 0) + 1
@@ -101,11 +106,17 @@ def _constant(records: Sequence[EpisodeRecord], name: str) -> bool:
     return few and len(records) >= SHOWN and all(one.metric(name) == first for one in records)
 
 
+def _in_blocks(records: Sequence[EpisodeRecord], name: str) -> bool:
+    """Whether a number is the same in many episodes in a row, and does not come again."""
+    runs = [(value, len([*some])) for value, some in groupby(field_column(records, name))]
+    return min(length for _, length in runs) >= SHOWN and len({value for value, _ in runs}) == len(runs)
+
+
 def varying(context: Context, others: Iterable[Context]) -> Iterator[Fact]:
     """Conditions that vary inside one policy in an environment, unless they do so in the others of it, too."""
     alike = [one for one in others if one is not context]
     for name, values in context.items():
-        named = _OF_THE_POLICY.search(name)
+        named = _OF_THE_POLICY.search(name) or _STEPS.fullmatch(name)
         if len(values) > 1 and (named or (_CONDITION.search(name) and any(one.get(name) != values for one in alike))):
             yield Fact(ContextFact.VARIES, field=name, values=shown(values))
 

@@ -1,6 +1,7 @@
 """How often episodes had which setting, and episodes that their record says not to count. Pure.
 
-Two policies that met other objects, or the same ones not equally often, differ by more than themselves.
+Two policies that met other objects, or the same ones not equally often, differ by more than themselves. A setting is
+called so, or is a text with few values of which none tells how an episode ended.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
+from statistics import median
 
 from comborun.model.attempt import EpisodeRecord, field_column, held
+from comborun.reporter.counting.measures import FAILURE_FIELDS
 from comborun.reporter.evidence.states import plain
 from comborun.rules.facts import Fact
 from comborun.rules.results.fields import Field
@@ -19,7 +23,11 @@ from comborun.rules.results.one_row import verdict_of
 from comborun.rules.results.proposals import of_whole
 
 MOST = 50
-"""most values of a setting"""
+"""most values of a setting; more numbers are divided at their median"""
+FEW = 12
+"""most values of a text whose name says nothing"""
+LOOKED_AT = 100
+"""episodes that show at once that a text has more"""
 SURE = 0.001
 """p of the same mix, below which two mixes differ"""
 STRONG = 1e-4
@@ -31,7 +39,7 @@ SEEN = 0.1
 _SETTING = re.compile(
     r"(?:.*_)?(?:scene|scenario|object|obj|asset|task|difficulty|difficulty_level|split|instruction|prompt|language|layout"
     r"|variant|variation|camera|light|lighting|background|texture|distractor|category|station|rig|room|house|operator"
-    r"|terrain|perturbation|condition|date|day|phase)s?(?:_?(?:id|name|idx|index|type|kind|number))?",
+    r"|terrain|perturbation|condition|date|day|phase|level|seen|unseen|ood|held_?out|novel|in_distribution)s?(?:_?(?:id|name|idx|index|type|kind|number))?",
     re.IGNORECASE,
 )
 _AFTERWARDS = re.compile(
@@ -40,8 +48,21 @@ _AFTERWARDS = re.compile(
     re.IGNORECASE,
 )
 """names of what an episode came to"""
+_NO_SETTING = re.compile(
+    r"outcome|result|status|verdict|message|video|path|file|host|gpu|device|worker|time|stamp|id$|uuid|hash|seed|error"
+    r"|checkpoint|ckpt|weights|model|policy|agent|commit|git|sha|version|exception|traceback",
+    re.IGNORECASE,
+)
+"""texts of other rooms: names of the policy, of machines and files, and of how an episode ended"""
+_START = re.compile(r"(?:init|initial|start)\w*_(?:id|idx|index|number)", re.IGNORECASE)
+"""fields that number starts: where each episode has a seed of its own, they tell only of a part of the start"""
+_VERDICT = re.compile(r"(?:.*_)?(?:success|succeeded|solved|passed)(?:_.*)?", re.IGNORECASE)
+_HELPED = re.compile(
+    r"(?:n_|num_|human_|operator_)*(?:interven(?:ed|tions?)|take_?overs?|teleop\w*|assist(?:ed|s|ance)?)(?:_(?:count|steps?))?",
+    re.IGNORECASE,
+)
 _MARK = re.compile(
-    r"(?:is_)?(?:(?P<valid>valid)|invalid|excluded?|discard(?:ed)?|ignored?|warm_?up|aborted|void|outlier|unusable)"
+    r"(?:is_)?(?:(?P<valid>valid|used?|keep|kept|included?)|invalid|excluded?|discard(?:ed)?|ignored?|warm_?up|aborted|void|outlier|unusable)"
     r"(?:_(?:episode|trial|run))?",
     re.IGNORECASE,
 )
@@ -53,6 +74,8 @@ class SettingFact(StrEnum):
     MARKED = "marked_episodes_count"
     CLUSTERS = "outcomes_go_with_field"
     OTHERWISE = "other_verdict_disagrees"
+    HELPED = "episodes_with_help"
+    OTHER_VERDICT = "other_verdict_differs"
 
 
 @dataclass(frozen=True)
@@ -62,6 +85,8 @@ class Settings:
     marks: tuple[Fact, ...] = ()
     """what records say against counting episodes as they do"""
     clusters: tuple[Fact, ...] = ()
+    verdicts: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+    """by another field that says success or not: successes by it, by the verdict, and of how many"""
 
 
 NO_SETTINGS = Settings()
@@ -69,15 +94,31 @@ NO_SETTINGS = Settings()
 
 def settings_of(records: Sequence[EpisodeRecord], *, chosen: bool = False) -> Settings:
     """`chosen`: the grid names the field of the verdict, so that another one is no question."""
-    names = dict.fromkeys(name for both in sorted(held(records)) for some in both for name in some)
-    mix = {}
+    kinds = sorted(held(records))
+    names = dict.fromkeys(name for both in kinds for some in both for name in some)
+    others = {name for _, some in kinds for name in some}
+    mix: dict[str, Counter[object]] = {}
+    verdicts: dict[str, tuple[int, int, int]] = {}
     for name in names:
-        if _SETTING.fullmatch(name) and not _AFTERWARDS.search(name):
-            counts = Counter(one for one in map(plain, field_column(records, name)) if one is not None)
-            if 0 < len(counts) <= min(MOST, counts.total() // 2):
-                mix[name] = counts
+        named = any(pattern.fullmatch(name) for pattern in (_SETTING, _VERDICT, _HELPED))
+        if not named and (name not in others or name in FAILURE_FIELDS or _NO_SETTING.search(name)):
+            continue
+        column = field_column(records, name)
+        if not named and len({*map(str, column[:LOOKED_AT])}) > FEW:
+            continue
+        values = [*map(plain, column)]
+        if _VERDICT.fullmatch(name) and all(one in (0, 1) for one in values):
+            verdicts[name] = sum(map(bool, values)), sum(bool(one.success) for one in records), len(values)
+        elif not _AFTERWARDS.search(name):
+            counts = _counts(name, values, records)
+            mix |= {name: counts} if counts else {}
+    fresh = len({one.seed for one in records} - {None}) == len(records)
+    many = {
+        name: Counter(map(plain, field_column(records, name))) for name in names if fresh and _START.fullmatch(name)
+    }
+    many |= {name: counts for name, counts in mix.items() if _SETTING.fullmatch(name)}
     marks = [*_marks(records, names), *(() if chosen else _otherwise(records, names))]
-    return Settings(mix, (*marks,), (*_clusters(records, mix),))
+    return Settings(mix, (*marks,), (*_clusters(records, many),), verdicts)
 
 
 def _otherwise(records: Sequence[EpisodeRecord], names: Mapping[str, None]) -> Iterator[Fact]:
@@ -90,9 +131,34 @@ def _otherwise(records: Sequence[EpisodeRecord], names: Mapping[str, None]) -> I
             yield Fact(SettingFact.OTHERWISE, field=name, episodes=sum(told), of=len(told))
 
 
-def _clusters(records: Sequence[EpisodeRecord], mix: Mapping[str, Mapping[object, int]]) -> Iterator[Fact]:
+def is_setting(name: str) -> bool:
+    return bool(_SETTING.fullmatch(name)) and not _AFTERWARDS.search(name)
+
+
+def _counts(name: str, values: Sequence[object], records: Sequence[EpisodeRecord]) -> Counter[object]:
+    """How often a setting has each value; nothing of a field that is none."""
+    found: Counter[object] = Counter(one for one in values if one is not None)
+    numbers = all(isinstance(one, int | float) for one in found)
+    if _HELPED.fullmatch(name):
+        return Counter(bool(one) for one in found.elements()) if numbers else Counter()
+    if _SETTING.fullmatch(name):
+        return found if numbers or len(found) <= min(MOST, found.total() // 2) else Counter()
+    if not all(isinstance(one, str) for one in found):
+        return Counter()
+    texts = [value or "" for value in values]
+    few = len({*texts}) <= min(FEW, len(texts) // 2)
+    return Counter(texts) if few and not _tells_verdict(texts, records) else Counter()
+
+
+def _tells_verdict(values: Sequence[object], records: Sequence[EpisodeRecord]) -> bool:
+    """Whether all episodes of each value ended alike, and those of others did not: a text of how they ended."""
+    ended = {(value, one.success) for value, one in zip(values, records, strict=True)}
+    return len({success for _, success in ended}) > 1 and len({value for value, _ in ended}) == len(ended)
+
+
+def _clusters(records: Sequence[EpisodeRecord], many: Mapping[str, Mapping[object, int]]) -> Iterator[Fact]:
     """Settings of many values with which outcomes go: ten objects in a hundred episodes are no hundred objects."""
-    for name, counts in mix.items():
+    for name, counts in many.items():
         if len(counts) < VALUES or sum(counts.values()) < EACH * len(counts):
             continue
         went: dict[bool, Counter[object]] = {True: Counter(), False: Counter()}
@@ -105,7 +171,10 @@ def _clusters(records: Sequence[EpisodeRecord], mix: Mapping[str, Mapping[object
 
 def _marks(records: Sequence[EpisodeRecord], names: Mapping[str, None]) -> Iterator[Fact]:
     for name in names:
-        if match := _MARK.fullmatch(name):
+        if _HELPED.fullmatch(name):
+            if helped := sum(isinstance(one, int | float) and one > 0 for one in field_column(records, name)):
+                yield Fact(SettingFact.HELPED, field=name, episodes=helped, of=len(records))
+        elif match := _MARK.fullmatch(name):
             values = [one.casefold() if isinstance(one, str) else one for one in field_column(records, name)]
             known = [one for one in values if isinstance(one, str | int | float)]
             marked = sum(one in (_NO if match["valid"] else _YES) for one in known)
@@ -119,13 +188,37 @@ def unlike_mixes(a: Settings, b: Settings, names: tuple[str, str]) -> Iterator[F
         first, second = a.mix[name], b.mix[name]
         if len(first) == 1 == len(second):
             continue  # other constants are conditions
+        above: dict[str, float] = {}
+        if len({**first, **second}) > MOST:
+            first, second, above = _halves(first, second)
         totals = [sum(some.values()) for some in (first, second)]
         gaps = {one: first.get(one, 0) / totals[0] - second.get(one, 0) / totals[1] for one in {**first, **second}}
         widest = max(gaps, key=lambda one: (round(abs(gaps[one]), 9), str(one)))
         if abs(gaps[widest]) >= SEEN and _p(first, second) < SURE:
             told = f"{widest:g}" if isinstance(widest, float) else str(widest)
             counts = [some.get(widest, 0) for some in (first, second)]
-            yield Fact(SettingFact.MIX, field=name, value=told, policies=[*names], episodes=counts, of=totals)
+            yield Fact(SettingFact.MIX, field=name, value=told, policies=[*names], episodes=counts, of=totals, **above)
+
+
+def _halves(
+    first: Mapping[object, int], second: Mapping[object, int]
+) -> tuple[Mapping[object, int], Mapping[object, int], dict[str, float]]:
+    """Of numbers, how many are above the median of both."""
+    both = [
+        [float(one) for one in Counter(some).elements() if isinstance(one, int | float)] for some in (first, second)
+    ]
+    middle = median(chain(*both))
+    a, b = (Counter[object](one > middle for one in some) for some in both)
+    return a, b, {"above": middle}
+
+
+def other_verdicts(a: Settings, b: Settings, names: tuple[str, str]) -> Iterator[Fact]:
+    """Fields by which the difference of two policies is not half as large, or has the other sign."""
+    for name in a.verdicts.keys() & b.verdicts.keys():
+        (k, own, n), (other_k, other_own, m) = a.verdicts[name], b.verdicts[name]
+        gap, told = own / n - other_own / m, k / n - other_k / m
+        if abs(gap) >= SEEN and told * (1 if gap > 0 else -1) < abs(gap) / 2:
+            yield Fact(SettingFact.OTHER_VERDICT, field=name, policies=[*names], episodes=[k, other_k], of=[n, m])
 
 
 def _p(first: Mapping[object, int], second: Mapping[object, int]) -> float:

@@ -47,6 +47,7 @@ class StartFact(StrEnum):
     ALONE = "starts_without_a_partner"
     REPEATED = "starts_repeat"
     REPLAYS = "episodes_repeat_others"
+    PARTS = "rows_of_a_group_end_alike"
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,13 @@ class Starts:
     """what limits this evidence"""
     coarse: frozenset[str] = frozenset()
     """hashes that differ only if starts do, and may be equal where they differ: seeds tell more"""
+    parts: Mapping[int, object] = field(default_factory=lambda: MappingProxyType({}))
+    """by episode, the group whose rows count once; it pairs nothing"""
 
     def of(self, episode: int, among: Collection[str] | None = None) -> object:
         """A value that is equal for equal starts, of the best of these fields; None if unknown."""
+        if episode in self.parts:
+            return "parts", self.parts[episode]
         for name, values in self.hashes.items():
             if (among is None or name in among) and name not in self.coarse and episode in values:
                 return name, values[episode]
@@ -71,7 +76,9 @@ class Starts:
     @cached_property
     def _all_differ(self) -> bool:
         """Whether all seeds differ. An episode without a seed counts as its own start."""
-        return not self.hashes and bool(self.caution or len({*self.seeds.values()}) == len(self.seeds))
+        return (
+            not self.hashes and not self.parts and bool(self.caution or len({*self.seeds.values()}) == len(self.seeds))
+        )
 
     def groups(self, episodes: Collection[int], among: Collection[str] | None = None) -> list[frozenset[int]] | None:
         """The episodes of each start; an unknown start has one episode. None if no start repeats."""
@@ -161,6 +168,8 @@ class Settled:
     """by the text of a state, the one that it is equal to within rounding"""
     replays: Mapping[int, object] = field(default_factory=dict)
     """by episode, what is equal for those that repeat one another, whatever their seeds"""
+    parts: Mapping[int, object] = field(default_factory=dict)
+    """by episode, the group of rows whose outcomes go together"""
 
 
 def starts_of(judged: Sequence[EpisodeRecord], settled: Settled | None = None) -> Starts:
@@ -173,7 +182,7 @@ def starts_of(judged: Sequence[EpisodeRecord], settled: Settled | None = None) -
     for name in in_order(names_of(judged) - settled.silent):
         if values := hashes(judged, name):
             found[name] = {one: same.get(value, value) for one, value in values.items()} if same else values
-    return Starts(known, found or MappingProxyType({}), settled.caution, settled.facts, settled.coarse)
+    return Starts(known, found or MappingProxyType({}), settled.caution, settled.facts, settled.coarse, settled.parts)
 
 
 def _known_seeds(records: Sequence[EpisodeRecord], name: str) -> dict[int, object]:

@@ -152,7 +152,21 @@ def _longer(fact: Fact) -> str:
 def _mix(fact: Fact) -> str:
     counts, totals = ([one for one in fact.fields.get(key, []) if isinstance(one, int)] for key in ("episodes", "of"))
     a, b = (f"{k} of {n} of {name}" for k, n, name in zip(counts, totals, fact.texts("policies"), strict=True))
-    return f"{fact.text('field')} is not spread alike: {_short(fact.text('value'))} in {a} and {b}"
+    above = fact.number("above")
+    value = (_short(fact.text("value")) or "nothing") if above is None else f"above {above:g}"
+    return f"{fact.text('field')} is not spread alike: {value} in {a} and {b}"
+
+
+def _other_verdict(fact: Fact) -> str:
+    counts, totals = ([one for one in fact.fields.get(key, []) if isinstance(one, int)] for key in ("episodes", "of"))
+    a, b = (f"{name} has {k} of {n}" for k, n, name in zip(counts, totals, fact.texts("policies"), strict=True))
+    return f"by {fact.text('field')} the difference is another one: {a}, {b}"
+
+
+def _helped(fact: Fact) -> str:
+    whose = f" of {fact.text('of_policy')}" if fact.text("of_policy") else ""
+    told = f"{fact.count('episodes')} of {fact.count('of')} episodes{whose} have {fact.text('field')}"
+    return f"{told}, and count like the others"
 
 
 def _marked(fact: Fact) -> str:
@@ -193,6 +207,10 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
     StartFact.RUN_OR_START: _run_or_start,
     StartFact.REPEATED: _repeated,
     StartFact.REPLAYS: _replays,
+    StartFact.PARTS: lambda fact: (
+        f"rows with one {fact.text('field')} end alike more often than by chance, as parts of one episode do: each"
+        f" {fact.text('field')} counts once, at its mean"
+    ),
     StartFact.CONSTANT_HASH: lambda fact: (
         f"{fact.text('field')} never varies while seeds and results do, so it says nothing"
     ),
@@ -241,11 +259,17 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
     SettingFact.MARKED: _marked,
     SettingFact.OTHERWISE: _otherwise,
     IN_ORDER: _in_order,
+    SettingFact.HELPED: _helped,
+    SettingFact.OTHER_VERDICT: _other_verdict,
     SettingFact.CLUSTERS: lambda fact: (
         f"outcomes go with {fact.text('field')}: intervals and p are of these {fact.count('values')} values, and say"
         " nothing of others"
     ),
     ContextFact.NAMES_ALIKE: _names_alike,
+    ContextFact.NAMES_OF_STEPS: lambda fact: (
+        f"{_named(fact.texts('names'))} may be steps of a training, and are taken as environments: a mean over them is"
+        " of no policy; a name of the policy with the step makes them checkpoints"
+    ),
     ContextFact.NAMES_OF_RUNS: lambda fact: (
         f"{_named(fact.texts('names'))} may be runs of one {fact.text('kind') or 'policy'}, {fact.text('of')}, and are"
         " taken as different ones: one name and a field `train_seed`, or folders `seed0` and `seed1`, join them"

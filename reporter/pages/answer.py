@@ -127,7 +127,10 @@ def _order(found: Standing) -> str:
             near = f" the next ({found.names[1]}) by {lead}"
     else:
         rivals = [name for name in found.names if name != leaders[0] and (leaders[0], name) not in found.won]
-        head = f"{leaders[0]} leads, but is not told apart from {listed(rivals)}"
+        met = [name for name in rivals if {(leaders[0], name), (name, leaders[0])} & {*found.by_pair}]
+        unmet = [name for name in rivals if name not in met]
+        head = f"{leaders[0]} leads" + (f", but is not told apart from {listed(met)}" if met else "")
+        head += f"{' and' if met else ', but'} was not compared with {listed(unmet)}" if unmet else ""
     if len(leaders) == 1 and len(last) == others:
         tail = f", which {_not_apart(found, last)}{near and ';'}{near}"
     else:
@@ -199,7 +202,7 @@ def _otherwise(summary: Summary, found: Standing) -> str:
 
 def _unlike(found: Standing) -> str:
     """Conditions that differ between policies of which one is better."""
-    codes = {ContextFact.DIFFERS, SettingFact.MIX}
+    codes = {ContextFact.DIFFERS, SettingFact.MIX, SettingFact.OTHER_VERDICT}
     facts = (fact for one in found.comparisons if one.decided for fact in one.facts if fact.code in codes)
     if not (names := sorted({fact.text("field") for fact in facts})):
         return ""

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -136,6 +137,8 @@ class Reading:
     numbered_by: str = ""
     """the field of the index"""
 
+    lines: Counter[Combo] = field(default_factory=Counter, compare=False, repr=False)
+    """rows of each combo that are numbered by their place"""
     guessed: set[tuple[str, str]] = field(default_factory=set, compare=False)
     """policies and environments that its path names, and nothing in it"""
     identity: Identity | None = field(default=None, compare=False, repr=False)
@@ -198,14 +201,16 @@ class Reading:
         if of_sibling(value, identity):
             return
         asked = identity.episode
-        if order is None and asked.word:
-            order = context.first + len(self.records)
+        by_line = order is None and asked.word
         known = len(self.defects)
         try:
             if asked.names and isinstance(value, dict):
                 order = context.first + context.keys.setdefault(key_of(value, asked, context.path), len(context.keys))
-            held = read_row(value, context.identity, order)
+            held = read_row(value, context.identity, context.first if by_line else order)
             record = self._record(context, line, held, value)
+            if by_line:  # a file may be of several combos
+                record = replace(record, episode=context.first + self.lines[record.combo])
+                self.lines[record.combo] += 1
             self.records.append(record)
             self.identity = context.identity
             if context.keeps and not asked.word:

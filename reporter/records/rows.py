@@ -59,6 +59,8 @@ TRIES = 2
 """fewest episodes with several tries that went differently"""
 CHANCE = 1000
 """two runs have the same sequence of verdicts by chance in fewer than one of so many cases"""
+VALUES = 5
+"""fewest different values of a number that tell as much"""
 _OF_TOTAL = re.compile(r".*?(\d{1,9})\s*/\s*(\d{1,9})")
 
 _VERDICTS = {Verdict.SUCCESS, Verdict.FAILURE}
@@ -67,6 +69,7 @@ _VERDICTS = {Verdict.SUCCESS, Verdict.FAILURE}
 def settle_rows(files: Sequence[Reading]) -> None:
     for file in files:
         _number(file)
+    _name_copies(files)
     _drop_copies(files)
     _drop_summaries(files)
     for file in files:
@@ -166,6 +169,32 @@ class _Share:
         unlikely = self.judged == n and comb(n, self.successes) >= CHANCE
         formats = self.file.format != other.file.format and self.folder == other.folder and n == len(other.verdicts) > 1
         return unlikely or (formats and self.judged == n)
+
+
+def _name_copies(files: Iterable[Reading]) -> None:
+    """A file that begins with the rows of another in its folder, whose name is a part of its own, is no other
+    environment: `results (1).csv`, `results_partial.csv`."""
+    named = [file for file in files if file.guessed and len(file.combos) == 1 and not file.aggregates]
+    for some in grouped(named, lambda file: PurePosixPath(file.path).parent).values():
+        some.sort(key=lambda file: (len(PurePosixPath(file.path).stem), file.path))
+        for at, file in enumerate(some):
+            for other in some[:at]:
+                if PurePosixPath(other.path).stem in PurePosixPath(file.path).stem and _same_rows(file, other):
+                    file.rename({combo: name for combo in file.combos for name in other.combos})
+                    file.guessed = {*other.guessed}
+                    break
+
+
+def _same_rows(file: Reading, other: Reading) -> bool:
+    """Whether one of them is the beginning of the other, as two evaluations are not by chance."""
+    ordered = (sorted(one.records, key=attrgetter("attempt", "episode")) for one in (file, other))
+    pairs = [*zip(*ordered, strict=False)]
+    names = set.intersection(*({*a.metrics} & {*b.metrics} for a, b in pairs))
+    if any((a.verdict, a.episode, a.seed) != (b.verdict, b.episode, b.seed) for a, b in pairs):
+        return False
+    measured = any(len({a.metric(name) for a, _ in pairs}) >= VALUES for name in names)
+    unlikely = comb(len(pairs), sum(a.verdict is Verdict.SUCCESS for a, _ in pairs)) >= CHANCE
+    return (measured or unlikely) and all(a.metric(name) == b.metric(name) for a, b in pairs for name in names)
 
 
 def _drop_copies(files: Iterable[Reading]) -> None:

@@ -133,6 +133,8 @@ class Coding:
             signed = any(isinstance(value, str) and number(value) is None for value in self.others)
             if most not in _FULL_MARKS and (signed or len(amounts) == 1 or 0 not in amounts.values()):
                 return {}  # rates of several episodes, say
+            if most not in _FULL_MARKS and most > 2 * len(amounts) > 4:
+                return {}  # the steps or seconds that successes took
             if signed:
                 return {"field": field, "any_of": [str(value) for value, amount in amounts.items() if amount == most]}
             least = 1.0 if most <= 1 else most

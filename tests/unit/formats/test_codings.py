@@ -103,7 +103,7 @@ def test_another_attempt_of_the_session_is_of_the_same_coding() -> None:
     assert whole.facts[0].code == UNDECIDED
 
 
-@pytest.mark.parametrize("values", [["s", "f", "s"], [50, 50, 50], ["60%", "20%", "60%"]])
+@pytest.mark.parametrize("values", [["s", "f", "s"], [50, 50, 50], [0, 137, 92, 0, 204], ["60%", "20%", "60%"]])
 def test_values_that_show_no_success_come_with_a_line_to_fill_in(tmp_path: Path, values: list[Any]) -> None:
     counts = host(tmp_path, written(tmp_path, values), len(values))
     assert not counts.verdicts

@@ -315,3 +315,11 @@ def test_a_grid_that_takes_no_file_is_named_and_not_the_formats(tmp_path: Path) 
     plan = plan_anywhere(parse_grid(GRID, tmp_path / "grid.yaml"), lambda _: LocalTransport())
     with pytest.raises(UserError, match=r"\*\*/\*\.jsonl"):
         report_folder(tmp_path, tmp_path / "report", plan=plan)
+
+
+def test_rows_without_an_index_are_numbered_in_each_combo(tmp_path: Path) -> None:
+    rows = [{"policy": one, "environment": "grass", "ok": True} for one in ("flat", "flat", "flat", "rough_2")]
+    (tmp_path / "all.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    grid = GRID.replace("episode: ep, success: solved", "episode: line, success: ok")
+    counts = {one.key: one.counts for one in report_of(tmp_path, grid=grid).combos}
+    assert [one and one.completed for key, one in counts.items() if key[1] == "grass"] == [3, 1]

@@ -52,6 +52,15 @@ def test_records_that_differ_in_anything_are_a_conflict() -> None:
     assert merged(first, replace(first, seed=4)).conflicts == (range(1),)
 
 
+def test_policies_that_take_turns_number_their_trials_together() -> None:
+    """Nothing tells that trial 4, which nobody has, was of the one or of the other; and who shares an index with
+    another numbers its own."""
+    turns = {"a": (0, 2, 6), "b": (1, 3, 5, 7), "own": (1, 6, 8)}
+    records = [replace(record(at), policy=policy) for policy, some in turns.items() for at in some]
+    lacking = {one.policy: describe(one.missing) for one in merge(records, {})}
+    assert lacking == {"a": "4", "b": "4", "own": "2-5, 7"}
+
+
 def test_sessions_count_their_attempts_each_for_itself() -> None:
     """A session that fills a gap begins with attempt 1 again: what both did is done twice and not recorded twice."""
     whole = [replace(record(0, "failure", 2, "s:1"), session="s"), replace(record(1, "success", 2), session="s")]

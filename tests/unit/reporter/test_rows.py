@@ -179,6 +179,16 @@ def test_two_runs_are_no_copies(second: Rows, tmp_path: Path) -> None:
     assert sum(completed for _, completed in counts(summary).values()) == 60
 
 
+def test_a_copy_under_a_longer_name_is_no_other_environment(tmp_path: Path) -> None:
+    """Names of the path alone: `door`, which has other rows, is one."""
+    rows = [{"episode": n, "success": good(n), "steps": n} for n in range(30)]
+    files = {"A/results": rows, "A/results (1)": rows, "A/results_partial": rows[:6]}
+    files |= {"A/results_door": [{**one, "steps": 9} for one in rows], "A/sink": rows}
+    summary = told(tmp_path, {f"A/cup/{name[2:]}.jsonl": some for name, some in files.items()})
+    others = {("cup", "results_door"): (21, 30), ("cup", "sink"): (21, 30)}
+    assert counts(summary) == {("A", "cup"): (21, 30), **others}
+
+
 @pytest.mark.parametrize("name", ["{}/10", "trial{}_of_10", "episode {} of 10", "ep {} / 10"])
 def test_an_episode_of_ten_is_not_episode_ten(name: str, tmp_path: Path) -> None:
     rows = [row("A", name.format(n + 1), good(n)) for n in range(10)]

@@ -156,6 +156,23 @@ def test_if_one_lacks_an_environment_all_means_are_over_those_that_every_policy_
     assert found.last == ("a",)
 
 
+def test_who_is_beaten_in_the_only_common_environment_is_not_above_its_winner(tmp_path: Path) -> None:
+    """And of two policies that never met nobody says that they are not told apart."""
+    rates = {("a", "grass"): 36, ("b", "grass"): 16, ("a", "ice"): 35, ("b", "ice"): 14}
+    rates |= {("b", "sand"): 36, ("c", "sand"): 12, ("d", "snow"): 20}
+    rows = [
+        row(i, i < count, policy=policy, environment=environment, seed=1000 * number + i)
+        for number, ((policy, environment), count) in enumerate(rates.items())
+        for i in range(40)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(rows))
+    found = standing(tmp_path)
+    assert (found.leaders, found.last, found.apart_from_none) == (("a",), ("c",), ("d",))
+    told = answer(summary_of(tmp_path))
+    assert told.startswith("a leads, but was not compared with ")
+    assert "told apart from" not in told
+
+
 def test_an_environment_that_goes_the_other_way_is_named(tmp_path: Path) -> None:
     rates = {
         ("a", "grass"): 2,

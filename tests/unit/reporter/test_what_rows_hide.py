@@ -100,6 +100,44 @@ def test_a_policy_that_always_fails_at_the_horizon_keeps_its_episodes(tmp_path: 
     assert {combo.rate.starts for combo in summary.combos if combo.rate} == {None}
 
 
+# -- parts of one episode ---------------------------------------------------------------------------------------------
+
+
+def in_groups(name: str, size: int, *, alike: bool = True) -> Fields:
+    """Rows of a group that all end as their group does, or as they please."""
+
+    def told(policy: str, at: int, ok: bool) -> dict[str, Any]:
+        group = at // size
+        ends = random.Random(f"{policy}{group}").random() < (0.9 if policy == "A" else 0.6)
+        return {name: group, "success": ends if alike else ok}
+
+    return told
+
+
+@pytest.mark.parametrize(("name", "size"), [("rollout", 2), ("layout", 2), ("game_id", 10)])
+def test_rows_of_a_group_that_end_alike_count_once_and_are_not_paired(tmp_path: Path, name: str, size: int) -> None:
+    summary = summary_of(tmp_path, in_groups(name, size))
+    assert {combo.rate.starts for combo in summary.combos if combo.rate} == {100 // size}
+    (comparison,) = summary.comparisons.all
+    assert not comparison.paired
+    assert f"each {name} counts once" in claims(summary)
+    assert f"rows with one {name} end alike" in findings(summary)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param(in_groups("rollout", 2, alike=False), id="independent"),
+        pytest.param(in_groups("object", 10), id="ten of each object"),
+        pytest.param(in_groups("num_contacts", 2), id="no name of a group"),
+        pytest.param(in_groups("train_seed", 5), id="a run"),
+    ],
+)
+def test_rows_that_may_be_episodes_stay_episodes(tmp_path: Path, fields: Fields) -> None:
+    summary = summary_of(tmp_path, fields)
+    assert {combo.rate.starts for combo in summary.combos if combo.rate} == {None}
+
+
 # -- settings and marks -----------------------------------------------------------------------------------------------
 
 
@@ -117,6 +155,14 @@ def test_a_policy_that_always_fails_at_the_horizon_keeps_its_episodes(tmp_path: 
             lambda policy, at: "2026-11-01" if at < (70 if policy == "A" else 30) else "2026-11-08",
             "date is not spread alike",
         ),
+        (
+            "mode",
+            lambda policy, at: "teleop" if policy == "A" and at % 3 == 0 else "auto",
+            "mode is not spread alike: teleop in 34 of 100 of A and 0 of 100 of B",
+        ),
+        ("level", lambda policy, at: at / (10 if policy == "A" else 40), "level is not spread alike: above 1.9"),
+        ("seen", lambda policy, at: at < (90 if policy == "A" else 10), "True in 90 of 100 of A and 10 of 100 of B"),
+        ("takeovers", lambda policy, at: at % 3 * (policy == "A"), "takeovers is not spread alike"),
     ],
 )
 def test_settings_that_two_policies_met_unequally_often_stand_in_the_claim(
@@ -136,6 +182,10 @@ def test_settings_that_two_policies_met_unequally_often_stand_in_the_claim(
             lambda policy, at, _: {"final_object": "mug" if at < 30 + 40 * (policy == "A") else "pot"}, id="end"
         ),
         pytest.param(lambda policy, at, _: {"scene": f"{policy}{at}"}, id="another one each time"),
+        pytest.param(
+            lambda *its: {"ending": "goal" if its[2] else "fall" if its[0] == "A" else "jam"}, id="how it ended"
+        ),
+        pytest.param(lambda policy, at, _: {"touched": at < 30 + 40 * (policy == "A")}, id="what came of it"),
     ],
 )
 def test_settings_that_are_alike_or_none_limit_nothing(tmp_path: Path, fields: Fields) -> None:
@@ -149,6 +199,7 @@ def test_settings_that_are_alike_or_none_limit_nothing(tmp_path: Path, fields: F
         ({"valid": False}, "valid is false"),
         ({"excluded": True}, "excluded is true"),
         ({"aborted": 1}, "aborted is true"),
+        ({"use": 0}, "use is false"),
     ],
 )
 def test_episodes_that_their_rows_say_not_to_count_are_told(tmp_path: Path, mark: dict[str, Any], said: str) -> None:
@@ -160,9 +211,47 @@ def test_episodes_that_their_rows_say_not_to_count_are_told(tmp_path: Path, mark
     assert findings(summary).count(said) == 1
 
 
+def test_another_field_that_says_success_and_tells_no_difference_stands_in_the_claim(tmp_path: Path) -> None:
+    def judged(policy: str, at: int, ok: bool) -> dict[str, Any]:
+        return {"success_human": at % 2 == 0, "grasp_success": ok or at % 9 == 0, "sound": at % 2}
+
+    summary = summary_of(tmp_path, judged)
+    assert "by success_human the difference is another one: A has 50 of 100, B has 50 of 100" in claims(summary)
+    assert "grasp_success" not in claims(summary)
+    assert answer(summary).endswith("; but success_human differs between them.")
+
+
+def test_outcomes_that_go_with_the_number_of_a_start_are_of_these_starts(tmp_path: Path) -> None:
+    """Each episode has a seed, too, so that no start is told to repeat."""
+    fields = in_groups("init_state_id", 10)
+    summary = summary_of(tmp_path, lambda policy, at, ok: {**fields(policy, at, ok), "seed": 7 * at})
+    assert "outcomes go with init_state_id: intervals and p are of these 10 values" in claims(summary)
+
+
 def test_many_checkpoints_under_one_name_are_said(tmp_path: Path) -> None:
     summary = summary_of(tmp_path, lambda _, at, __: {"seed": at, "global_step": at // 12 * 1000})
     assert "global_step varies in A: 0, 1000, 2000, 3000, 4000, 5000, and 3 more" in claims(summary)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        pytest.param(lambda policy, at, _: {"step": 100 + 50 * (at // 50) * (policy == "B")}, True, id="in blocks"),
+        pytest.param(lambda _, at, __: {"step": at // 5}, False, id="of an episode"),
+    ],
+)
+def test_steps_that_many_episodes_in_a_row_have_are_of_a_training(tmp_path: Path, fields: Fields, said: bool) -> None:
+    assert ("step varies in " in claims(summary_of(tmp_path, fields))) is said
+
+
+def test_environments_that_are_called_like_steps_are_asked_for(tmp_path: Path) -> None:
+    for step in range(1000, 4000, 1000):
+        (tmp_path / f"eval_step_{step}").mkdir()
+        text = "".join(json.dumps({**one, "environment": f"eval_step_{step}"}) + "\n" for one in rows(lambda *_: {}))
+        (tmp_path / f"eval_step_{step}" / "rows.jsonl").write_text(text)
+    summary = summarize(collect_folder(tmp_path)).summary
+    assert "eval_step_3000 may be steps of a training" in findings(summary)
+    assert "eval_step_3000 may be steps of a training" in claims(summary)
 
 
 def test_two_names_of_one_checkpoint_are_said(tmp_path: Path) -> None:
