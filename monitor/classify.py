@@ -82,7 +82,8 @@ def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> t
     statuses = []
     for session in plan.sessions:
         name = session.name
-        case = Case(plan, session, history.of(name), now, tuple(waits[name]), tasks.get(name), stopped)
+        known = history.of(name), now, tuple(waits[name]), tasks.get(name)
+        case = Case(plan, session, *known, stopped, held=bool(snapshot.hold))
         status = session_status(case, parts[name])
         if session.flag not in AWAY or status.alive:
             statuses.append(status._replace(reasons=where_it_ran(status.reasons, names)))

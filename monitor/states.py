@@ -48,6 +48,8 @@ class Case(NamedTuple):
     """the Slurm task of its highest attempt"""
     stopped: bool = False
     """whether a stop has ended its run"""
+    held: bool = False
+    """whether nothing new starts in its run"""
 
     @property
     def latest(self) -> Attempt:
@@ -218,7 +220,7 @@ def _next_attempt(case: Case) -> Iterator[Fact]:
 
 
 def _next_start(case: Case) -> Iterator[Fact]:
-    yield next_start(case.waits[-1], case.plan, case.attempts, case.now)
+    yield next_start(case.waits[-1], case.plan, case.attempts, case.now, held=case.held)
 
 
 def _lacks_room(case: Case) -> Iterator[Fact]:

@@ -43,11 +43,13 @@ def budget(plan: Plan, attempts: Sequence[Attempt], failure: Failure) -> Spent:
     return spent(Budgets(plan.limits.attempts, times, {}), tried, failure.value)
 
 
-def next_start(waiting: Waiting, plan: Plan, attempts: Sequence[Attempt], now: float) -> Fact:
+def next_start(waiting: Waiting, plan: Plan, attempts: Sequence[Attempt], now: float, *, held: bool) -> Fact:
     """When a session starts again, and why its last attempt failed, or who asked for another one."""
     end = attempts[-1].end if attempts else None
     fields: dict[str, object] = {"waits_for": waiting.waits_for}
-    if waiting.until is not None and waiting.until > now:
+    if held:
+        fields["held"] = True
+    elif waiting.until is not None and waiting.until > now:
         fields["in_s"] = waiting.until - now
     if end is None or end.failure is None:
         return Fact("starts_again", **fields, **waiting.because)
@@ -204,7 +206,7 @@ def _again(subject: Subject, waiting: Waiting) -> Iterator[Fact]:
     """How the last attempt ended, and when the next one starts."""
     seen, end = subject.seen, subject.attempts[-1].end if subject.attempts else None
     stopped = bool(end and end.cause is Cause.STOPPED)
-    start = next_start(waiting, subject.view.plan, subject.attempts, subject.now)
+    start = next_start(waiting, subject.view.plan, subject.attempts, subject.now, held=bool(subject.status.hold))
     yield Fact("waits_for_next_start", attempt=seen.attempt, stopped=stopped, start=start.as_data())
     if waiting.fact and waiting.fact.code == "retry_asked" and "failure" in start.fields:
         yield waiting.fact

@@ -71,7 +71,10 @@ WORDS: Words = {
     Why.ELSEWHERE: "it is on another file system or mount than the run: give `root`, a folder there",
     Why.NO_ROOM: "{free:amount} of the disk are free, and {needed:amount} are needed: see `keep_free`",
     Why.NAME: "its path {path} holds a quote, a backslash or what is no text",
-    Why.NO_MARKER: "{marker} is not there or older than {name}, so nothing says that this is complete",
+    Why.NO_MARKER: (
+        "[{name} was written again after {policy} was taken from it, and ]"
+        "{marker} is not there or older than {name}, so nothing says that this is complete"
+    ),
     Why.DISK_FULL: "the disk of the run takes no link to it: {error}",
     Why.UNREADABLE: "it can't be read: {error}",
 }

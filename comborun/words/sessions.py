@@ -32,7 +32,9 @@ def _when(fact: Fact) -> str:
 def _starts_again(fact: Fact) -> str:
     """`again in 40 s: out of GPU memory, attempt 2 of 3`."""
     left, resource = fact.number("in_s"), RESOURCES.get(fact.text("waits_for"))
-    if left is not None:
+    if fact.fields.get("held"):
+        said = "again when the run goes on"
+    elif left is not None:
         said = f"again in {brief(left)}"
     elif resource:
         said = f"again as soon as there is {resource}"

@@ -77,8 +77,15 @@ class Feed:
             "now": None if now is None else round(now + self.watcher.passed(), 1),
             "seen": None if link.last_seen is None else round(link.last_seen, 1),
             "link": harmless(words),
-            "over": look.over,
+            "over": end_words(look) if look.over else "",
         }
+
+
+def end_words(look: Look) -> str:
+    """What is said of a run in which nothing runs any more."""
+    status = look.status
+    hold = "stopped" if status.stopped else status.hold.kind if status.hold else ""
+    return f"{hold}: nothing runs" if hold and not all(one.done_with for one in status.proper) else "the run has ended"
 
 
 def _trouble(link: Link) -> str:

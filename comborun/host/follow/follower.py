@@ -295,7 +295,8 @@ class Follower:
             if (written and written >= seen.changed) or (seen.path, seen.mark) in self._record.due:
                 return Evidence.MARKER
             if last:
-                raise FlawedError(Why.NO_MARKER, name=name, marker=marker)
+                taken = [policy for policy, one in self._record.checkpoints.items() if one.get("path") == seen.path]
+                raise FlawedError(Why.NO_MARKER, name=name, marker=marker, **({"policy": taken[-1]} if taken else {}))
             return None
         self._listen()  # what `seen` holds has been told by now
         if name in self._appearing.in_place:

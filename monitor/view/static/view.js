@@ -33,7 +33,7 @@ function tick() {
   const seen = said.seen === null || said.seen === undefined ? null : said.seen + age;
   body.classList.toggle("away", away || Boolean(said.link));
   body.classList.toggle("late", !said.over && seen !== null && seen > 90);
-  $("ago").textContent = away ? `no contact for ${brief(age)}` : said.over && !said.link ? "the run has ended"
+  $("ago").textContent = away ? `no contact for ${brief(age)}` : said.over && !said.link ? said.over
     : seen === null ? "not seen yet" : said.link ? `last contact ${brief(seen)} ago` : `seen ${brief(seen)} ago`;
   if (said.now === null || away || said.link || said.over) return;
   const now = hostNow();

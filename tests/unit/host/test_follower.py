@@ -212,6 +212,22 @@ def test_what_has_no_marker_is_told_and_at_the_end_refused(lab: Lab) -> None:
     assert records.parse(Path(lab.layout.follower).read_text())["facts"] == ()
 
 
+def test_what_is_written_again_after_it_was_taken_is_told_with_what_was_taken(lab: Lab) -> None:
+    lab.begin(done="{folder}/ckpt_*.done")
+    path, marker = lab.folder / "ckpt_7.pt", lab.folder / "ckpt_7.done"
+    path.write_text("weights")
+    marker.touch()
+    lab.open.set()
+    until(lambda: lab.decided.get("step_7") == Decision.TAKEN)
+    with path.open("a") as file:
+        file.write("more")
+    os.utime(path, ns=(0, marker.stat().st_mtime_ns + 10**9))
+    lab.over.set()
+    until(lambda: lab.record.ended)
+    (reason,) = [row["reason"] for row in lab.record.passed]
+    assert (reason.code, reason.fields["policy"]) == (Why.NO_MARKER, "step_7")
+
+
 def test_a_checkpoint_without_room_is_taken_when_there_is_room_unless_another_one_is_newer(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,6 +56,15 @@ def look(*seen: Seen, plan: Plan = PLAN, header: Header = (), **fields: object) 
 RETRY_1 = Fact(Wait.RETRY_AFTER, failure="gpu_memory", attempt=1)
 
 
+def test_while_nothing_new_starts_no_time_of_another_start_is_told() -> None:
+    wait = a_wait("grass_act", RETRY_1, NOW + 40)
+    grass, _ = look(FAILED, header=(HALTED, wait)).sessions
+    assert grass.life == Life.QUEUED
+    (start,) = grass.facts
+    assert start.fields.get("held")
+    assert "in_s" not in start.fields
+
+
 def test_a_session_that_will_be_started_again_is_queued_and_says_when_and_why() -> None:
     grass, _ = look(FAILED, header=(a_wait("grass_act", RETRY_1, NOW + 40),)).sessions
     assert (grass.life, grass.outcome, grass.failure) == (Life.QUEUED, None, Failure.GPU_MEMORY)

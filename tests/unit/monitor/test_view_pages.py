@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from monitor_stage import NOW, Seen, a_hold, a_host, a_plan, a_session, a_view, an_answer, look_at, status_of
+from monitor_stage import HOST, NOW, Seen, a_hold, a_host, a_plan, a_session, a_view, an_answer, look_at, status_of
 
 from comborun.monitor.causes import run_causes
 from comborun.monitor.classify import classify
@@ -18,6 +18,7 @@ from comborun.monitor.screen import changes
 from comborun.monitor.snapshot import Order
 from comborun.monitor.view.bundle import Redaction, copy_videos
 from comborun.monitor.view.drawing import gpu_chart, slots, strip, times
+from comborun.monitor.view.feed import end_words
 from comborun.monitor.view.gpus import GpuHistory, samples
 from comborun.monitor.view.pages import Site, alerts, news, of_cell, of_hosts, of_run, render, the_map, verdicts_of
 from comborun.monitor.view.records import ReportSoFar, Rollout, alike, choose
@@ -195,6 +196,15 @@ def test_the_host_of_an_ended_run_says_when_it_was_seen(over: bool) -> None:
     look = Look(1, VIEW, history, classify(VIEW, history))
     page = render("host.html.j2", Site(), look, "host", **of_hosts(look, {}, 0.0))
     assert (f"<dt>as of</dt><dd>{clock(NOW)}</dd>" in page) == over
+
+
+@pytest.mark.parametrize(("how", "halted"), [("none", True), ("complete", False)])
+def test_a_halted_run_is_not_called_ended_while_work_is_left(how: str, halted: bool) -> None:
+    ended = [Seen(name).ended("exited", how) for name in NAMES]
+    holds = (*HOST, a_hold("halted", "three in a row"))
+    history = look_at(an_answer(*ended, dispatcher=None, host=holds), view=VIEW)
+    said = end_words(Look(1, VIEW, history, classify(VIEW, history)))
+    assert said.startswith("halted") == halted
 
 
 @pytest.mark.parametrize(("part", "own"), [("6c1", 2), ("", 1)])

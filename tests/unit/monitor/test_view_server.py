@@ -183,8 +183,9 @@ def test_the_cell_of_a_stopped_session_says_who_stopped_it(tmp_path: Path) -> No
     (stage.run / "dispatch/events.jsonl").write_text(json.dumps(given) + "\n")
     people = {"at": NOW - 2, "user": "ann", "from": "10.0.0.7", "order": "stop"}
     (stage.run / "dispatch/people.jsonl").write_text(json.dumps(people) + "\n")
-    assert "by ann" in stage.browser.get(f"cell/{SESSION}").text
+    shown = stage.browser.get(f"cell/{SESSION}").text
     stage.server.close()
+    assert "by ann" in shown
 
 
 EVERYTHING = (

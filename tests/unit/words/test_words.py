@@ -172,6 +172,7 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     ],
     "nothing_starts_until_resume": [{"run": "RUN"}, {"run": "RUN", "at": NOON, "in_s": -120}],
     "starts_again": [
+        {"held": True, "failure": "gpu_memory", "attempt": 2, "of": 3},
         {"waits_for": "retry", "in_s": 40, "failure": "gpu_memory", "attempt": 2, "of": 3},
         {"waits_for": "token", "failure": "error", "attempt": 2},
         {"waits_for": "retry", "reason": Fact(Wait.RETRY_ASKED, attempt=1).as_data()},
