@@ -71,7 +71,9 @@ STATED: dict[str, dict[str, Any]] = {
             "per_task": {"open": {"success": 3, "total": 5}, "lift": {"success": 4, "total": 5}},
         }
     },
-    "a sum, of which one task is shown": {"r.json": {"total": {"success": 7, "n": 10}, "worst": {"success": 1, "n": 5}}},
+    "a sum, of which one task is shown": {
+        "r.json": {"total": {"success": 7, "n": 10}, "worst": {"success": 1, "n": 5}}
+    },
     "successes and failures": {"r.json": {"successes": 7, "failures": 3}},
     "a percentage with its sign": {"r.json": {"success_rate": "70%", "num_episodes": "10"}},
     "a summary alone": {"summary.json": {"num_success": 7, "num_trials": 10}},
