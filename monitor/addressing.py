@@ -6,6 +6,7 @@ an environment, in either order.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
     from comborun.model.plan import Plan, Session
     from comborun.monitor.watch import Source
+
+
+_NUMBER = re.compile(r"\d+")
 
 
 class UnknownSessionError(UserError):
@@ -73,7 +77,7 @@ def addressed(
     rest = list(words)
     while rest:
         word = rest.pop(0)
-        found = _named(plan, word, alive)
+        found = _named(plan, word, alive) or _quoted(plan, word)
         if not found and rest and (pair := _pair(plan, run, word, rest[0], guess=guess)):
             found, meant = pair
             if meant:
@@ -81,7 +85,7 @@ def addressed(
             del rest[0]
         if not found:
             found = _likely(plan, word)
-            if not guess or not (len(found) == 1 or word in _axes(plan)):
+            if not guess or not ((len(found) == 1 and _near(word, found[0])) or word in _axes(plan)):
                 raise UnknownSessionError(word, run, _hint(plan, run, word, found), likely=bool(found))
             guesses.append(f"no session is called {word}: this is {', '.join(found)}")
         names += found
@@ -99,6 +103,18 @@ def _named(plan: Plan, word: str, alive: Callable[[], Collection[str]]) -> list[
     return _current(same or (one for one in plan.sessions if word in _combo_names(one))) or [word] * bool(exact)
 
 
+def _quoted(plan: Plan, word: str) -> list[str]:
+    """The sessions of a policy and an environment that are quoted as one word, in either order."""
+    pairs = [{f"{one.policy} {one.environment}", f"{one.environment} {one.policy}"} for one in plan.sessions]
+    found = [one for one, pair in zip(plan.sessions, pairs, strict=True) if word in pair]
+    return _current(found) if len({combo_of(one) for one in found}) == 1 else []
+
+
+def _near(word: str, name: str) -> bool:
+    """Whether a word may be a slip for this name: other numbers are another name, and so is a letter or two."""
+    return min(map(len, word.split()), default=0) > 2 and {*_NUMBER.findall(word)} <= {*_NUMBER.findall(name)}
+
+
 def _pair(plan: Plan, run: str, word: str, other: str, *, guess: bool) -> tuple[list[str], str] | None:
     """The sessions of a policy and an environment, and what the two words are taken for if that is a guess. None if
     they are no such pair. Raises UnknownSessionError where there is no such combo, or a choice.
@@ -108,7 +124,10 @@ def _pair(plan: Plan, run: str, word: str, other: str, *, guess: bool) -> tuple[
         return exact, ""
     if other in _names(plan):
         return None
-    meant = [alike_to(one, _axes(plan)) if guess else [one] * (one in _axes(plan)) for one in (word, other)]
+    axes = _axes(plan)
+    meant = [
+        [name for name in alike_to(one, axes) if name == one or (guess and _near(one, name))] for one in (word, other)
+    ]
     both = [(one.policy, one.environment) for one in plan.sessions if one.flag not in AWAY]
     of_pair = {
         pair for pair in both for first, second in (pair, pair[::-1]) if first in meant[0] and second in meant[1]

@@ -223,7 +223,8 @@ def _nothing(directory: Path, collected: Collected) -> UserError:
     read = f"none of the {len(collected.files)} result files below {directory} holds an episode that counts"
     return UserError(
         "\n".join([read, *lines, *more]),
-        "mend `results` in the grid"
+        "mend `results` in the grid; where nothing names a file's policy and environment, put it into a folder"
+        f" of its session's name, such as `{collected.plan.sessions[0].name}/`"
         if collected.plan
         else 'a record names its own combo: {"policy": "flat", "environment": "stairs", "episode": 0, "success": true};'
         " or give the grid that says how files are read, `--grid grid.yaml`",

@@ -118,7 +118,8 @@ def _column(kind: str, held: Mapping[str, Sequence[str]], sessions: Sequence[Ses
     usual = [name for name in COLUMNS[kind] if name in held]
     for name in [*usual, *(name for name in held if name not in usual)]:
         mapped = _mapped(held[name], known)
-        if len(mapped) == len(held[name]) and (name in usual or len(mapped) > 1):
+        sure = name in usual or len(mapped) > 1 or held[name][0] in known
+        if len(mapped) == len(held[name]) and sure:
             values = {own: said for own, said in mapped.items() if own != said}
             return {"field": name, "values": values} if values else {"field": name}
     several = next((name for name in usual if len(held[name]) > 1), "")

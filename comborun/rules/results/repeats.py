@@ -97,8 +97,9 @@ def why_repeated(files: Iterable[tuple[str, Kept]], identity: Identity, span: Sp
     known = shared - {identity.episode.name}
     names = sorted(known, key=lambda name: (not _words(name) & _NAMES, len({row[name] for _, _, row in told}), name))
     names = [name for name in names if not _words(name) & _AGAIN]
-    if len(told) > planned:  # all of them are more than planned, so only a name can show that they are no repeats
-        names = [name for name in names if _words(name) & _NAMES]
+    if len(told) > planned:  # so only a name or a text can show that they are no repeats
+        texts = {name for name in names if all(isinstance(row[name], str) for _, _, row in told)}
+        names = [name for name in names if _words(name) & _NAMES or name in texts]
     by = next((name for name in names if _tells(told, name)), "")
     found: dict[str, Any] = {}
     if by and identity.episode.name in shared:
@@ -115,10 +116,13 @@ def why_repeated(files: Iterable[tuple[str, Kept]], identity: Identity, span: Sp
 
 
 def apart_by(rows: Sequence[tuple[int, dict[str, Any]]]) -> str:
-    """The field that is named like a task, a scene or an instance, and tells rows of one index apart; or nothing."""
+    """The field that tells rows of one index apart, and is named like a task, a scene or an instance, or holds texts;
+    or nothing."""
     told = [("", index, row) for index, row in rows]
     shared = set.intersection(*(set(row) for _, row in rows)) if rows else set()
-    named = sorted(name for name in shared if _words(name) & _NAMES and not _words(name) & _AGAIN)
+    texts = {name for name in shared if all(isinstance(row[name], str) for _, row in rows)}
+    named = [name for name in shared if (_words(name) & _NAMES or name in texts) and not _words(name) & _AGAIN]
+    named.sort(key=lambda name: (not _words(name) & _NAMES, name))
     return next((name for name in named if _tells(told, name)), "")
 
 

@@ -189,7 +189,7 @@ def aggregate(value: Any, path: str = "") -> Count | None:
     for place, one in found:
         one.parts = (f"{'.'.join(place)[:TEXT_MOST] or path or 'the whole'}: {one.successes} of {one.episodes}",)
     around = {place[:depth] for place, _ in found for depth in range(len(place))}
-    inner = [one for place, one in found if place not in around]
+    inner = [(place, one) for place, one in found if place not in around]
     whole, (first_place, first) = _without_sum(inner), found[0]
     if first_place in around and all(place[: len(first_place)] == first_place for place, _ in found):
         if first.episodes == whole.episodes and first.successes != whole.successes:
@@ -239,11 +239,22 @@ def sums_up(row: Mapping[str, Any], identity: Identity, before: Collection[str])
     return held is verdict is MISSING and any(kind_of(key) == RATE and key not in before for key in row)
 
 
-def _without_sum(counts: list[Count]) -> Count:
-    """All of them together, or the last one if it is the sum of the others."""
-    good, episodes = (sum(getattr(one, name) for one in counts[:-1]) for name in ("successes", "episodes"))
-    summed = len(counts) > 1 and (counts[-1].successes, counts[-1].episodes) == (good, episodes)
-    return counts[-1] if summed else total(counts)
+def _without_sum(found: Sequence[tuple[Path, Count]]) -> Count:
+    """All of them together; or the one whose name says that it sums up the others, of which not all may be there; or
+    the last one if it is their sum. Raises RefusedError if they contradict it.
+    """
+    counts = [one for _, one in found]
+    named = [one for place, one in found if any(map(SUM.fullmatch, place))]
+    whole = named[0] if len(named) == 1 else counts[-1]
+    others = [one for one in counts if one is not whole]
+    good, episodes = (sum(getattr(one, name) for one in others) for name in ("successes", "episodes"))
+    if others and (whole.successes, whole.episodes) == (good, episodes):
+        return whole
+    if len(named) != 1 or not others:
+        return total(counts)
+    if good > whole.successes or episodes >= whole.episodes:
+        raise RefusedError(FORMAT, "counts_contradict", found=[part for one in counts for part in one.parts][:SHOWN])
+    return whole
 
 
 def _counts(value: Any, path: Path, depth: int) -> Iterator[tuple[Path, Count]]:

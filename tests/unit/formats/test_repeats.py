@@ -129,6 +129,10 @@ EXCEEDING: dict[str, tuple[dict[str, list[Any]], str]] = {
         {"r.jsonl": [{"task": t, "episode": e, "success": e % 2 == t % 2} for t in range(3) for e in range(12)]},
         "task",
     ),
+    "policies that a text of an unknown name tells": (
+        {"r.jsonl": [{"algo": at, "episode": e, "success": True} for at in ("a", "b") for e in range(12)]},
+        "algo",
+    ),
     "evaluations of two epochs": (
         {"r.jsonl": [{"epoch": at, "episode": e, "success": e % 2 == at} for at in range(2) for e in range(12)]},
         "epoch",

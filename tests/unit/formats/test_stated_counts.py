@@ -64,6 +64,16 @@ STATED: dict[str, dict[str, Any]] = {
     "pairs below a verdict's name": {"r.json": {"config": {"size": [5, 9]}, "success": {"a": [3, 5], "b": [4, 5]}}},
     "one pair": {"r.json": {"success": [7, 10]}},
     "tasks and their sum": {"r.json": [*TASKS, {"task": "all", "success": 7, "total": 10}]},
+    "their sum beside an object of tasks, in a summary": {
+        "summary.json": {
+            "config": {"headless": True, "num_trials": 5},
+            "overall": {"success": 7, "total": 10, "rate": 0.7},
+            "per_task": {"open": {"success": 3, "total": 5}, "lift": {"success": 4, "total": 5}},
+        }
+    },
+    "a sum, of which one task is shown": {
+        "r.json": {"total": {"success": 7, "n": 10}, "worst": {"success": 1, "n": 5}}
+    },
     "successes and failures": {"r.json": {"successes": 7, "failures": 3}},
     "a percentage with its sign": {"r.json": {"success_rate": "70%", "num_episodes": "10"}},
     "a summary alone": {"summary.json": {"num_success": 7, "num_trials": 10}},
@@ -99,6 +109,9 @@ def test_counts_that_together_are_as_many_as_planned_count(tmp_path: Path, case:
 NOT_DECIDED: dict[str, dict[str, Any]] = {
     "one task of two": {"r.json": {"open": {"success": 3, "total": 10}, "lift": {"success": 3, "total": 9}}},
     "parts that contradict the whole": {"r.json": {"n": 10, "num_success": 6, "tasks": TASKS}},
+    "tasks that contradict the sum beside them": {
+        "r.json": {"overall": {"success": 8, "total": 10}, "tasks": {str(at): one for at, one in enumerate(TASKS)}}
+    },
     "more than planned": {"a.json": {"success": 3, "total": 9}, "b.json": {"success": 3, "total": 9}},
     "two that differ": {"a.json": {"success": 3, "total": 10}, "b.json": {"success": 4, "total": 10}},
     "lists that are not as many as planned": {"r.jsonl": lines([{"success": [False, False, True]}] * 3)},

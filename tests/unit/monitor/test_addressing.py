@@ -103,6 +103,22 @@ def test_a_name_that_may_be_two_is_asked_for() -> None:
     assert meant(plan, "a_b", "x", guess=True) == ("x_a_b",)
 
 
+def test_a_policy_and_an_environment_that_are_quoted_as_one_word_are_exact() -> None:
+    plan = a_plan([a_session("p", "pick"), a_session("pi", "pick"), a_session("p", "place")])
+    for word, name in (("p pick", "pick_p"), ("pick p", "pick_p"), ("pi pick", "pick_pi")):
+        assert addressed(plan, "run-1", (word,), tuple, guess=True) == ((name,), ())
+        assert meant(plan, word) == (name,)
+
+
+@pytest.mark.parametrize("words", [("p", "pick"), ("p pick",), ("pick", "p"), ("pi1", "pick"), ("pick_pi1",)])
+def test_another_number_or_a_letter_or_two_are_no_slip(words: tuple[str, ...]) -> None:
+    plan = a_plan([a_session("pi0", "pick"), a_session("pi0", "place")])
+    with pytest.raises(UserError) as refused:
+        meant(plan, *words, guess=True)
+    assert "pick_pi0" in refused.value.hint
+    assert meant(plan, "pi0", "pck", guess=True) == ("pick_pi0",)
+
+
 def test_a_name_as_it_stands_in_the_names_of_sessions_is_exact() -> None:
     plan = a_plan([replace(a_session(policy, "x"), name=name) for policy, name in (("ab", "x_ab"), ("a b", "x_a-b"))])
     assert addressed(plan, "run-1", ("a-b", "x"), tuple, guess=True) == (("x_a-b",), ())

@@ -150,6 +150,7 @@ def write_combos(file: Path, columns: tuple[str, str], policies: tuple[str, ...]
             ("Grass-v1", "stairs"),
             MAPPED,
         ),
+        (("algo", "scenario"), ("flat", "rough_2"), ("stairs",), "{policy: algo, environment: scenario}"),
     ],
 )
 def test_rows_that_name_their_combos_in_other_columns_come_with_the_line_that_counts_them(
@@ -161,7 +162,7 @@ def test_rows_that_name_their_combos_in_other_columns_come_with_the_line_that_co
     assert f"`results: {line}` counts them" in findings
     mapped = grid.replace("success: solved", f"success: solved, {line[1:-1]}")
     combos = report_of(tmp_path, grid=mapped).combos
-    assert [one.counts.completed for one in combos if one.counts] == [3, 3, 3, 3]
+    assert [one.counts.completed for one in combos if one.counts if one.counts.completed] == [3] * 2 * len(places)
 
 
 @pytest.mark.parametrize("columns", [("model", "env"), ("x", "y")])

@@ -280,6 +280,14 @@ def test_a_few_episodes_that_ran_again_in_another_process_are_repeats(tmp_path: 
     assert summarize(collect_folder(tmp_path)).summary.totals.completed == 200
 
 
+def test_rows_of_one_index_that_a_text_tells_apart_are_not_dropped_in_silence(tmp_path: Path) -> None:
+    rows = [{"algo": one, "episode": at, "success": True} for one in ("a", "b") for at in range(4)]
+    (tmp_path / "r.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    summary = summarize(collect_folder(tmp_path)).summary
+    assert summary.totals.completed == 0
+    assert "differ in algo" in findings(summary)
+
+
 def test_successes_with_an_error_are_told(tmp_path: Path) -> None:
     summary = summary_of(tmp_path, lambda _, at, ok: {"status": "error" if ok and not at % 5 else "ok"})
     assert "succeeded with 'error' or the like in the field 'status'" in findings(summary)
