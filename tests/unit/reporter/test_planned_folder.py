@@ -311,7 +311,7 @@ def test_counts_of_no_session_are_not_said_to_lack_a_plan(tmp_path: Path) -> Non
 
 
 def test_a_grid_that_takes_no_file_is_named_and_not_the_formats(tmp_path: Path) -> None:
-    (tmp_path / "r.csv").write_text("task,successes,trials\ngrass,2,3\n")
+    (tmp_path / "r.csv").write_text("task,successes,trials\ngrass,2,3\nstairs,1,3\n")
     plan = plan_anywhere(parse_grid(GRID, tmp_path / "grid.yaml"), lambda _: LocalTransport())
     with pytest.raises(UserError, match=r"\*\*/\*\.jsonl"):
         report_folder(tmp_path, tmp_path / "report", plan=plan)
