@@ -45,6 +45,15 @@ def _one_level(fact: Fact) -> str:
     )
 
 
+def _unnamed(fact: Fact) -> str:
+    kind, files = fact.text("kind"), fact.count("files")
+    whose = "its rows and its path name" if files == 1 else f"the rows and paths of {files} files name"
+    return (
+        f"{whose} no {kind}, and the grid has {_named(fact.texts('known'))}: a folder or a file called so says it,"
+        f" or a field that `results: {{{kind}: FIELD}}` names"
+    )
+
+
 def _runs(fact: Fact) -> str:
     policy, environment = fact.texts("combo")
     return (
@@ -101,6 +110,7 @@ WORDS: Words = {
     " whether that is a policy, an environment or an old result; a path POLICY/ENVIRONMENT counts",
     "levels_guessed": _levels,
     "one_level_of_names": _one_level,
+    "axis_unnamed": _unnamed,
     "means_of_trials": _means,
     "runs_by_field": _runs,
     "steps_of_episodes": _steps,

@@ -315,3 +315,11 @@ def test_a_grid_that_takes_no_file_is_named_and_not_the_formats(tmp_path: Path) 
     plan = plan_anywhere(parse_grid(GRID, tmp_path / "grid.yaml"), lambda _: LocalTransport())
     with pytest.raises(UserError, match=r"\*\*/\*\.jsonl"):
         report_folder(tmp_path, tmp_path / "report", plan=plan)
+
+
+def test_an_axis_that_nothing_names_is_named_with_what_the_grid_has(tmp_path: Path) -> None:
+    for policy in ("flat", "rough_2"):
+        (tmp_path / f"{policy}.jsonl").write_text('{"ep": 0, "solved": true}\n')
+    plan = plan_anywhere(parse_grid(GRID, tmp_path / "grid.yaml"), lambda _: LocalTransport())
+    reasons = [one.reason for one in collect_by_plan(tmp_path, plan).defects]
+    assert any("'grass', 'stairs'" in one and "environment" in one for one in reasons)
