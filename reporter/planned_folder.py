@@ -17,7 +17,7 @@ from comborun.reporter.collect import attempt_number
 from comborun.reporter.records.collected import Collected, SessionHistory
 from comborun.reporter.records.collector import RecordCollector, walk
 from comborun.reporter.records.names import names_in_rows, not_in_grid, other_columns
-from comborun.reporter.records.path_names import PathNames, named_by_path, not_in_paths, rules_of_rows
+from comborun.reporter.records.path_names import PathNames, named_by_path, not_in_paths, rules_of_rows, unnamed
 from comborun.reporter.records.reading import Context, Defect, Reading
 from comborun.rules.facts import Fact
 from comborun.rules.results.counts import where_it_ran
@@ -74,6 +74,7 @@ def collect_by_plan(directory: Path, plan: Plan) -> Collected:
     collected = collector.collected(directory.resolve().name)
     named = {one.path for one in unread if one.entries}
     found += not_in_grid([one for one in collector.files if one.path not in told | named], plan.sessions)
+    found += unnamed([one for one in unread if one.path not in told], path_names)
     found += not_in_paths(directory, [one for one in unread if one.path not in told], path_names)
     rejected = {f"{one.path}: {one.reason}" for one in collected.rejects}
     misread = _misread(directory, files, plan.sessions, collected.records)

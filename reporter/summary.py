@@ -37,9 +37,10 @@ from comborun.reporter.counting.quality import DataFinding, Quality, differences
 from comborun.reporter.counting.trainings import Training, training_findings, trainings
 from comborun.reporter.evidence import words as evidence_words
 from comborun.reporter.evidence.context import ContextFact, alike, run_names
-from comborun.reporter.evidence.fields import Fields, fields_of
+from comborun.reporter.evidence.fields import FieldFact, Fields, fields_of
 from comborun.reporter.merge import MergedCombo
 from comborun.reporter.records.collected import Canary, Collected, SessionVideos
+from comborun.reporter.records.combos import ONE_LEVEL
 from comborun.reporter.shown_names import in_quotes, with_names
 from comborun.reporter.statistics.difference import letters
 from comborun.reporter.text import combo_name
@@ -122,6 +123,8 @@ class Summary:
     """of each session that should have some"""
     trainings: tuple[Training, ...] = ()
     """curves, evaluations and checkpoints of combos that are counted in steps"""
+    of_unknown_level: tuple[str, ...] = ()
+    """environments that may be policies, for paths alone name them"""
     strengths: tuple[Strength, ...] | None = None
     """with --ranking: log-strengths of Bradley-Terry"""
 
@@ -275,7 +278,8 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
     combos = tuple(_with_comparisons(_combos(basis), comparisons, basis.metric))
     lost, found_factors = basis.losses, basis.factors
     causes = {combo.key: combo.ending.cause for combo in combos} | {key: say(one) for key, one in basis.fewer.items()}
-    means = macro_means(basis.policies, basis.environments, combos)
+    unknown = collected.of_unknown_level
+    means = () if unknown else macro_means(basis.policies, basis.environments, combos)
     seeds = {combo: side.starts.seeds for combo, side in results.sides.items() if isinstance(side, Arm)}
     summary = Summary(
         run=collected.name,
@@ -298,6 +302,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         trends=found_trends,
         videos=collected.videos,
         trainings=trainings(collected.sessions, collected.trained),
+        of_unknown_level=unknown,
         losses=lost,
         factors=found_factors,
         gates=_checked(gates, results, basis.order, chosen=bool(stopping)),
@@ -359,12 +364,15 @@ def _findings(basis: Basis, combos: Sequence[ComboSummary], comparisons: Compari
     yield from _warnings(combos, basis.results.counts)
     yield from training_findings(trainings(basis.collected.sessions, basis.collected.trained))
     yield from (DataFinding("names", evidence_words.say(fact)) for fact in basis.names_alike)
+    if names := basis.collected.of_unknown_level:
+        yield DataFinding("names", say(Fact(ONE_LEVEL, names=names)))
     yield from evidence(basis.results)
     yield from single_runs(comparisons)
     yield from prevented(comparisons)
     yield from (DataFinding(combo_name(*combo), say(fact)) for combo, fact in basis.fewer.items())
     yield from (DataFinding(fact.text("environment"), say(fact)) for fact in unlike_kinds(basis.ends))
     yield from (DataFinding("metrics", evidence_words.say(fact)) for fact in basis.fields.facts)
+    yield from (DataFinding("metrics", evidence_words.say(fact)) for fact in _not_compared(basis, comparisons))
     yield from _untimed(combos)
     if basis.nominal not in ("", *basis.environments):
         yield DataFinding("nominal", f"there is no environment {basis.nominal!r}")
@@ -377,6 +385,15 @@ def _findings(basis: Basis, combos: Sequence[ComboSummary], comparisons: Compari
         yield from (DataFinding(name, "is of success rates, and no episode has a verdict") for name in asked)
     if not basis.stopping:
         yield from without_levels(basis.results, basis.named_factors, basis.factors)
+
+
+def _not_compared(basis: Basis, comparisons: Comparisons) -> Iterator[Fact]:
+    """Graded progress beside verdicts, where the grid compares by no metric."""
+    compared = basis.metric or basis.stopping or any(one.session.results.compare for one in basis.collected.sessions)
+    if comparisons.all and not compared:
+        for name in basis.fields.shares:
+            if Measure.of(name, (), ()).better == "higher":
+                yield Fact(FieldFact.GRADED, field=name)
 
 
 def _combos(basis: Basis) -> Iterator[ComboSummary]:

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from comborun.words import Words
 
 
+_NAMED = 5
+"""names that are told"""
+
+
 def _several_rows(fact: Fact) -> str:
     by = f", which differ by {fact.text('by')!r}" if fact.text("by") else ""
     line = f"`results: {flow(proposed(fact))}`"
@@ -18,6 +22,35 @@ def _several_rows(fact: Fact) -> str:
         f"{_range(fact, 'row')} per episode{by}, and in {several(fact.count('contested'), 'episode')} their verdicts"
         f" differ: no verdict counts. If the first or the last row of an episode decides, keep only that one; if each"
         f" row is an episode, {line} numbers them"
+    )
+
+
+def _named(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(map(repr, names[:_NAMED]))}{more}"
+
+
+def _levels(fact: Fact) -> str:
+    return (
+        f"paths differ in {fact.count('levels')} levels, and nothing says what they mean: taken as the policies"
+        f" {_named(fact.texts('policies'))}, and as environments such as {fact.text('environment')!r}; if it is not so,"
+        " the fields `policy` and `environment` or `--grid` say it"
+    )
+
+
+def _one_level(fact: Fact) -> str:
+    return (
+        f"paths have one name each, {_named(fact.texts('names'))}, and nothing says whether these are policies or"
+        " environments: folders POLICY/ENVIRONMENT, a field `policy` or `--grid` say it"
+    )
+
+
+def _unnamed(fact: Fact) -> str:
+    kind, files = fact.text("kind"), fact.count("files")
+    whose = "its rows and its path name" if files == 1 else f"the rows and paths of {files} files name"
+    return (
+        f"{whose} no {kind}, and the grid has {_named(fact.texts('known'))}: a folder or a file called so says it,"
+        f" or a field that `results: {{{kind}: FIELD}}` names"
     )
 
 
@@ -73,6 +106,11 @@ WORDS: Words = {
     "unlike_kinds": _unlike_kinds,
     "no_verdicts_at_all": "no row has a verdict ({field!r}): its episodes have numbers alone",
     "several_rows_per_episode": _several_rows,
+    "file_set_aside": "its path is that of {file} with a folder {folder!r} more: it does not count, for nothing says"
+    " whether that is a policy, an environment or an old result; a path POLICY/ENVIRONMENT counts",
+    "levels_guessed": _levels,
+    "one_level_of_names": _one_level,
+    "axis_unnamed": _unnamed,
     "means_of_trials": _means,
     "runs_by_field": _runs,
     "steps_of_episodes": _steps,

@@ -308,6 +308,8 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "half_written_archive": "half-written archive: being written, or cut off",
     "half_written_database": "a SQLite file being written, or cut off: {error}",
     "not_json_document": "not JSON: {error} in line {at}",
+    "object_over_lines": "its JSON objects take several lines each, and each must stand on one: `jq -c . FILE` writes"
+    " them so",
     "several_documents": "not JSON: more than one document",
     "not_a_list": "not a JSON list",
     "unknown_format": "of no format that is known",

@@ -49,6 +49,7 @@ class FieldFact(StrEnum):
     NO_VALUE = "value_that_means_none"
     TEXTS = "numbers_as_text"
     RUNNING = "running_numbers"
+    GRADED = "progress_not_compared"
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ class Fields:
     """some of their numbers are text, which can't be read for sure: they are not averaged"""
     running: frozenset[str] = frozenset()
     """they sum up the rows before them, so they are no values of episodes"""
+    shares: tuple[str, ...] = ()
+    """metrics that lie between 0 and 1, and not only at these ends"""
     facts: tuple[Fact, ...] = ()
 
     def value(self, record: EpisodeRecord, name: str) -> float | None:
@@ -112,7 +115,16 @@ def fields_of(combos: Iterable[Sequence[EpisodeRecord]], wanted: Collection[str]
         for name, value, count, total in found
     ]
     none = {name: value for name, value, _, _ in found}
-    return Fields(numbering, none, frozenset(texts), frozenset(sums), (*facts,))
+    shares = (name for name, one in columns.items() if 0 <= one.low < one.high <= 1 and not one.whole)
+    left_out = {*numbering, *texts, *sums}
+    return Fields(
+        numbering,
+        none,
+        frozenset(texts),
+        frozenset(sums),
+        tuple(name for name in shares if name not in left_out),
+        (*facts,),
+    )
 
 
 def _texts(combos: Iterable[Sequence[EpisodeRecord]], columns: Mapping[str, _Column]) -> Iterator[Fact]:

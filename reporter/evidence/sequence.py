@@ -18,8 +18,10 @@ from comborun.rules.results.episodes import COPY
 IN_ORDER = "outcomes_go_with_order"
 LEVEL = 0.01
 """of all findings of a report together (Bonferroni)"""
-EXACT = 1000
-"""most episodes for which the probabilities are summed; of more the normal ones are taken"""
+EXACT = 500
+"""most episodes of the rarer verdict for which the probabilities are summed; of more the normal ones are taken"""
+FEWEST = 3
+"""fewest episodes of either verdict: where one or two failures stand says nothing of others"""
 FAR = -2.0
 """in standard deviations: what is nearer to the expected number is no finding"""
 
@@ -30,7 +32,7 @@ def in_order(combos: Mapping[Combo, Sequence[EpisodeRecord]], runs: Mapping[Comb
         (combo, verdicts)
         for combo, records in combos.items()
         for verdicts in _in_order(records, runs.get(combo, {}))
-        if any(verdicts) and not all(verdicts)
+        if FEWEST <= sum(verdicts) <= len(verdicts) - FEWEST
     ]
     found: dict[Combo, Fact] = {}
     for combo, verdicts in tested:
@@ -65,7 +67,7 @@ def p_of(stretches: int, successes: int, failures: int) -> float:
     z = (stretches + 0.5 - mean) / spread if spread else 0.0
     if z > FAR:
         return 1.0
-    if n > EXACT:
+    if min(successes, failures) > EXACT:
         return NormalDist().cdf(z)
     ways = 0
     for half in range(1, stretches // 2 + 1):  # `half` stretches of each verdict, or one more of either

@@ -234,6 +234,10 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
         f"{fact.text('field')} is text in {several(fact.count('episodes'), 'episode')}, such as {fact.text('value')!r},"
         " and a number in others: not averaged; write all with a decimal point"
     ),
+    FieldFact.GRADED: lambda fact: (
+        f"{fact.text('field')} lies between 0 and 1 and is not compared: `results: {{compare: {fact.text('field')}}}`"
+        " in the grid compares policies by it, which may decide with fewer episodes than success does"
+    ),
     FieldFact.RUNNING: lambda fact: (
         f"{fact.text('field')} is the {fact.text('what')} of {fact.text('of')} so far, row by row, and no value of an"
         " episode: not averaged"

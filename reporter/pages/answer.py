@@ -29,6 +29,8 @@ _LAST_WORD = re.compile(r"[^_\-/. ]+[_\-/. ]*$")
 
 def answer(summary: Summary) -> str:
     """One sentence, or empty if no episode counts."""
+    if names := summary.of_unknown_level:
+        return f"Nothing says whether {listed(names)} are policies or environments, so they have no order and no mean."
     found = standing_of(summary)
     if found is None:
         return _no_verdict(summary)

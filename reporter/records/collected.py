@@ -13,12 +13,13 @@ from comborun.model.plan import Plan, Session
 from comborun.model.stopping import StopRule
 from comborun.model.work import Combo, combo_of, describe, grouped, spans
 from comborun.reporter.json_types import Memory, Moment
-from comborun.reporter.records.reading import Defect, Reading, Reject
+from comborun.reporter.records.reading import UNNAMED, Defect, Reading, Reject
 from comborun.reporter.text import combo_name
 from comborun.rules.events import Event
 from comborun.rules.facts import Fact
+from comborun.rules.results.fields import ENVIRONMENT
 from comborun.rules.vocabulary import Outcome
-from comborun.text import several
+from comborun.text import natural, several
 
 CANARY_SCHEMA = 1
 
@@ -196,6 +197,17 @@ class Collected:
             for combo, (run, episodes) in file.runs.items():
                 found.setdefault(combo, {})[run] = episodes
         return {combo: dict(sorted(runs.items(), key=lambda one: one[1].start)) for combo, runs in found.items()}
+
+    @property
+    def of_unknown_level(self) -> tuple[str, ...]:
+        """Of a folder without a grid: the names of environments, if paths alone name them, and nothing a policy. They
+        may be policies, too."""
+        files = [] if self.plan else [one for one in self.files if one.entries]
+        pairs = [(file, combo) for file in files for combo in file.combos]
+        if any(combo[0] != UNNAMED or (ENVIRONMENT, combo[1]) not in file.guessed for file, combo in pairs):
+            return ()
+        names = sorted({environment for _, (_, environment) in pairs}, key=natural)
+        return tuple(names) if len(names) > 1 else ()
 
     @property
     def origin(self) -> dict[str, str]:

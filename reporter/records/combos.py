@@ -18,9 +18,11 @@ from comborun.reporter.evidence.starts import RUN
 from comborun.reporter.evidence.states import plain
 from comborun.reporter.records.reading import UNNAMED, Reading
 from comborun.reporter.text import combo_name
+from comborun.rules.facts import Fact
 from comborun.rules.results import formats
 from comborun.rules.results.fields import ENVIRONMENT, POLICY
 from comborun.text import natural
+from comborun.words import say
 
 _SAYS_NOTHING = re.compile(
     r"(?:attempt|episode|rank|shard|part|version|run|job|trial|worker)[-_]?\d*|seed[-_]?\d+|slurm(?:[-_]\d+)*"
@@ -109,6 +111,9 @@ COLUMNS = {
     ENVIRONMENT: ("environment", "env", "task", "env_name", "env_id", "task_name", "scene", "task_suite", "suite"),
 }
 """what programs call the columns of names, those that are surest first"""
+LEVELS = 2
+"""of a path that names a policy and an environment"""
+ASIDE, BY_LEVELS, ONE_LEVEL = "file_set_aside", "levels_guessed", "one_level_of_names"
 ALL = "*"
 """the name of a file if all names in a folder are episodes"""
 _DIGITS = re.compile(r"\d+")
@@ -118,6 +123,8 @@ EntryKey = tuple[int, int | None]
 
 
 def settle(files: Sequence[Reading]) -> None:
+    _set_aside(files)
+    _by_levels(files)
     _by_folders(files)
     _by_columns(files)
     tasks = {environment for file in files for _, environment in file.combos}
@@ -144,6 +151,49 @@ def settle(files: Sequence[Reading]) -> None:
     for file in files:
         if id(file) in own:
             file.rename(own[id(file)])
+
+
+def _of_paths(files: Iterable[Reading]) -> list[tuple[Reading, tuple[str, ...]]]:
+    """The files of whose combo only the path says something, and the names in it."""
+    kinds = {POLICY, ENVIRONMENT}
+    return [
+        (file, saying_names(file.path))
+        for file in files
+        if file.entries and {kind for kind, _ in file.guessed} == kinds
+    ]
+
+
+def _set_aside(files: Sequence[Reading]) -> None:
+    """Files that have the path of others but for one folder more, as a `debug` or an `old` may be: they are neither a
+    policy nor an environment by themselves, so a person is asked."""
+    found = _of_paths(files)
+    known = {names: file for file, names in found}
+    for file, names in found:
+        for at in range(len(names)) if len(names) > LEVELS else ():
+            if beside := known.get((*names[:at], *names[at + 1 :])):
+                file.records, file.aggregates, file.counts = [], [], []
+                file.defect(0, say(Fact(ASIDE, file=beside.path, folder=names[at])))
+                break
+
+
+def _by_levels(files: Sequence[Reading]) -> None:
+    """Of three levels and more in which paths differ, the outermost is the policy's and the others together are the
+    environment's. Nothing says so, so a person is asked."""
+    found = _of_paths(files)
+    depths = {len(names) for _, names in found}
+    if len(depths) != 1 or any(file.format not in NAME_COMBO for file, _ in found):
+        return
+    levels = [*zip(*(names for _, names in found), strict=True)]
+    differ = [at for at, names in enumerate(levels) if len({*names}) > 1]
+    if len(differ) <= LEVELS or len({names for _, names in found}) < len(found):
+        return
+    for file, names in found:
+        policy, environment = names[differ[0]], "/".join(names[at] for at in differ[1:])
+        file.rename(dict.fromkeys(file.combos, (policy, environment)))
+        file.guessed = {(POLICY, policy), (ENVIRONMENT, environment)}
+    policies, first = sorted({*levels[differ[0]]}, key=natural), found[0][0]
+    fields = {"policies": policies, "levels": len(differ), "environment": next(iter(first.combos))[1]}
+    first.defect(0, say(Fact(BY_LEVELS, **fields)))
 
 
 def _by_folders(files: Sequence[Reading]) -> None:

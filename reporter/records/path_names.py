@@ -24,6 +24,7 @@ from comborun.words import say
 
 KINDS = ("policy", "environment")
 _NAMES_SHOWN = 10
+AXIS_UNNAMED = "axis_unnamed"
 
 
 class PathNames:
@@ -79,6 +80,16 @@ def named_by_path(reading: Reading) -> bool:
     """Whether its rows name neither a policy nor an environment, so that both are guesses, and are of one combo."""
     one_each = len({one.episode for one in reading.records}) == len(reading.records)
     return bool(reading.entries) and one_each and {kind for kind, _ in reading.guessed} == {*KINDS}
+
+
+def unnamed(unread: Sequence[Reading], names: PathNames) -> Iterator[Defect]:
+    """That neither the rows nor the path of files name a policy, or an environment, where the grid has several."""
+    for axis in KINDS:
+        reason = say(Fact("names_none", kind=axis))
+        lacking = [one for one in unread if one.rejects and all(reject.reason == reason for reject in one.rejects)]
+        if lacking and len(names.known[axis]) > 1:
+            fields = {"kind": axis, "files": len(lacking), "known": names.known[axis][:_NAMES_SHOWN]}
+            yield Defect(lacking[0].path, 0, say(Fact(AXIS_UNNAMED, **fields)))
 
 
 def not_in_paths(directory: Path, unread: Sequence[Reading], names: PathNames) -> Iterator[Defect]:

@@ -280,6 +280,10 @@ def reader(kind: str, identity: Identity, path: str = "", decoded: Decoded = dec
     return made
 
 
+_SPREAD = re.compile(rb"\s*[{\[]\s*\n\s*(?:\"|\{\s*\n)")
+"""an object, or a list of objects, that goes on in the next line"""
+
+
 def look(stream: BinaryIO, path: str, identity: Identity, asked: str = "") -> File:
     """Recognizes a file by its content and path; `asked` is the format that the grid names. Raises RefusedError."""
     stream.seek(0)
@@ -303,6 +307,8 @@ def look(stream: BinaryIO, path: str, identity: Identity, asked: str = "") -> Fi
 
 def _recognized(stream: BinaryIO, path: str, head: bytes, identity: Identity) -> str:
     """The format of plain text; `head` is its beginning. Raises RefusedError."""
+    if suffix_of(path) in LINES and _SPREAD.match(head):
+        raise RefusedError(UNREADABLE, "object_over_lines")
     if not is_log(path):
         kind = file_format(path, head, identity)
     elif identity.pattern:

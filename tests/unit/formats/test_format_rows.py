@@ -209,3 +209,18 @@ ROWS = '{"episode": 0, "success": true}\n{"episode": 1, "success": false}\n'
 def test_rows_are_read_whatever_their_file_is_called_and_their_cells_lie_between(name: str, text: str) -> None:
     reading = read_file(io.BytesIO(text.encode()), replace(OURS, path=f"out/{name}"))
     assert verdicts(reading) == {0: "success", 1: "failure"}
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ('{\n  "episode": 0,\n  "success": true\n}\n{\n  "episode": 1,\n  "success": false\n}\n', 1),
+        ('[\n  {\n    "episode": 0,\n    "success": true\n  }\n]\n', 1),
+        ('{"episode": 0, "success": true}\n{\n{"episode": 1, "success": false}\n', 1),  # a torn line alone
+        ('{\n{"episode": 1, "success": false}\n', 1),
+    ],
+)
+def test_objects_over_several_lines_have_one_reason(text: str, codes: int) -> None:
+    found = read_file(io.BytesIO(text.encode()), Context("r.jsonl", "a", "b"))
+    assert len(found.rejects) == codes
+    assert len(found.records) == text.count('{"episode"')

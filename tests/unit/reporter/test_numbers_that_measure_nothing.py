@@ -234,3 +234,14 @@ def test_an_average_so_far_leaves_one_number_by_which_policies_compare(tmp_path:
     metric = summarize(collect_folder(tmp_path)).summary.metric
     assert metric is not None
     assert metric.name == "score"
+
+
+@pytest.mark.parametrize(
+    ("name", "highest", "hinted"),
+    [("progress", 1.0, True), ("task_score", 0.8, True), ("progress", 3.0, False), ("distance", 1.0, False)],
+)
+def test_graded_progress_that_nothing_compares_comes_with_the_line_that_does(
+    name: str, highest: float, hinted: bool, tmp_path: Path
+) -> None:
+    summary = summary_of(tmp_path, lambda _, at, __: {name: highest * (at % 5) / 4})
+    assert told(summary, f"compare: {name}") == hinted

@@ -312,7 +312,7 @@ def test_counts_of_no_session_are_not_said_to_lack_a_plan(tmp_path: Path) -> Non
 
 
 def test_a_grid_that_takes_no_file_is_named_and_not_the_formats(tmp_path: Path) -> None:
-    (tmp_path / "r.csv").write_text("task,successes,trials\ngrass,2,3\n")
+    (tmp_path / "r.csv").write_text("task,successes,trials\ngrass,2,3\nstairs,1,3\n")
     plan = plan_anywhere(parse_grid(GRID, tmp_path / "grid.yaml"), lambda _: LocalTransport())
     with pytest.raises(UserError, match=r"\*\*/\*\.jsonl"):
         report_folder(tmp_path, tmp_path / "report", plan=plan)
@@ -324,3 +324,11 @@ def test_rows_without_an_index_are_numbered_in_each_combo(tmp_path: Path) -> Non
     grid = GRID.replace("episode: ep, success: solved", "episode: line, success: ok")
     counts = {one.key: one.counts for one in report_of(tmp_path, grid=grid).combos}
     assert [one and one.completed for key, one in counts.items() if key[1] == "grass"] == [3, 1]
+
+
+def test_an_axis_that_nothing_names_is_named_with_what_the_grid_has(tmp_path: Path) -> None:
+    for policy in ("flat", "rough_2"):
+        (tmp_path / f"{policy}.jsonl").write_text('{"ep": 0, "solved": true}\n')
+    plan = plan_anywhere(parse_grid(GRID, tmp_path / "grid.yaml"), lambda _: LocalTransport())
+    reasons = [one.reason for one in collect_by_plan(tmp_path, plan).defects]
+    assert any("'grass', 'stairs'" in one and "environment" in one for one in reasons)

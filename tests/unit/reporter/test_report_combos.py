@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
 
 from comborun.reporter.collect import collect_folder
+from comborun.reporter.pages.answer import answer
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.records.combos import combo_of_path
 from comborun.reporter.records.reading import Reading
@@ -278,8 +280,55 @@ def test_names_that_only_a_path_gives_are_told_once(tmp_path: Path, files: dict[
 def test_a_column_of_some_rows_says_in_which_order_paths_name(
     tmp_path: Path, column: str, value: str, combo: tuple[str, str]
 ) -> None:
-    bare = [{"episode": at, "success": at % 2 == 0} for at in range(4)]
-    files = {"Lift/octo/rows.jsonl": [{**row, column: value} for row in bare], "Can/octo/rows.jsonl": bare}
+    rows = [{"episode": at, "success": at % 2 == 0} for at in range(4)]
+    files = {"Lift/octo/rows.jsonl": [{**row, column: value} for row in rows], "Can/octo/rows.jsonl": rows}
     found = collected(tmp_path, {name: "".join(f"{json.dumps(row)}\n" for row in own) for name, own in files.items()})
     other = tuple("Can" if name == "Lift" else name for name in combo)
     assert {record.combo for record in found.records} == {combo, other}
+
+
+def bare(outcomes: str) -> str:
+    told = ({"episode": n, "success": letter == "T"} for n, letter in enumerate(outcomes))
+    return "".join(f"{json.dumps(row)}\n" for row in told)
+
+
+@pytest.mark.parametrize(
+    ("paths", "unknown"),
+    [
+        (("outputs/eval/A/eval_info.json", "outputs/eval/B/eval_info.json"), ("A", "B")),
+        (("part1/pick.jsonl", "part2/place.jsonl"), ("pick", "place")),
+        (("A.jsonl", "B.jsonl"), ("A", "B")),
+        (("A/pick.jsonl", "A/place.jsonl"), ()),
+        (("A.jsonl",), ()),
+    ],
+    ids=str,
+)
+def test_of_one_level_of_names_nothing_is_claimed_and_a_person_is_asked(
+    paths: tuple[str, ...], unknown: tuple[str, ...], tmp_path: Path
+) -> None:
+    listed = json.dumps({"per_episode": [{"episode_ix": n, "success": n > 1} for n in range(4)]})
+    summary = summarize(
+        collected(tmp_path, {path: bare(GOOD) if "jsonl" in path else listed for path in paths})
+    ).summary
+    assert summary.of_unknown_level == unknown
+    asked = [one.what for one in summary.quality.findings if one.where == "names"]
+    assert [all(name in one for name in unknown) for one in asked] == [True] * bool(unknown)
+    if unknown:
+        assert not summary.macro_means
+        assert all(name in answer(summary) for name in unknown)
+
+
+def test_of_three_levels_the_outermost_is_the_policy_and_a_person_is_asked(tmp_path: Path) -> None:
+    names = [*product(("rt1x", "octo"), ("near", "can"), ("base", "light"))]
+    found = collected(tmp_path, {f"{a}/{b}/{c}.jsonl": bare(GOOD) for a, b, c in names})
+    assert {*table(found)} == {(a, f"{b}/{c}") for a, b, c in names}
+    assert any("'octo'" in one.reason and "--grid" in one.reason for one in found.defects)
+
+
+@pytest.mark.parametrize("folder", ["a/debug", "debug/a", "a/anything"])
+def test_a_file_in_one_folder_more_than_its_namesake_is_set_aside_and_named(folder: str, tmp_path: Path) -> None:
+    found = collected(
+        tmp_path, {"a/pick.jsonl": bare(GOOD), "b/pick.jsonl": bare(BAD), f"{folder}/pick.jsonl": bare("T")}
+    )
+    assert table(found) == {("a", "pick"): (4, 4), ("b", "pick"): (0, 4)}
+    assert any(one.path == f"{folder}/pick.jsonl" and "a/pick.jsonl" in one.reason for one in found.defects)

@@ -285,6 +285,9 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     "futile_to_repeat": [
         {"session": "a_b", "count": 1, "episodes": "5", "reason": {"code": "complete_without_records"}}
     ],
+    "levels_guessed": [{"levels": 3, "policies": ["octo", "rt1x"], "environment": "move_near/base"}],
+    "axis_unnamed": [{"kind": "environment", "files": files, "known": ["pick", "open"]} for files in (1, 2)],
+    "one_level_of_names": [{"names": ["A", "B"]}, {"names": ["1", "2", "3", "4", "5", "6", "7"]}],
 }
 """code -> fields, where the name of a field does not do as its value"""
 
