@@ -167,7 +167,7 @@ def unlike_mixes(a: Settings, b: Settings, names: tuple[str, str]) -> Iterator[F
     """Settings that two policies had, and one of them more often; `names` are those of the policies."""
     for name in a.mix.keys() & b.mix.keys():
         first, second = a.mix[name], b.mix[name]
-        if len(first) == 1 == len(second):
+        if len(first) == 1 == len(second) and not all(isinstance(one, bool) for one in (*first, *second)):
             continue  # other constants are conditions
         above: dict[str, float] = {}
         if len({**first, **second}) > MOST:

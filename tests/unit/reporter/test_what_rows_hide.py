@@ -165,6 +165,11 @@ def test_rows_that_may_be_episodes_stay_episodes(tmp_path: Path, fields: Fields)
         ("level", lambda policy, at: at / (10 if policy == "A" else 40), "level is not spread alike: above 1.9"),
         ("seen", lambda policy, at: at < (90 if policy == "A" else 10), "True in 90 of 100 of A and 10 of 100 of B"),
         ("takeovers", lambda policy, at: at % 3 * (policy == "A"), "takeovers is not spread alike"),
+        (
+            "teleop",
+            lambda policy, at: policy == "A",
+            "teleop is not spread alike: True in 100 of 100 of A and 0 of 100",
+        ),
     ],
 )
 def test_settings_that_two_policies_met_unequally_often_stand_in_the_claim(
