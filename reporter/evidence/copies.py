@@ -38,11 +38,13 @@ def copies(combos: Mapping[Combo, Sequence[EpisodeRecord]]) -> dict[Combo, Fact]
 
 
 def repeated_run(before: Sequence[EpisodeRecord], after: Sequence[EpisodeRecord], runs: tuple[str, str]) -> Fact | None:
-    """The fact that a combo has the same rows in a second run. A program that takes nothing from chance gives them
-    again, and so does a folder that was copied."""
-    if len(before) != len(after) or (apart := _apart(before, after)) is None:
+    """The fact that a combo has the same rows in a second run, or the one begins with all rows of the other. A program
+    that takes nothing from chance gives them again, and so do a folder that was copied and a run that went on."""
+    n = min(len(before), len(after))
+    if not n or (apart := _apart(before[:n], after[:n])) is None:
         return None
-    return Fact(AGAIN, of=runs[1], other=runs[0], rows=len(after), apart=apart)
+    of, other = runs if len(before) < len(after) else runs[::-1]
+    return Fact(AGAIN, of=of, other=other, rows=n, apart=apart, more=max(len(before), len(after)) - n)
 
 
 def _beginning(records: Sequence[EpisodeRecord]) -> tuple[int, tuple[Verdict, ...]]:

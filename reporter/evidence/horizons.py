@@ -20,7 +20,7 @@ _NO_LENGTH = re.compile(r"(?:^|_)(?:to|until|wall|wait|mean|min|max|per|limit|gl
 class Length:
     longest: float
     limit: float | None
-    """at which failures end; None where they don't show it"""
+    """at which failures end, above 0; None where they don't show it"""
 
 
 Lengths = Mapping[str, Length]
@@ -38,7 +38,9 @@ def lengths_of(records: Sequence[EpisodeRecord]) -> Lengths:
     for name, values in sorted(every.items()):
         longest, own = max(values), failed.get(name, [])
         ended = own.count(longest)
-        found[name] = Length(longest, longest if ended >= FEWEST and 2 * ended >= len(own) else None)
+        # A number that successes always have, too, is a constant: the step of a training, say.
+        ends = FEWEST <= ended >= len(own) / 2 and not (len(own) < len(values) and min(values) == longest)
+        found[name] = Length(longest, longest if ends and longest > 0 else None)
     return found
 
 

@@ -1,6 +1,6 @@
 """Rows of one group that end alike more often than by chance: parts of an episode, or trials of one start. Pure.
 
-Stages of a rollout, agents of a game, two trials of a layout: nothing but their outcomes tells that they are no
+Stages of a rollout, agents of a game, two tries of a trial: nothing but their outcomes tells that they are no
 independent episodes. So each group counts once, at its mean.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from comborun.model.attempt import EpisodeRecord, Verdict, field_column, having, held
 from comborun.model.work import Combo, grouped
-from comborun.reporter.evidence.settings import EACH, SURE, is_setting
+from comborun.reporter.evidence.settings import EACH, SURE
 from comborun.reporter.evidence.starts import RUN, Settled, StartFact, starts_of
 from comborun.reporter.evidence.states import plain
 from comborun.rules.facts import Fact
@@ -56,7 +56,7 @@ def _fields(arms: Sequence[Sequence[EpisodeRecord]]) -> Iterator[str]:
     named = [{name for both in held(records) for some in both for name in some} for records in arms]
     for name in sorted(set[str].intersection(*named)) if named else ():
         whole = _WHOLE.fullmatch(name)
-        grouping = whole or _GROUP.fullmatch(name) or is_setting(name)
+        grouping = whole or _GROUP.fullmatch(name)
         if grouping and not RUN.fullmatch(name) and _go_together(name, arms, math.inf if whole else EACH):
             yield name
 

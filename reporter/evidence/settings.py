@@ -34,6 +34,8 @@ STRONG = 1e-4
 """p of outcomes that do not go with a setting, below which they do"""
 VALUES, EACH = 5, 5
 """fewest values of such a setting, and fewest episodes of each, on average"""
+MANY = 10
+"""values from which on two episodes of each show it"""
 SEEN = 0.1
 """least gap between two shares that matters"""
 _SETTING = re.compile(
@@ -131,10 +133,6 @@ def _otherwise(records: Sequence[EpisodeRecord], names: Mapping[str, None]) -> I
             yield Fact(SettingFact.OTHERWISE, field=name, episodes=sum(told), of=len(told))
 
 
-def is_setting(name: str) -> bool:
-    return bool(_SETTING.fullmatch(name)) and not _AFTERWARDS.search(name)
-
-
 def _counts(name: str, values: Sequence[object], records: Sequence[EpisodeRecord]) -> Counter[object]:
     """How often a setting has each value; nothing of a field that is none."""
     found: Counter[object] = Counter(one for one in values if one is not None)
@@ -159,7 +157,7 @@ def _tells_verdict(values: Sequence[object], records: Sequence[EpisodeRecord]) -
 def _clusters(records: Sequence[EpisodeRecord], many: Mapping[str, Mapping[object, int]]) -> Iterator[Fact]:
     """Settings of many values with which outcomes go: ten objects in a hundred episodes are no hundred objects."""
     for name, counts in many.items():
-        if len(counts) < VALUES or sum(counts.values()) < EACH * len(counts):
+        if len(counts) < VALUES or sum(counts.values()) < (EACH if len(counts) < MANY else 2) * len(counts):
             continue
         went: dict[bool, Counter[object]] = {True: Counter(), False: Counter()}
         for value, record in zip(map(plain, field_column(records, name)), records, strict=True):
@@ -186,7 +184,7 @@ def unlike_mixes(a: Settings, b: Settings, names: tuple[str, str]) -> Iterator[F
     """Settings that two policies had, and one of them more often; `names` are those of the policies."""
     for name in a.mix.keys() & b.mix.keys():
         first, second = a.mix[name], b.mix[name]
-        if len(first) == 1 == len(second):
+        if len(first) == 1 == len(second) and not all(isinstance(one, bool) for one in (*first, *second)):
             continue  # other constants are conditions
         above: dict[str, float] = {}
         if len({**first, **second}) > MOST:

@@ -127,8 +127,9 @@ def _copy(fact: Fact) -> str:
 
 def _again(fact: Fact) -> str:
     apart = ", ".join(map(_short, fact.texts("apart")))
+    first = f"the first {fact.count('rows')}" if fact.count("more") else "those"
     return (
-        f"the {several(fact.count('rows'), 'row')} of {fact.text('of')} equal those of {fact.text('other')} in every"
+        f"the {several(fact.count('rows'), 'row')} of {fact.text('of')} equal {first} of {fact.text('other')} in every"
         f" field{f' but {apart}' * bool(apart)}: one evaluation, under two names, or the same results again?"
     )
 

@@ -237,3 +237,13 @@ def test_a_run_that_repeats_the_results_of_the_other_asks_whether_it_is_another_
     facts = [[fact["code"] for fact in one.get("facts", ())] for one in document["comparisons"]]
     assert facts[0] == ["rows_of_another_run"]
     assert "rows_of_another_run" not in facts[1]
+
+
+@pytest.mark.parametrize(("more", "told"), [("+" * 20, True), ("", True), ("--", False)])
+def test_a_run_that_begins_with_all_rows_of_the_other_is_told(tmp_path: Path, more: str, told: bool) -> None:
+    """As one that was resumed: its new episodes alone tell something. With other rows it is another one."""
+    marks = "+--+-+-" * 5
+    found = between(tmp_path, {("flat", "stairs"): marks}, {("flat", "stairs"): (marks if told else marks[1:]) + more})
+    assert (
+        any(f"the 35 rows of {found.before if more else found.after} equal" in one for one in found.sentences) is told
+    )

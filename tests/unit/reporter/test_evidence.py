@@ -411,6 +411,16 @@ def test_equal_or_unknown_time_limits_are_not_told(tmp_path: Path, limits: Mappi
     assert summary_of(tmp_path, found).comparisons.all[0].facts == ()
 
 
+@pytest.mark.parametrize("field", ["step", "takeover_steps"])
+def test_a_number_that_never_varies_and_a_zero_are_no_time_limits(tmp_path: Path, field: str) -> None:
+    def told(who: str, at: int) -> dict[str, int]:
+        return {"step": 100 + 50 * (who == "B")} if field == "step" else {field: at * (who == "B")}
+
+    rates = {"A": 0.6, "B": 0.5} if field == "step" else {"A": 0.0, "B": 0.5}
+    facts = summary_of(tmp_path, rows(told, rates=rates)).comparisons.all[0].facts
+    assert not {"failures_end_at_other_lengths", "episodes_longer_than_the_limit"} & {one.code for one in facts}
+
+
 def copied(fields: Fields, rates: Mapping[str, float], **changed: Any) -> list[dict[str, Any]]:
     """B has the rows of A; `changed`: fields in which they differ."""
     own = rows(fields, rates=rates)

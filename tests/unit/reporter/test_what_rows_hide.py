@@ -114,7 +114,7 @@ def in_groups(name: str, size: int, *, alike: bool = True) -> Fields:
     return told
 
 
-@pytest.mark.parametrize(("name", "size"), [("rollout", 2), ("layout", 2), ("game_id", 10)])
+@pytest.mark.parametrize(("name", "size"), [("rollout", 2), ("session", 2), ("game_id", 10)])
 def test_rows_of_a_group_that_end_alike_count_once_and_are_not_paired(tmp_path: Path, name: str, size: int) -> None:
     summary = summary_of(tmp_path, in_groups(name, size))
     assert {combo.rate.starts for combo in summary.combos if combo.rate} == {100 // size}
@@ -129,6 +129,8 @@ def test_rows_of_a_group_that_end_alike_count_once_and_are_not_paired(tmp_path: 
     [
         pytest.param(in_groups("rollout", 2, alike=False), id="independent"),
         pytest.param(in_groups("object", 10), id="ten of each object"),
+        pytest.param(in_groups("object", 2), id="two of each object"),
+        pytest.param(in_groups("session", 10), id="ten of each session"),
         pytest.param(in_groups("num_contacts", 2), id="no name of a group"),
         pytest.param(in_groups("train_seed", 5), id="a run"),
     ],
@@ -163,6 +165,11 @@ def test_rows_that_may_be_episodes_stay_episodes(tmp_path: Path, fields: Fields)
         ("level", lambda policy, at: at / (10 if policy == "A" else 40), "level is not spread alike: above 1.9"),
         ("seen", lambda policy, at: at < (90 if policy == "A" else 10), "True in 90 of 100 of A and 10 of 100 of B"),
         ("takeovers", lambda policy, at: at % 3 * (policy == "A"), "takeovers is not spread alike"),
+        (
+            "teleop",
+            lambda policy, at: policy == "A",
+            "teleop is not spread alike: True in 100 of 100 of A and 0 of 100",
+        ),
     ],
 )
 def test_settings_that_two_policies_met_unequally_often_stand_in_the_claim(
@@ -224,6 +231,7 @@ def test_another_field_that_says_success_and_tells_no_difference_stands_in_the_c
 def test_outcomes_that_go_with_the_number_of_a_start_are_of_these_starts(tmp_path: Path) -> None:
     """Each episode has a seed, too, so that no start is told to repeat."""
     fields = in_groups("init_state_id", 10)
+    assert "outcomes go with object: " in claims(summary_of(tmp_path, in_groups("object", 2)))
     summary = summary_of(tmp_path, lambda policy, at, ok: {**fields(policy, at, ok), "seed": 7 * at})
     assert "outcomes go with init_state_id: intervals and p are of these 10 values" in claims(summary)
 
