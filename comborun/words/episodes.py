@@ -32,7 +32,7 @@ def _named(names: tuple[str, ...]) -> str:
 
 def _levels(fact: Fact) -> str:
     return (
-        f"paths differ in {fact.count('levels')} levels, and nothing says what they mean: taken as the policies"
+        f"paths have {fact.count('levels')} levels, and nothing says what they mean: taken as the policies"
         f" {_named(fact.texts('policies'))}, and as environments such as {fact.text('environment')!r}; if it is not so,"
         " the fields `policy` and `environment` or `--grid` say it"
     )

@@ -177,14 +177,14 @@ def _set_aside(files: Sequence[Reading]) -> None:
 
 
 def _by_levels(files: Sequence[Reading]) -> None:
-    """Of three levels and more in which paths differ, the outermost is the policy's and the others together are the
-    environment's. Nothing says so, so a person is asked."""
+    """Of three levels and more in which paths differ, or that the only path has, the outermost is the policy's and the
+    others together are the environment's. Nothing says so, so a person is asked."""
     found = _of_paths(files)
     depths = {len(names) for _, names in found}
     if len(depths) != 1 or any(file.format not in NAME_COMBO for file, _ in found):
         return
     levels = [*zip(*(names for _, names in found), strict=True)]
-    differ = [at for at, names in enumerate(levels) if len({*names}) > 1]
+    differ = [at for at, names in enumerate(levels) if len({*names}) > 1 or len(found) == 1]
     if len(differ) <= LEVELS or len({names for _, names in found}) < len(found):
         return
     for file, names in found:

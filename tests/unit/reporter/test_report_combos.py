@@ -318,8 +318,11 @@ def test_of_one_level_of_names_nothing_is_claimed_and_a_person_is_asked(
         assert all(name in answer(summary) for name in unknown)
 
 
-def test_of_three_levels_the_outermost_is_the_policy_and_a_person_is_asked(tmp_path: Path) -> None:
-    names = [*product(("rt1x", "octo"), ("near", "can"), ("base", "light"))]
+@pytest.mark.parametrize("policies", [("rt1x", "octo"), ("octo",)])
+def test_of_three_levels_the_outermost_is_the_policy_and_a_person_is_asked(
+    policies: tuple[str, ...], tmp_path: Path
+) -> None:
+    names = [*product(policies, ("near", "can"), ("base", "light"))] if policies[1:] else [(*policies, "near", "base")]
     found = collected(tmp_path, {f"{a}/{b}/{c}.jsonl": bare(GOOD) for a, b, c in names})
     assert {*table(found)} == {(a, f"{b}/{c}") for a, b, c in names}
     assert any("'octo'" in one.reason and "--grid" in one.reason for one in found.defects)
