@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from comborun.model.attempt import EpisodeRecord, Verdict
-from comborun.model.work import Combo, Spans, combo_of, gaps, grouped, minus, spans, union, within
+from comborun.model.work import Combo, Spans, combo_of, gaps, grouped, minus, size, spans, union, within
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.records.combos import content
 from comborun.reporter.records.reading import RejectKind
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 
 ERRORED = {Verdict.ERRORED}
+UNPLANNED = 10_000
+"""most episodes that count as missing because others have a lower and a higher index; of more, none does"""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def _without_turns(merged: Sequence[MergedCombo]) -> Iterator[MergedCombo]:
         return
     indices = [frozenset(map(attrgetter("episode"), one.accepted)) for one in merged]
     for combo, own in zip(merged, indices, strict=True):
-        if combo.planned is None and combo.missing:
+        if combo.planned is None and 0 < size(combo.missing) <= UNPLANNED:
             others = spans(index for some in indices if own.isdisjoint(some) for index in some)
             yield replace(combo, missing=minus(combo.missing, others))
         else:

@@ -36,7 +36,7 @@ from comborun.reporter.evidence.runs import RunFact, Runs, joined, run_rates
 from comborun.reporter.evidence.sequence import in_order
 from comborun.reporter.evidence.settings import NO_SETTINGS, Settings, other_verdicts, settings_of, unlike_mixes
 from comborun.reporter.evidence.starts import NO_SEEDS, UNTOLD, Settled, StartFact, Starts, settle, starts_of
-from comborun.reporter.merge import MergedCombo, merge
+from comborun.reporter.merge import UNPLANNED, MergedCombo, merge
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.statistics.difference import PairCounts
 from comborun.reporter.statistics.pooled import Stratum
@@ -46,8 +46,6 @@ from comborun.rules.results.fields import ResultRules
 SEEN = 0.005
 """difference of rates that is told"""
 _ENDED = (Verdict.SUCCESS, Verdict.FAILURE, Verdict.MEASURED)
-UNPLANNED = 10_000
-"""most episodes that count as missing because others have a lower and a higher index; of more, none does"""
 
 
 @dataclass(frozen=True)

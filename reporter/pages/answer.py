@@ -228,8 +228,9 @@ def _nothing_decided(found: Standing) -> str:
     degree = "higher one" if len(found.places) == 2 else "highest one"
     degree = degree.replace("high", "low") if found.better == "lower" else degree
     degree = degree if found.by_rate else degree.replace("one", "mean")
-    # A difference of common episodes, or of starts, can have the other sign than that of the rates.
-    against = found.by_rate and any(one.difference and one.behind in best for one in found.comparisons)
+    # A difference of common episodes, or of starts, can be none, or have the other sign than that of the rates.
+    ahead = [one for one in found.comparisons if (one.a in best) is not (one.b in best)]
+    against = found.by_rate and any(not one.difference or one.behind in best for one in ahead)
     highest = f"; {listed(best)} {'has' if len(best) == 1 else 'have'} the {degree}" if best and not against else ""
     return f"{everyone} {verb} by {_where(found)}{highest}{leaning}"
 

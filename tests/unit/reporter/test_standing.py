@@ -173,6 +173,15 @@ def test_who_is_beaten_in_the_only_common_environment_is_not_above_its_winner(tm
     assert "told apart from" not in told
 
 
+def test_a_higher_rate_without_a_difference_in_common_episodes_is_not_told(tmp_path: Path) -> None:
+    rows = [row(i, i % 5 > 1, policy="a", environment="grass", seed=i) for i in range(20)]
+    rows += [row(i, i % 5 > 1 or i >= 20, policy="b", environment="grass", seed=i) for i in range(30)]
+    (tmp_path / "rows.jsonl").write_text("".join(rows))
+    (comparison,) = summary_of(tmp_path).comparisons.all
+    assert (comparison.paired, comparison.difference) == (True, 0)
+    assert "higher one" not in answer(summary_of(tmp_path))
+
+
 def test_an_environment_that_goes_the_other_way_is_named(tmp_path: Path) -> None:
     rates = {
         ("a", "grass"): 2,
