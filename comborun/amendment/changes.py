@@ -275,7 +275,9 @@ def _row(session: Session, meant: Session | None, gone: set[str], back: set[str]
     kept = replace(session, flag="") if session.name in back else session
     if meant is None or kept.flag == "dropped" or work(kept) != work(meant):
         return kept
-    return replace(kept, **{name: getattr(meant, name) for name in LIVE_FIELDS})
+    live = {name: getattr(meant, name) for name in LIVE_FIELDS}
+    named = dict.fromkeys((*meant.results.named, *kept.results.named))  # its process may have run the former ones, too
+    return replace(kept, **live | {"results": meant.results.replace(named=tuple(named))})
 
 
 def with_free_names(coming: Iterable[Session], rows: Iterable[Session]) -> Iterator[Session]:

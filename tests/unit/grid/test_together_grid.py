@@ -139,6 +139,10 @@ def test_a_new_environment_gets_a_process_of_its_own_and_a_changed_one_supersede
     added = amend(compare(before, plan(text)))
     assert [one.name for one in added.added] == ["maze_flat", "maze_rough"]
     assert {one.together for one in added.added}.isdisjoint(one.together for one in before.sessions)
+    removed = amend(compare(plan(text), before), "rerun").plan  # rows of it stay in the files of its process
+    assert all("maze" in one.results.named for one in removed.current)
+    assert not compare(removed, before).changes
+    assert amend(compare(removed, before)).plan.sessions == removed.sessions
     changed = amend(compare(plan(text), plan(text.replace("Maze-v0", "Maze-v1"))), "rerun")
     assert changed.dropped == ("maze_flat", "maze_rough")
     rows = [
