@@ -325,7 +325,7 @@ def _arrays(value: Any, identity: Identity, path: Path, around: Row, depth: int)
         if (
             value
             and all(isinstance(one, list) and all_truths(one) for one in value.values())
-            and _by_task(value, identity)
+            and _by_task(value, identity, path)
         ):
             for name, verdicts in value.items():
                 rows = [{**words, "task": name, identity.success.name: one} for one in verdicts]
@@ -337,10 +337,12 @@ def _arrays(value: Any, identity: Identity, path: Path, around: Row, depth: int)
                 yield from _arrays(entry, identity, (*path, name), inner, depth + 1)
 
 
-def _by_task(value: dict[str, list[Any]], identity: Identity) -> bool:
-    """Whether lists of truths are the verdicts of tasks, and no flags."""
-    fits = len(value) > 1 and sum(map(len, value.values())) >= identity.planned
-    return fits or all(tells((name,), identity) for name in value)
+def _by_task(value: dict[str, list[Any]], identity: Identity, path: Path) -> bool:
+    """Whether lists of truths are the verdicts of tasks, and no flags: names say so, or they are the whole document, as
+    long as each other, and enough."""
+    sizes = [*map(len, value.values())]
+    alone = not path and len({*sizes}) == 1 < len(sizes) and sum(sizes) >= identity.planned
+    return alone or tells(path, identity) or all(tells((name,), identity) for name in value)
 
 
 def _columns(value: Row, key: str) -> dict[str, list[Any]]:

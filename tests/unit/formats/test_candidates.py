@@ -163,6 +163,8 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "flags of settings": ({"config": dict.fromkeys("abcdefghij", True)}, "unknown_document"),
     "a list of flags": ({"cameras": TEN, "seed": 3}, "unknown_document"),
     "lists of flags": ({"cameras": TEN[:2], "robots": TEN[:2]}, "unknown_document"),
+    "lists of flags in settings": ({"config": {"cameras": TEN[:5], "robots": TEN[5:]}}, "unknown_document"),
+    "lists of flags that differ in length": ({"cameras": TEN[:3], "robots": TEN[3:]}, "unknown_document"),
     "numbered devices": ({f"gpu_{at}": one for at, one in enumerate(TEN)}, "unknown_document"),
 }
 
