@@ -25,6 +25,8 @@ def test_a_run_starts_all_its_sessions_in_order_and_says_how_they_ended(usual_bo
         "lost": "0",
         "not_needed": "0",
         "after": "",
+        "planned": "8",
+        "records": "0",
     }
     assert [line.split()[1] for line in usual_box.told("^granted")] == NAMES
     assert all(starts(usual_box, name) == ["1"] for name in NAMES)
