@@ -43,7 +43,7 @@ from comborun.remote.grids import read_calibrations
 from comborun.rules.names import AttemptLayout
 from comborun.rules.results.counts import WROTE_NOTHING
 from comborun.rules.results.fields import NO_VERDICTS
-from comborun.rules.vocabulary import amount
+from comborun.rules.vocabulary import Outcome, amount
 from comborun.text import harmless, several
 from comborun.words import say
 from comborun.words.rows import why_not_counted, without_line
@@ -105,7 +105,9 @@ def _show_tried(tried: TryResult, then: str) -> None:
     session, end = tried.session, tried.end
     if sys.stdout.isatty():
         click.echo("\r\033[K", nl=False)
-    sign = click.style(MARKS[end.outcome].symbol, fg=MARKS[end.outcome].style)
+    dropped = end.outcome is Outcome.SUCCEEDED and not tried.counts
+    mark = MARKS[Outcome.PARTIAL if dropped else end.outcome]
+    sign = click.style(mark.symbol, fg=mark.style)
     combo = click.style(f"{session.policy} in {session.environment}", bold=True)
     click.echo(f"{sign} {combo}: {harmless(': '.join(filter(None, (_verdict(tried), _trouble(tried)))))}")
     click.echo(wrapped(harmless(tried.command), "  $ "))

@@ -147,6 +147,8 @@ def test_a_trial_of_which_rows_are_dropped_as_repetitions_is_not_passed(desk: De
     path = desk.home / "tasks.sh"
     row = '{"episode": 0, "success": true}'
     path.write_text(f"""cd "$1"\nfor task in open close; do printf '{row}\\n' >$task.jsonl; done\n""")
-    found = desk.json("try", desk.grid(command=f"bash '{path}' {{output_dir}} {{policy}} {{environment}} {{episodes}}"))
+    grid = desk.grid(command=f"bash '{path}' {{output_dir}} {{policy}} {{environment}} {{episodes}}")
+    assert not desk.combo("try", grid, code=1).stdout.startswith("✓")
+    found = desk.json("try", grid)
     assert (found["counted"], found["counts"]) == (1, False)
     assert "repeat" in found["why"]
