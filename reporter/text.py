@@ -11,6 +11,8 @@ from comborun.text import several
 NOTHING = "–"
 _JOINT = re.compile(r"(?<=\d) (?=(?:points|h|min|s)\b|[/%])|(?<=\d /) (?=s\b)|(?<=\bp) (?=[=<≤])|(?<=\bp [=<≤]) (?=\d)")
 """blanks between a number and its unit"""
+ROUNDING = 1e-12
+"""below it two rates are equal: it is what sums of floating-point numbers leave"""
 
 
 def fraction(value: float) -> str:
@@ -87,8 +89,9 @@ def clock(timestamp: float | None) -> str:
 
 def points(difference: float) -> str:
     """A difference of two rates in percentage points, with its sign: `+34.0`, `−0.5`, `0.0`."""
-    size = fraction(abs(difference))
-    return size if difference == 0 else f"{'+' if difference > 0 else '−'}{size}"
+    if abs(difference) < ROUNDING:
+        return fraction(0.0)
+    return f"{'+' if difference > 0 else '−'}{fraction(abs(difference))}"
 
 
 def points_interval(limits: tuple[float, float]) -> str:

@@ -24,12 +24,17 @@ from comborun.rules.results.fields import ENVIRONMENT, POLICY
 from comborun.text import natural
 from comborun.words import say
 
+_HELD = (
+    r"(?:(?:attempt|episode|rank|shard|part|version|run|job|trial|worker|rollout|session|record|row|result|log|metric|score"
+    r"|stat|statistic|output|out|eval|evaluation|experiment|video|report)s?|data|(?:trajector|summar|histor)(?:y|ies))"
+)
+"""words for what a file or a folder holds, whatever the policy and the environment"""
 _SAYS_NOTHING = re.compile(
-    r"(?:attempt|episode|rank|shard|part|version|run|job|trial|worker)[-_]?\d*|seed[-_]?\d+|slurm(?:[-_]\d+)*"
-    r"|out|outputs?|results?|logs?|runs|running|eval(?:uation)?s?|eval_info|eval_embodiment|metrics|videos?|stdout|stderr"
-    r"|nohup|console|main|client|experiments?|rollouts?|rows|records|sessions|summary|cosmos_log|_results?|_resume.*"
-    r"|detail_info|arena_experiment_result"
-    r"|\d[\d_:.T-]*|episode_results(?:_rebuild\d+)?|episode_\d+_(?:final_)?res",
+    rf"(?:(?:per|all|final|full|raw|test|success)[-_ ])*{_HELD}(?:[-_ ](?:{_HELD}|info|rates?))*|success[-_ ]rates?"
+    r"|(?:attempt|episode|rank|shard|part|version|run|job|trial|worker)[-_]?\d+|seed[-_]?\d+|slurm(?:[-_]\d+)*"
+    r"|_results?|_resume.*|all|running|stdout|stderr|nohup|console|main|client"
+    r"|eval_embodiment|cosmos_log|detail_info|arena_experiment_result"
+    r"|\d[\d_:.T-]*|episode_results_rebuild\d+|episode_\d+_(?:final_)?res",
     re.IGNORECASE,
 )
 _REPLICA = re.compile(

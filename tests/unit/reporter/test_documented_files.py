@@ -20,8 +20,8 @@ NAME = re.compile(r"`([^`\s]+)`")
 
 
 def section(title: str) -> str:
-    """Of the docs, without its heading."""
-    return DOCS.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
+    """Of the docs, without its heading, in one line."""
+    return " ".join(DOCS.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0].split())
 
 
 @pytest.fixture(scope="module")

@@ -296,6 +296,8 @@ def bare(outcomes: str) -> str:
     ("paths", "unknown"),
     [
         (("outputs/eval/A/eval_info.json", "outputs/eval/B/eval_info.json"), ("A", "B")),
+        (("A/episodes.jsonl", "B/per_episode_results.jsonl"), ("A", "B")),
+        (("A/pick_results.jsonl", "A/place_results.jsonl"), ()),
         (("part1/pick.jsonl", "part2/place.jsonl"), ("pick", "place")),
         (("A.jsonl", "B.jsonl"), ("A", "B")),
         (("A/pick.jsonl", "A/place.jsonl"), ()),
