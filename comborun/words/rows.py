@@ -313,6 +313,7 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "several_documents": "not JSON: more than one document",
     "not_a_list": "not a JSON list",
     "unknown_format": "of no format that is known",
+    "empty_list": lambda fact: f"it holds no episode: {', '.join(fact.texts('keys')) or 'its list'} is empty",
     "unknown_list": lambda fact: (
         f"one JSON list of {fact.count('entries')} entries, of no format that is known{_has(fact)}"
     ),

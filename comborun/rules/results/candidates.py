@@ -364,7 +364,12 @@ def _keys(value: Row) -> list[str]:
 
 
 def unknown_document(value: object) -> RefusedError:
-    """The refusal of a document in which no episodes are found; it names what is in it."""
+    """The refusal of a document in which no episodes are found; it names what is in it, or what is empty."""
+    within = (
+        {key: one for key, one in value.items() if isinstance(one, (list, dict))} if isinstance(value, dict) else {}
+    )
+    if value == [] or (within and not any(within.values())):
+        return RefusedError(FORMAT, "empty_list", keys=_keys(within))
     if isinstance(value, list):
         first = next((one for one in value if isinstance(one, dict)), {})
         return RefusedError(FORMAT, "unknown_list", entries=len(value), keys=_keys(first))

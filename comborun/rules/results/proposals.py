@@ -298,6 +298,8 @@ def _paths(row: Row, before: str = "", depth: int = 0) -> Iterator[tuple[str, ob
         path = f"{before}{name}"
         if isinstance(value, dict) and depth < _DEPTH:
             yield from _paths(value, f"{path}.", depth + 1)
+        elif isinstance(value, list) and len(value) == 1 and not isinstance(value[0], (dict, list)):
+            yield path, value[0]  # of a vector of one environment
         elif not isinstance(value, (dict, list)):
             yield path, value
 

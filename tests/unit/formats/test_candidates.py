@@ -158,6 +158,8 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "one task of two": ({"a": rows(TEN), "b": rows(TEN[:9])}, "several_candidates"),
     "counts of other numbers": ({"a": {"success": 3, "total": 7}, "b": {"success": 3, "total": 9}}, "several_counts"),
     "one verdict for all": ({"success": True, "message": "finished"}, "no_index_field"),
+    "an evaluation that has not begun": ({"episodes": [], "success_rate": None}, "empty_list"),
+    "an empty list": ([], "empty_list"),
     "a configuration": ({"seed": 1, "model": {"lr": 0.1}}, "unknown_document"),
     "as many flags as episodes": (dict.fromkeys("abcdefghij", True), "unknown_document"),
     "flags of settings": ({"config": dict.fromkeys("abcdefghij", True)}, "unknown_document"),

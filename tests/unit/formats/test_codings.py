@@ -170,3 +170,11 @@ def test_values_that_may_be_means_are_warned_of_and_the_line_is_said_once(tmp_pa
         apart = why_not_counted(without_line(fact))
         assert "results:" not in apart
         assert ("mean" in apart) is means
+
+
+def test_verdicts_of_a_vector_of_one_environment_are_proposed_at_their_place(tmp_path: Path) -> None:
+    rows = [{"episode": at, "info": {"metrics": {"is_success": [at > 0]}}} for at in range(3)]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert {"success": "info.metrics.is_success"} in [*map(proposed, host(tmp_path, ResultRules(), 3).facts)]
+    counts = host(tmp_path, ResultRules(success="info.metrics.is_success"), 3)
+    assert (counts.verdicts, counts.successes) == (3, 2)

@@ -233,7 +233,7 @@ UNREADABLE = {
     "no document": (formats.EPISODES, b"{]}", "not JSON"),
     "too deep": (formats.EPISODES, b"[" * 200_000 + b"]" * 200_000, "nested too deeply"),
     "too long a number": (formats.EPISODES, b"[" + b"9" * 100_000 + b"]", "a number too long"),
-    "nothing": (formats.EPISODES, b'{"episodes": []}', "of no format that is known (it has episodes)"),
+    "nothing": (formats.EPISODES, b'{"episodes": []}', "it holds no episode: episodes is empty"),
     "another document": (formats.EPISODES, b'{"learning_rate": 0.1}', "of no format that is known"),
     "a log without samples": (formats.INSPECT, b'{"eval": {}, "version": 2}', "without samples"),
 }
