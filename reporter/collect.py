@@ -25,6 +25,7 @@ from comborun.reporter.records.clocks import clocks_of, on_one_clock
 from comborun.reporter.records.collected import AttemptRecord, Canary, Collected, SessionHistory, SessionVideos
 from comborun.reporter.records.collector import RecordCollector, walk
 from comborun.reporter.records.combos import settle, stem_of
+from comborun.reporter.records.names import name_by_columns
 from comborun.reporter.records.reading import Context, Defect, Reading
 from comborun.reporter.records.rows import settle_rows, tell_errors
 from comborun.reporter.records.training_folders import trainings_in
@@ -321,6 +322,7 @@ def collect_folder(directory: Path) -> Collected:
                 passed.defect(0, say(why))
                 collector.passed.append(passed)
     collector.read_names(found, Context(path=""))
+    name_by_columns(collector.files)
     settle_rows(collector.files)
     settle(collector.files)
     filmed = videos.index(directory, (path.relative_to(directory).as_posix() for path in found))

@@ -108,6 +108,7 @@ WORDS: Words = {
     "several_rows_per_episode": _several_rows,
     "file_set_aside": "its path is that of {file} with a folder {folder!r} more: it does not count, for nothing says"
     " whether that is a policy, an environment or an old result; a path POLICY/ENVIRONMENT counts",
+    "environments_by_column": "its column {column!r} names the environments",
     "levels_guessed": _levels,
     "one_level_of_names": _one_level,
     "axis_unnamed": _unnamed,

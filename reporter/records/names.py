@@ -1,9 +1,11 @@
-"""Names of policies and environments in rows of a folder that a grid is to read, and the lines that map them."""
+"""Names of policies and environments in rows: in columns of other names, and such as a grid does not know, with the
+lines that map them."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -11,7 +13,7 @@ from comborun.model.attempt import Aggregate, EpisodeRecord
 from comborun.model.plan import Session
 from comborun.model.work import combo_of
 from comborun.reporter.records.collector import RecordCollector
-from comborun.reporter.records.combos import COLUMNS
+from comborun.reporter.records.combos import COLUMNS, policy_of_path
 from comborun.reporter.records.path_names import KINDS
 from comborun.reporter.records.reading import UNNAMED, Context, Defect, Reading
 from comborun.rules.facts import Fact
@@ -20,6 +22,9 @@ from comborun.rules.results.fields import IGNORE, LINE, ResultRules
 from comborun.rules.results.proposals import renamed
 from comborun.words import say
 
+BY_COLUMN = "environments_by_column"
+_OWN = ("env", "env_name", "env_id", "environment_name", "environment_id")
+"""columns that name an environment; others, such as `task` or `scene`, may name a part of one"""
 _NAMES_SHOWN = 10
 _VALUES_MOST = 100
 
@@ -34,6 +39,45 @@ def names_in_rows(sessions: Iterable[Session]) -> dict[str, dict[str, str]]:
                 told[value].add(getattr(session, kind))
         found[kind] = {value: next(iter(own)) for value, own in told.items() if len(own) == 1}
     return found
+
+
+def name_by_columns(files: Iterable[Reading]) -> None:
+    """Take the environments from a column such as `env` where only a path names one: if it has several values in a
+    file, or all files have one and all paths name the same environment. Else it may hold what all have in common, such
+    as the name of a class, or tell only in which order paths name.
+    """
+    guessed = [file for file in files if file.records and any(kind == "environment" for kind, _ in file.guessed)]
+    by_path = {name for file in guessed for kind, name in file.guessed if kind == "environment"}
+    columns = [_of_environments(file) for file in guessed]
+    alike = len(by_path) == 1 and all(columns)
+    for file, column in zip(guessed, columns, strict=True):
+        values = {str(one.field(column)) for one in file.records} if column else set[str]()
+        if len(values) > 1 or alike:
+            _name_by(file, column, values)
+
+
+def _of_environments(file: Reading) -> str:
+    """The column that names an environment in each of its rows; empty without one."""
+    return next((column for column in _OWN if all(_is_name(one.field(column)) for one in file.records)), "")
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and not value.isdecimal()
+
+
+def _name_by(file: Reading, column: str, values: Collection[str]) -> None:
+    asked = any(kind == "policy" for kind, _ in file.guessed)
+    by_path = policy_of_path(file.path, values) if asked else ""
+    file.records = [
+        replace(one, policy=by_path or one.policy, environment=str(one.field(column))) for one in file.records
+    ]
+    file.codings = {
+        (session, (by_path or combo[0], value), attempt): coding
+        for (session, combo, attempt), coding in file.codings.items()
+        for value in values
+    }
+    file.guessed = {("policy", by_path)} if asked else set()
+    file.defect(0, say(Fact(BY_COLUMN, column=column, environments=sorted(values)[:_NAMES_SHOWN])))
 
 
 def not_in_grid(readings: Sequence[Reading], sessions: Sequence[Session]) -> Iterator[Defect]:

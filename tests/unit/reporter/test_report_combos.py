@@ -337,3 +337,31 @@ def test_a_file_in_one_folder_more_than_its_namesake_is_set_aside_and_named(fold
     )
     assert table(found) == {("a", "pick"): (4, 4), ("b", "pick"): (0, 4)}
     assert any(one.path == f"{folder}/pick.jsonl" and "a/pick.jsonl" in one.reason for one in found.defects)
+
+
+@pytest.mark.parametrize(
+    ("files", "combos"),
+    [
+        ({"r.jsonl": ("policy", "A", "env", ("cup", "mug"))}, {("A", "cup"), ("A", "mug")}),
+        ({"A.jsonl": ("note", "", "env_name", ("cup", "mug"))}, {("A", "cup"), ("A", "mug")}),
+        (
+            {"A.jsonl": ("note", "", "env", ("cup", "mug")), "B.jsonl": ("note", "", "env", ("cup", "mug"))},
+            {("A", "cup"), ("A", "mug"), ("B", "cup"), ("B", "mug")},
+        ),
+        ({"r.jsonl": ("policy", "A", "env", ("cup",))}, {("A", "cup")}),
+        ({"r.jsonl": ("policy", "A", "env", ("0", "1"))}, {("A", "r")}),
+        (
+            {"A/pick.jsonl": ("note", "", "env", ("Libero",)), "A/place.jsonl": ("note", "", "env", ("Libero",))},
+            {("A", "pick"), ("A", "place")},
+        ),
+    ],
+    ids=["several", "policy of the path", "policies of paths", "one", "numbers", "of all"],
+)
+def test_a_column_of_another_name_names_the_environment_where_paths_tell_none_apart(
+    files: dict[str, tuple[str, str, str, tuple[str, ...]]], combos: set[tuple[str, str]], tmp_path: Path
+) -> None:
+    texts = {}
+    for path, (field, name, column, values) in files.items():
+        rows = ({field: name, column: one, "episode": at, "success": at > 0} for one in values for at in range(3))
+        texts[path] = "".join(f"{json.dumps(row)}\n" for row in rows)
+    assert {record.combo for record in collected(tmp_path, texts).records} == combos
