@@ -191,6 +191,8 @@ def test_who_waits_for_a_core_works(tmp_path):
 
 def test_what_another_attempt_runs_below_this_process_is_not_counted():
     with subprocess.Popen(["sleep", "60"], env={"COMBORUN_SESSION": "other/session/1"}) as other:
+        while process.marker_of(other.pid) != "other/session/1":  # at first it has no environment
+            pass
         seen = Activity(SimpleNamespace(marker="run/session/1"))
         for _ in range(2):  # a search, and a look between two searches
             seen.find()
