@@ -22,7 +22,7 @@ from comborun.reporter.comparing.comparison import (
     overall_of,
 )
 from comborun.reporter.comparing.findings import evidence
-from comborun.reporter.comparing.pairing import Results, Side, meet, results_of
+from comborun.reporter.comparing.pairing import Meeting, Results, Side, meet, results_of
 from comborun.reporter.comparing.stopping import spared
 from comborun.reporter.counting.quality import DataFinding, between_runs, quality
 from comborun.reporter.evidence.context import namesakes
@@ -200,17 +200,8 @@ def compare_runs(before: Collected, after: Collected, same: Mapping[str, str] = 
     pairs = [(partner[combo], combo) for combo in second if combo in partner]
     if not pairs:
         return _without_pairs((before, after), results, findings, alike_names, same)
-    fewer: dict[Combo, str] = {}
-    meetings = []
-    for then_, now_ in pairs:
-        old, new, told = _without_plan((before, first[then_]), (after, second[now_]), now_[1])
-        fewer |= told
-        name = now_[0] if then_[0] == now_[0] else f"{then_[0]} → {now_[0]}"
-        met = meet(now_[1], new, old)
-        if again := _again(before, after, results, then_, now_):
-            met = replace(met, facts=(*met.facts, again))
-            findings.append(DataFinding(combo_name(*now_), say_evidence(again)))
-        meetings.append((name, met))
+    meetings, fewer, again = _meetings((before, after), results, pairs)
+    findings += again
     of_policies = {name: [one for own, one in meetings if own == name] for name in dict(meetings)}
     over = {name: some for name, some in of_policies.items() if len(some) > 1}
     overall: list[Tested] = [overall_of(some) for some in over.values()]
@@ -231,6 +222,25 @@ def compare_runs(before: Collected, after: Collected, same: Mapping[str, str] = 
         fewer=fewer,
         early=frozenset(run.name for run in (before, after) if run.stop_early and spared(run.sessions, ())),
     )
+
+
+def _meetings(
+    runs: tuple[Collected, Collected], results: Sequence[Results], pairs: Sequence[tuple[Combo, Combo]]
+) -> tuple[list[tuple[str, Meeting]], dict[Combo, str], list[DataFinding]]:
+    """Of each pair of combos its name and how they meet; what one of them has fewer of; findings of equal rows."""
+    before, after = runs
+    meetings: list[tuple[str, Meeting]] = []
+    fewer: dict[Combo, str] = {}
+    findings: list[DataFinding] = []
+    for then, now in pairs:
+        old, new, told = _without_plan((before, results[0].sides[then]), (after, results[1].sides[now]), now[1])
+        fewer |= told
+        met = meet(now[1], new, old)
+        if again := _again(before, after, results, then, now):
+            met = replace(met, facts=(*met.facts, again))
+            findings.append(DataFinding(combo_name(*now), say_evidence(again)))
+        meetings.append((now[0] if then[0] == now[0] else f"{then[0]} → {now[0]}", met))
+    return meetings, fewer, findings
 
 
 def _again(before: Collected, after: Collected, results: Sequence[Results], then: Combo, now: Combo) -> Fact | None:
