@@ -88,6 +88,8 @@ class Failure(Word):
                     "OOM when allocating tensor.*GPU",
                 ),
                 *("cupy.*OutOfMemoryError", "Failed to allocate [0-9]+ bytes on device .cuda"),
+                *("increase --mem-fraction-static", "bfc_arena.*Failed to allocate memory"),
+                "PhysX Internal CUDA error.*[Ee]rror code 2\\b",
             ),
             mend="give more `gpu_memory` in the grid or let fewer sessions run on a GPU, then retry",
         ),
@@ -118,6 +120,7 @@ class Failure(Word):
                 *("CUDA_ERROR_UNKNOWN", "CUDA error: unknown error", "CUDA error: an illegal instruction"),
                 *("CUDA error: misaligned address", "CUDA error: the launch timed out", "cudaErrorIllegalAddress"),
                 *("GPU \\w+ fail to launch kernel", "vk::PhysicalDevice::createDeviceUnique: Error[IE]"),
+                "PhysX Internal CUDA error",
                 *("Driver/library version mismatch", "failed with error 70[0-9]", "Cuda context manager error"),
             ),
             mend="look at the GPU with nvidia-smi and `combo doctor`, then retry",
@@ -155,6 +158,22 @@ class Failure(Word):
             mend="free some space where the run writes, then retry",
         ),
     )
+    STORAGE_FAULT = (
+        "storage_fault",
+        Row(
+            "storage fault",
+            "a file system failed: a stale NFS handle, an input or output error, a mount that is gone",
+            retries=2,
+            wait_s=60.0,
+            breaker=HOST,
+            signatures=(
+                *("[Ss]tale (NFS )?file handle", "Remote I/O error", "Host is down: '"),
+                *("Input/output error", "/\\S*: Transport endpoint is not connected"),
+                "Transport endpoint is not connected: b?['/]",
+            ),
+            mend="look at the file system that the line names (`df`, `mount`, the system's log), then retry",
+        ),
+    )
     HOST_MEMORY = (
         "host_memory",
         Row(
@@ -186,7 +205,7 @@ class Failure(Word):
             signatures=(
                 *("can't start new thread", "pthread_create failed", "Thread creation failed"),
                 *("received 0 items of ancdata", "Too many open files"),
-                *("inotify (instance|watch|limit)", "BlockingIOError: .Errno 11."),
+                *("inotify (instance|watch|limit)", "BlockingIOError: \\[Errno 11\\] Resource"),
                 "(fork|what\\(\\)).*Resource temporarily unavailable",
             ),
             mend="raise the limit of threads, processes or open files of your user (ulimit), then retry",
@@ -203,9 +222,27 @@ class Failure(Word):
             signatures=(
                 *("EngineDeadError", "Still waiting for server", "Connection refused", "RayActorError"),
                 *("Connection reset by peer", "Remote end closed connection", "APIConnectionError"),
-                *("ConnectionClosedError", "Server disconnected", "zmq.error.Again"),
+                *("ConnectionClosedError", "Server disconnected", "zmq.error.Again", "StatusCode.UNAVAILABLE"),
             ),
             mend="look at the log of its model server, then retry",
+        ),
+    )
+    NETWORK_FAULT = (
+        "network_fault",
+        Row(
+            "network fault",
+            "a service on the network did not answer, or asked for fewer requests: a hub of models, an API",
+            retries=3,
+            wait_s=60.0,
+            breaker=HOST,
+            signatures=(
+                *("Max retries exceeded with url", "HTTPS?ConnectionPool\\(.*timed out", "NameResolutionError"),
+                *("[Nn]ame or service not known", "Temporary failure in name resolution", "Could not resolve host"),
+                *("Network is unreachable", "No route to host", "429 Client Error", "Error code: (429|50[0-4])"),
+                *("50[0-4] Server Error", "APIConnectionError", "APITimeoutError", "RateLimitError"),
+                *("ClientConnectorError", "ServiceUnavailable: 503", "ResourceExhausted: 429", "errors.CommError"),
+            ),
+            mend="see whether the host reaches the service that the line names (a proxy, a quota, a token), then retry",
         ),
     )
     LAUNCH_FAILED = (

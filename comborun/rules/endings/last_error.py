@@ -38,6 +38,7 @@ _FATAL = re.compile(
     r"|Assertion .*failed|double free or corruption|free\(\): |malloc\(\)|malloc_consolidate|corrupted size"
     r"|stack smashing detected|panicked at"
     r"|SIG(?:SEGV|ABRT|BUS|ILL|FPE)\b|[Ss]ignal 11\b|GPU crash|no Qt platform plugin"
+    r"|^\S{0,30}\s*(?:FATAL|CRITICAL|[Ff]atal):|^X Error of failed request"
     r"|Unable to create windowless context|(?:PhysX|internal) error|slurmstepd: error|Killed process"
 )
 _CRASH = re.compile(r"Segmentation fault|core dumped|SIG(?:SEGV|ABRT|BUS)|Aborted|Fatal Python error|[Ss]ignal 11\b")

@@ -69,10 +69,22 @@ def test_an_exception_group_counts_as_one():
     assert of(log) == ("gpu_memory", OOM)
 
 
-def test_a_server_is_lost_only_where_one_is_in_use():
-    log = traceback("ConnectionRefusedError: [Errno 111] Connection refused")
+@pytest.mark.parametrize(
+    "error",
+    [
+        "ConnectionRefusedError: [Errno 111] Connection refused",
+        "grpc.RpcError: <_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE",
+    ],
+)
+def test_a_server_is_lost_only_where_one_is_in_use(error):
+    log = traceback(error)
     assert of(log, served=True)[0] == "server_lost"
-    assert of(log) == ("", "ConnectionRefusedError: [Errno 111] Connection refused")
+    assert of(log) == ("", error.split("\n")[0])
+
+
+@pytest.mark.parametrize("line", ["X Error of failed request:  BadValue", "FATAL:   container creation failed"])
+def test_a_fatal_line_without_a_class_is_told(line):
+    assert of(f"loading\n{line}\n  Major opcode of failed request:  149 (GLX)") == ("", line)
 
 
 def test_a_crash_counts_where_a_signal_ended_the_program():
