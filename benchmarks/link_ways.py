@@ -18,7 +18,8 @@ from comborun.api.launching import start_run
 from comborun.api.named import GridChoice, HostChoice
 from comborun.monitor.observe import History, load_run
 from comborun.monitor.watch import Source
-from comborun.remote.launching import Launched, LaunchRequest
+from comborun.remote.launching import Launched
+from comborun.remote.preparing import LaunchRequest
 from comborun.remote.ssh.openssh import OpensshTransport
 from comborun.remote.ssh.shell import ShellTransport
 from comborun.remote.ssh.transport import SshTransport

@@ -13,7 +13,7 @@ from comborun.errors import UserError
 from comborun.model.plan import AWAY
 from comborun.model.work import combo_of, name_of_combo
 from comborun.monitor.watch import once
-from comborun.remote.runs import remembered
+from comborun.remote.launches import remembered
 from comborun.rules.names import AFTER
 from comborun.text import alike_to, did_you_mean, first_of, session_name
 

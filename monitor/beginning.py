@@ -14,7 +14,7 @@ from comborun.monitor.status import SMOKE
 from comborun.monitor.waiting import Subject, held, queued
 from comborun.monitor.watch import Clock, Settings, Source, once, until_answered
 from comborun.planner.calibrating import LENGTH_S
-from comborun.remote.program import Beginning, await_first, dispatcher_output
+from comborun.remote.run_orders import Beginning, await_first, dispatcher_output
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HALTED
 from comborun.rules.room.waits import WaitFor

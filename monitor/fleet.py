@@ -16,7 +16,8 @@ from comborun.monitor.observe import History, last_look, load_run
 from comborun.monitor.status import Expected, Link
 from comborun.monitor.watch import Clock, Source, last_seen
 from comborun.monitor.wording import MARKS, listed, urgency
-from comborun.remote.runs import STAMPED, GpuUser, Listing, Run, keep_listings, last_listings, number, remembered
+from comborun.remote.launches import remembered
+from comborun.remote.runs import STAMPED, GpuUser, Listing, Run, keep_listings, last_listings, number
 from comborun.remote.transport import LOCAL, LocalTransport
 from comborun.rules.facts import Fact
 

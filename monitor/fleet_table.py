@@ -11,7 +11,7 @@ from rich.text import Text
 from comborun.monitor.columns import PADDING, cut
 from comborun.monitor.fleet import FleetRow
 from comborun.monitor.wording import visible
-from comborun.remote.runs import short
+from comborun.remote.launches import short
 from comborun.rules.vocabulary import amount
 from comborun.text import KIB, MIB
 from comborun.words.times import brief, clock, duration

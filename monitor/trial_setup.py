@@ -17,8 +17,8 @@ from comborun.monitor.watcher import watch
 from comborun.planner.laying import lay_out
 from comborun.remote.grids import not_ready, preflight_question, with_policies
 from comborun.remote.host import check_host, host_facts
-from comborun.remote.program import StartOptions, laptop_secrets, start, stop
 from comborun.remote.publish import RunContent, publish
+from comborun.remote.run_orders import StartOptions, laptop_secrets, start, stop
 from comborun.remote.runs import list_runs, release, remove
 from comborun.remote.shipping import compare_files, deliver, digest_of, survey
 from comborun.remote.transport import LOCAL

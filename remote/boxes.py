@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from comborun.errors import UserError
-from comborun.remote import program
+from comborun.remote import program, run_orders
 from comborun.rules.deal import Deal, Era, Move, Stops
 
 if TYPE_CHECKING:
@@ -72,43 +72,43 @@ def root_of(transport: Transport, root: str, python: str = "") -> Root:
 
 
 def look(transport: Transport, directory: str) -> BoxState:
-    return BoxState.of(program.ask(transport, directory, "boxes", "look"))
+    return BoxState.of(run_orders.ask(transport, directory, "boxes", "look"))
 
 
 def take(transport: Transport, directory: str, deal: Deal, stops: Stops) -> BoxState:
     """Give a box a deal with its moves, and what is known of stops. Raises UserError if it has a newer one."""
-    return BoxState.of(program.ask(transport, directory, "boxes", "take", stdin=_order(deal, stops)))
+    return BoxState.of(run_orders.ask(transport, directory, "boxes", "take", stdin=_order(deal, stops)))
 
 
 def note_stop(transport: Transport, directory: str, number: int) -> BoxState:
-    return BoxState.of(program.ask(transport, directory, "boxes", "stop", str(number)))
+    return BoxState.of(run_orders.ask(transport, directory, "boxes", "stop", str(number)))
 
 
 def fence(transport: Transport, directory: str, era: Era, loses: Sequence[str]) -> BoxState:
     """Let a box promise an era, in which others are given up. Raises UserError if it has promised a later one, or this
     one to another maker.
     """
-    return BoxState.of(program.ask(transport, directory, "boxes", "fence", str(era.number), era.maker, *loses))
+    return BoxState.of(run_orders.ask(transport, directory, "boxes", "fence", str(era.number), era.maker, *loses))
 
 
 def lose(transport: Transport, directory: str, deal: Deal) -> BoxState:
     """Let the arbiter write down the next deal."""
-    return BoxState.of(program.ask(transport, directory, "boxes", "lose", stdin=_order(deal, Stops())))
+    return BoxState.of(run_orders.ask(transport, directory, "boxes", "lose", stdin=_order(deal, Stops())))
 
 
 def let_move(transport: Transport, directory: str, deal: Deal) -> BoxState:
     """Let the arbiter write down that sessions may move under this deal. Raises UserError if another is in force."""
-    return BoxState.of(program.ask(transport, directory, "boxes", "moving", stdin=_order(deal, Stops())))
+    return BoxState.of(run_orders.ask(transport, directory, "boxes", "moving", stdin=_order(deal, Stops())))
 
 
 def release(transport: Transport, directory: str, move: Move) -> Move:
     """Let a box give a session away. Raises UserError if it has begun there, or the order is too old."""
-    return Move(program.ask(transport, directory, "boxes", "release", stdin=move.text.encode())["move"])
+    return Move(run_orders.ask(transport, directory, "boxes", "release", stdin=move.text.encode())["move"])
 
 
 def receive(transport: Transport, directory: str, move: Move) -> BoxState:
     """Let a box take a session that was released to it."""
-    return BoxState.of(program.ask(transport, directory, "boxes", "receive", stdin=move.text.encode()))
+    return BoxState.of(run_orders.ask(transport, directory, "boxes", "receive", stdin=move.text.encode()))
 
 
 def _order(deal: Deal, stops: Stops) -> bytes:

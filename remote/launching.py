@@ -1,8 +1,8 @@
-"""Launches a grid in three steps: prepare, publish, start. All safe to repeat."""
+"""Launches a prepared grid (preparing.py) in two steps: publish and start. Both are safe to repeat."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from comborun import __version__
@@ -19,69 +19,22 @@ from comborun.amendment.notes import (
 from comborun.amendment.resumption import CANARY_OF, amended_with_smoke, smoke_sessions, with_smoke
 from comborun.errors import HostError, UserError
 from comborun.model.work import combo_of
-from comborun.planner.program import host_warnings
-from comborun.remote import program, slurm
-from comborun.remote.grids import laid_out, not_ready, preflight_question, with_policies
-from comborun.remote.host import check_host, host_facts
+from comborun.remote import program, run_orders
+from comborun.remote.grids import laid_out
 from comborun.remote.publish import RunContent, provenance, publish, put_amendment, reread
-from comborun.remote.shipping import compare_files, deliver, digest_of, shipped_lines, size_of, survey
-from comborun.remote.transport import LOCAL
-from comborun.rules.following import POLICY
-from comborun.rules.vocabulary import amount
+from comborun.remote.shipping import deliver, digest_of, shipped_lines
 from comborun.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from comborun.amendment.changes import Amended, Choice, PlanComparison
-    from comborun.grid import Grid
     from comborun.model.plan import Plan
-    from comborun.model.resources import HostFacts
-    from comborun.planner.laying import Drafts
+    from comborun.remote.preparing import LaunchRequest, Prepared
     from comborun.remote.publish import Publication
-    from comborun.remote.shipping import Delivery, Shipment
     from comborun.remote.transport import Transport
-    from comborun.rules.deal import Deal
 
 _TRIES = 5
-
-
-@dataclass(frozen=True)
-class LaunchRequest:
-    parallel: int | None = None
-    multiplexer: str | None = None
-    new: bool = False
-    changed: Choice | None = None
-    smoke: int | None = None
-    slurm: bool = False
-    force: bool = False
-    take_over: bool = False
-    environment: str = ""
-    follow: str = ""
-    """of `combo follow`: the pid of the training, or `stopped`"""
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A grid that was checked and planned for its host, before anything is sent."""
-
-    request: LaunchRequest
-    transport: Transport
-    grid: Grid
-    facts: HostFacts
-    plan: Plan
-    shipments: tuple[Shipment, ...]
-    deliveries: tuple[Delivery, ...]
-    secrets: bytes = field(repr=False)
-    warnings: tuple[str, ...] = ()
-    deal: Deal | None = None
-    """of one of several hosts"""
-
-    @property
-    def sends(self) -> str:
-        """The size of the files of `sync` that have to go there first; empty without any."""
-        size = size_of(item for one in self.deliveries for item in one.missing)
-        return amount(size) if size else ""
 
 
 @dataclass(frozen=True)
@@ -115,40 +68,6 @@ class Launched:
         return self.started and not self.plan.slurm and not self.added and not self.plan.follow
 
 
-def prepare(
-    request: LaunchRequest, grid: Grid, connect: Callable[[str | None], Transport], drafts: Drafts | None = None
-) -> Prepared:
-    """Check everything before a launch; UserError and HostError name any obstacle. Its hosts share `drafts`."""
-    if request.slurm and request.multiplexer:
-        raise UserError("--multiplexer with --slurm: sessions on nodes have no windows", "combo attach shows them")
-    secrets, shipments = program.laptop_secrets(grid.secrets), survey(grid.sync, grid.path.parent)
-    _check_follow(request, grid)
-    transport = connect(grid.host)
-    _check_training(request, transport)
-    grid = with_policies(grid, transport)
-    named = preflight_question(grid, local=transport.host == LOCAL, windows=not request.slurm, new=request.new)
-    facts = host_facts(transport, grid.secrets, grid.host_python, named)
-    check_host(facts, request.multiplexer, windows=not request.slurm)
-    absent, fix = () if request.force else facts.absent, "fix that, or add --force to start anyway"
-    try:
-        plan = laid_out(grid, facts, digest_of(shipments), slurm=request.slurm, drafts=drafts)
-    except UserError as error:
-        if not absent:
-            raise
-        raise UserError(
-            not_ready(absent, facts.called, f"{error.message}; {error.hint}"), fix, code="not_ready"
-        ) from error
-    if absent:
-        raise UserError(not_ready(absent, facts.called), fix, code="not_ready")
-    if plan.slurm:
-        doubts = slurm.check_taken(transport, plan, slurm.consult(transport, plan))
-        warnings = tuple(f"{one}. It is submitted all the same: sbatch lets it wait, or refuses it" for one in doubts)
-    else:
-        warnings = host_warnings(grid, facts)
-    deliveries = compare_files(transport, shipments, program.Python(known=facts.python))
-    return Prepared(request, transport, grid, facts, plan, shipments, deliveries, secrets, warnings)
-
-
 def publish_run(
     prepared: Prepared, confirm: Callable[[str], bool], tell: Callable[[str], object] = lambda _: None
 ) -> Launched:
@@ -171,7 +90,7 @@ def publish_run(
         if found is None:
             return Launched(whole.plan, publication, changes=notes)
         if found.elsewhere and request.take_over:
-            program.take_over(prepared.transport, publication.directory)
+            run_orders.take_over(prepared.transport, publication.directory)
         else:
             program.refuse_elsewhere(found.elsewhere, publication.run)
         if found.environment and publication.state != "finished" and request.environment != "first":
@@ -225,12 +144,12 @@ def start(prepared: Prepared, launched: Launched) -> Launched:
     launched = replace(launched, shipped=tuple(shipped_lines(deliveries)))
     slots = _slots(prepared.request, launched)
     if found and found.hold not in ("", "halted"):
-        slot_lines = program.steer(transport, directory, "slots", str(slots)).texts if slots else ()
+        slot_lines = run_orders.steer(transport, directory, "slots", str(slots)).texts if slots else ()
         return replace(launched, changes=(*launched.changes, *slot_lines))
     lifted = _lift(transport, launched)
     request = prepared.request
-    options = program.StartOptions(slots, request.multiplexer, prepared.secrets, request.environment, request.follow)
-    begun = program.start(transport, directory, options)
+    options = run_orders.StartOptions(slots, request.multiplexer, prepared.secrets, request.environment, request.follow)
+    begun = run_orders.start(transport, directory, options)
     return replace(
         launched,
         started=True,
@@ -240,25 +159,6 @@ def start(prepared: Prepared, launched: Launched) -> Launched:
         ),
         submitted=begun.texts if launched.plan.slurm else (),
     )
-
-
-def _check_follow(request: LaunchRequest, grid: Grid) -> None:
-    if grid.follow and not request.follow:
-        raise UserError("this grid follows a training", "combo follow GRID --pid PID starts it")
-    if request.follow and not grid.follow:
-        raise UserError(
-            "`policies` of this grid are no training", "policies: {follow: ~/runs/x/ckpt_*.pt, done: STABLE}"
-        )
-    long = [one.session for one in grid.combos if request.follow and POLICY not in one.session]
-    if long:
-        raise UserError(f"the session name {long[0]} does not hold the step", "shorter names, with {policy} in them")
-
-
-def _check_training(request: LaunchRequest, transport: Transport) -> None:
-    """Before anything is made there: is it a process of that host?"""
-    if request.follow.isdecimal() and transport.run('test -d "/proc/$1"', request.follow).code:
-        hint = "name that of the training, or leave it out: then the run ends with combo stop"
-        raise UserError(f"no process {request.follow} runs on {transport.host}", hint)
 
 
 def _followed(publication: Publication, found: Plan) -> Launched:
@@ -277,7 +177,7 @@ def launch_recheck(transport: Transport, plan: Plan, directory: str, episodes: i
     publication = publish(
         transport, RunContent(plan, f"# a recheck of {run}; its grid is there\n", root, origin), "new"
     )
-    program.restart_dispatcher(transport, publication.directory, plan)
+    run_orders.restart_dispatcher(transport, publication.directory, plan)
     return publication
 
 
@@ -398,9 +298,9 @@ def _lift(transport: Transport, launched: Launched) -> tuple[str, ...]:
     directory, found = launched.publication.directory, launched.publication.found
     if not found or not found.held:
         return ()
-    program.steer(transport, directory, "resume")
+    run_orders.steer(transport, directory, "resume")
     if tried := [session.name for session in smoke_sessions(launched.plan)]:
-        program.steer(transport, directory, "retry", *tried)
+        run_orders.steer(transport, directory, "retry", *tried)
     if not found.hold:
         return ("GPUs that were in quarantine are used again",)
     return (f"no longer {found.hold}" + (f": {found.why}" if found.why else ""),)

@@ -8,7 +8,6 @@ import re
 import time
 import zlib
 from base64 import b64decode
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from comborun.clock import elapsed
 from comborun.errors import UserError
 from comborun.remote import program
+from comborun.remote.launches import memory, remembered, short
 from comborun.remote.transport import LOCAL
 from comborun.rules.deal import parse
 from comborun.rules.facts import Fact
@@ -43,35 +43,6 @@ _CLOCK_S = 60.0
 """seconds by which a clock may be wrong without a word"""
 _FRESH_S = 5.0
 """for which a plan that came with a list of runs counts as the newest"""
-
-
-def short(run: str) -> str:
-    """The last four characters of a run's id: enough for `combo status`, and for a narrow table."""
-    return run.rpartition("-")[2]
-
-
-class Launch(NamedTuple):
-    """A launch, as this machine remembers it."""
-
-    run: str
-    host: str
-    root: str
-    directory: str
-    grid: str
-    transport: str = "ssh"
-    file: str = ""
-    """the grid's file; empty if an earlier version launched"""
-    sha256: str = ""
-    """of its bytes at the launch"""
-    options: str = ""
-    """what another launch of it needs, as it is typed"""
-    grid_run: str = ""
-    """the run on several hosts of which this is a part"""
-    place: int = 0
-    """its host's place among them"""
-
-    def fits(self, wanted: str | None) -> bool:
-        return wanted is None or wanted in {self.grid, self.directory, short(self.run)} or self.run.startswith(wanted)
 
 
 @dataclass(frozen=True)
@@ -173,74 +144,6 @@ def number(text: str | None) -> float | None:
         return None
 
 
-def _memory(name: str = "launches.jsonl") -> Path:
-    base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(base).expanduser() / "comborun" / name
-
-
-def remember(launch: Launch) -> None:
-    """Remember where a run is. A laptop that can't write its memory can still launch."""
-    import jsonlines  # slow to import, and only a launch needs it
-
-    path = _memory()
-    if remembered()[-1:] == (launch,):
-        return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
-            writer = jsonlines.Writer(file, dumps=json.dumps)  # pyright: ignore[reportCallIssue] - attrs names it so
-            writer.write(launch._asdict())
-    except OSError:
-        return
-
-
-def remembered() -> tuple[Launch, ...]:
-    """The launches from this machine, the latest last; unreadable lines are skipped."""
-    try:
-        lines = _memory().read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return ()
-    launches = []
-    for line in lines:
-        with suppress(ValueError, TypeError, RecursionError):
-            launches.append(Launch(**json.loads(line)))
-    return tuple(launches)
-
-
-def host_of(wanted: str | None) -> str | None:
-    """The host of the latest launch from here that fits `wanted`; None fits any."""
-    return next((launch.host for launch in reversed(remembered()) if launch.fits(wanted)), None)
-
-
-def parts_of(wanted: str | None) -> tuple[Launch, ...]:
-    """The parts of the run on several hosts that `wanted` names, the first host's first, as this machine knows them.
-
-    Empty if the latest launch that fits is of a run on one host.
-    """
-    launches = remembered()
-    last = next((launch for launch in reversed(launches) if launch.fits(wanted) or launch.grid_run == wanted), None)
-    if last is None or not last.grid_run:
-        return ()
-    parts = {one.host: one for one in launches if one.grid_run == last.grid_run}
-    return tuple(sorted(parts.values(), key=lambda one: one.place))
-
-
-def changed_since(run: str) -> Launch | None:
-    """The latest launch of a run from here, if its grid's file differs now; None also where that is not known."""
-    from hashlib import sha256  # slow to import
-
-    last = next((one for one in reversed(remembered()) if one.run == run and one.file), None)
-    try:
-        return last if last and sha256(Path(last.file).read_bytes()).hexdigest() != last.sha256 else None
-    except OSError:
-        return None
-
-
-def is_remembered(directory: str) -> bool:
-    """Whether a launch from here made a run in this folder, on any host."""
-    return any(launch.directory.rstrip("/") == directory.rstrip("/") for launch in remembered())
-
-
 def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
     """The runs below `roots` in one round trip, the newest first: of one root by their making, not by the clock."""
     roots = tuple(dict.fromkeys(roots))
@@ -308,7 +211,7 @@ def _newest_first(answer: Iterable[Iterable[dict[str, Any]]]) -> tuple[Run, ...]
 def last_listings() -> dict[str, Listing]:
     """The last answer of each host."""
     try:
-        document = json.loads(_memory("hosts.json").read_text("utf-8"))
+        document = json.loads(memory("hosts.json").read_text("utf-8"))
         return {
             str(host): Listing(
                 str(host),
@@ -329,7 +232,7 @@ def keep_listings(found: Iterable[Listing]) -> None:
         host: {"runs": [asdict(run) for run in one.runs], "users": one.users, "seen": one.seen}
         for host, one in kept.items()
     }
-    path = _memory("hosts.json")
+    path = memory("hosts.json")
     draft = path.with_name(f".{path.name}-{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

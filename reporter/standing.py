@@ -16,8 +16,6 @@ from comborun.reporter.statistics.means import mean_of_means
 from comborun.reporter.statistics.proportion import Interval, mean_of_rates
 from comborun.reporter.summary import Summary
 
-RATE = "success rate"
-
 
 @dataclass(frozen=True)
 class Place:
@@ -38,8 +36,8 @@ class Place:
 class Standing:
     """By the comparisons over all environments; with a single environment, by those in it."""
 
-    measure: str
-    """`success rate`, or the metric"""
+    metric: str
+    """by which; empty: by success rates"""
     environments: int
     environment: str
     """if there is only one"""
@@ -55,7 +53,11 @@ class Standing:
 
     @property
     def by_rate(self) -> bool:
-        return self.measure == RATE
+        return not self.metric
+
+    @property
+    def measure(self) -> str:
+        return self.metric or "success rate"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -126,7 +128,7 @@ def standing_of(summary: Summary) -> Standing | None:
         pairs = {frozenset((one.a, one.b)) for one in found.overall}
         # Beside them two policies that share a single environment are compared in it.
         single = [one for one in found.all if pairs and frozenset((one.a, one.b)) not in pairs]
-        return _standing(RATE, environments, places, [*found.overall, *single], common=len(common))
+        return _standing("", environments, places, [*found.overall, *single], common=len(common))
     places = [
         Place(
             one.policy,
@@ -139,7 +141,7 @@ def standing_of(summary: Summary) -> Standing | None:
         for one in judged
         if one.rate
     ]
-    return _standing(RATE, environments, places, summary.comparisons.all)
+    return _standing("", environments, places, summary.comparisons.all)
 
 
 def _mean(mean: MacroMean, summary: Summary, environments: set[str], common: Collection[str]) -> Place:
@@ -157,7 +159,7 @@ def _mean(mean: MacroMean, summary: Summary, environments: set[str], common: Col
 
 
 def _standing(
-    measure: str,
+    metric: str,
     environments: Iterable[str],
     places: Sequence[Place],
     found: Sequence[Tested],
@@ -171,7 +173,7 @@ def _standing(
     different = [(one.a, one.b) for one in found if one.decided]
     whole = len(found) == comb(len(places), 2) > 0
     return Standing(
-        measure,
+        metric,
         len(names),
         names[0] if len(names) == 1 else "",
         tuple(ranked),

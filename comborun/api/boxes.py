@@ -26,8 +26,9 @@ from comborun.planner.laying import Drafts
 from comborun.remote import boxes
 from comborun.remote.boxes import Root, at_once
 from comborun.remote.grids import known_of
-from comborun.remote.launching import Launched, Prepared, prepare, publish_run, start
-from comborun.remote.runs import Launch, remember
+from comborun.remote.launches import Launch, remember
+from comborun.remote.launching import Launched, publish_run, start
+from comborun.remote.preparing import Prepared, prepare
 from comborun.remote.transport import LocalTransport
 from comborun.rules.deal import Deal, Stops
 from comborun.text import several
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from comborun.api.named import GridChoice
     from comborun.grid import Grid
     from comborun.grid.keys.launch import HostKeys
-    from comborun.remote.launching import LaunchRequest
+    from comborun.remote.preparing import LaunchRequest
     from comborun.remote.transport import Transport
 
 _CLOCKS_S = 60.0

@@ -13,7 +13,7 @@ from comborun.errors import UserError
 from comborun.model.work import process_of
 from comborun.monitor.addressing import sessions_of
 from comborun.monitor.watch import Source
-from comborun.remote import boxes, program
+from comborun.remote import boxes, run_orders
 from comborun.remote.boxes import BoxState, at_once
 from comborun.rules.deal import Deal, Stops, newest_known
 from comborun.rules.host import Denial
@@ -108,7 +108,7 @@ def _bring_up(part: Target, state: BoxState, newest: Deal, stops: Stops) -> str:
     if state.deal.rank < newest.rank or state.stops.data != stops.data:
         state = boxes.take(transport, directory, newest, stops)
     if (host in newest.lost or stops.in_force) and (state.lives or not (state.stopped or state.done)):
-        program.stop(transport, directory)
+        run_orders.stop(transport, directory)
         return "given up, so what still ran there is stopped" if host in newest.lost else "stopped, as the others"
     if (state.gained or state.due) and not state.lives and not stops.in_force and host not in newest.lost:
         return restarted(part, len(state.gained) or sum(one.taker == host for one in newest.moves.values()))
@@ -197,7 +197,7 @@ def stop_all(target: Target) -> orders.Stopped:
     torn = [host for host, one in found.items() if getattr(one, "code", "") == str(Denial.DEAL_UNREADABLE)]
     able = [*torn, *(host for host, one in noted.items() if _is_done(one))]
     ended = at_once({host: partial(_end, part_on(target, host)) for host in able})
-    replies = {host: one for host, one in ended.items() if isinstance(one, program.Reply)}
+    replies = {host: one for host, one in ended.items() if isinstance(one, run_orders.Reply)}
     failed = {host: one for host, one in {**found, **noted, **ended}.items() if isinstance(one, UserError)}
     if not replies:
         raise next(iter(failed.values()))
@@ -223,8 +223,8 @@ def _note(part: Target, number: int) -> BoxState:
     return boxes.note_stop(part.transport, part.directory, number)
 
 
-def _end(part: Target) -> program.Reply:
-    return program.stop(part.transport, part.directory)
+def _end(part: Target) -> run_orders.Reply:
+    return run_orders.stop(part.transport, part.directory)
 
 
 def lift_stops(target: Target) -> Deal:

@@ -12,8 +12,9 @@ from comborun.api.named import Target
 from comborun.errors import UserError
 from comborun.monitor.beginning import await_beginning, await_smoke, failed_at_once, lacking, recorded
 from comborun.monitor.watch import once
-from comborun.remote.launching import Launched, LaunchRequest, prepare, publish_run, start
-from comborun.remote.runs import Launch, remember
+from comborun.remote.launches import Launch, remember
+from comborun.remote.launching import Launched, publish_run, start
+from comborun.remote.preparing import LaunchRequest, prepare
 from comborun.rules.facts import Fact
 from comborun.rules.vocabulary import Life
 from comborun.words import say

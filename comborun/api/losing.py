@@ -19,7 +19,7 @@ from comborun.model.work import process_of
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History
 from comborun.planner.dealing import Room, deal
-from comborun.remote import boxes, program
+from comborun.remote import boxes, run_orders
 from comborun.remote.boxes import BoxState, at_once
 from comborun.remote.joint_copy import on_record
 from comborun.remote.runs import copy_of
@@ -127,7 +127,7 @@ def _check_away(
                 code="host_answers",
             )
         if changes:
-            program.stop(part_on(target, host).transport, part_on(target, host).directory)
+            run_orders.stop(part_on(target, host).transport, part_on(target, host).directory)
 
 
 def call_off(target: Target, found: Mapping[str, BoxState | UserError]) -> bool:

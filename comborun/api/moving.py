@@ -16,7 +16,7 @@ from comborun.api.room import Seen, may_move, rooms_of
 from comborun.clock import elapsed
 from comborun.errors import HostError, UserError
 from comborun.planner.moving import Step, steps
-from comborun.remote import boxes, program
+from comborun.remote import boxes, run_orders
 from comborun.remote.boxes import BoxState, at_once
 from comborun.rules.host import Denial
 from comborun.text import several
@@ -115,7 +115,7 @@ def complete(parts: Mapping[str, Target], move: Move) -> BoxState:
 
 def restarted(part: Target, sessions: int) -> str:
     """Start the dispatcher of a host that has got sessions after its own were done. Returns what was done."""
-    program.start_for_moves(part.transport, part.directory, part.source().view.plan)
+    run_orders.start_for_moves(part.transport, part.directory, part.source().view.plan)
     return f"{several(sessions, 'session')} of other hosts {'runs' if sessions == 1 else 'run'} there now"
 
 

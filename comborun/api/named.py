@@ -10,20 +10,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.api.listener import QUIET, Listener
 from comborun.errors import HostError, UserError
+from comborun.remote.launches import changed_since, host_of, parts_of, remembered
 from comborun.remote.runs import (
     GpuUser,
     Run,
     age_of_copy,
     bring_records,
-    changed_since,
     choose_run,
     copy_of,
     find_runs,
-    host_of,
     list_runs,
     look_at_host,
-    parts_of,
-    remembered,
 )
 from comborun.remote.transport import LOCAL, RUNS_SESSIONS, LocalTransport
 from comborun.rules.names import DEFAULT_ROOT, RUN
@@ -34,8 +31,9 @@ if TYPE_CHECKING:
     from comborun.grid import Grid
     from comborun.monitor.watch import Source
     from comborun.remote.fetch import FetchOptions
+    from comborun.remote.launches import Launch
     from comborun.remote.mirror import Skipped
-    from comborun.remote.runs import Launch, SentPlan
+    from comborun.remote.runs import SentPlan
     from comborun.remote.ssh.shell import ShellTransport
     from comborun.remote.transport import Transport
 
@@ -141,9 +139,9 @@ class Target(NamedTuple):
     def own(self, *, take_over: bool) -> None:
         """Take the run over from another machine, if the user says so."""
         if take_over:
-            from comborun.remote import program as host_program
+            from comborun.remote import run_orders
 
-            self.listener.note("\n".join(host_program.take_over(self.transport, self.directory)))
+            self.listener.note("\n".join(run_orders.take_over(self.transport, self.directory)))
 
     def note_change(self) -> None:
         """Tell that the grid's file has changed since its launch: only another launch uses the changes."""

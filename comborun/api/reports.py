@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from comborun.answers import runs
 from comborun.errors import UserError
 from comborun.model.codec import decoded
-from comborun.remote.runs import is_remembered
+from comborun.remote.launches import is_remembered
 from comborun.remote.transport import LOCAL
 from comborun.rules.names import RUN
 from comborun.text import clean, did_you_mean, harmless, several

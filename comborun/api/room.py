@@ -12,7 +12,7 @@ from comborun.errors import UserError
 from comborun.model.work import combo_of, grouped, process_of, processes
 from comborun.planner.moving import Place
 from comborun.planner.packing import Stage, beside, stage_of
-from comborun.remote.program import laptop_secrets
+from comborun.remote.run_orders import laptop_secrets
 from comborun.rules.holds import DRAINING
 from comborun.rules.records import integers
 from comborun.rules.room.capacity import never

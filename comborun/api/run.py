@@ -261,7 +261,7 @@ def launch(
     """
     from comborun.api.boxes import TogetherRequest, several_hosts, start_together
     from comborun.api.launching import start_run, with_failures, with_smoke_test
-    from comborun.remote.launching import LaunchRequest
+    from comborun.remote.preparing import LaunchRequest
 
     given = tuple(f"{key}={_yaml(value)}" for key, value in (set or {}).items())
     chosen, request = GridChoice(Path(grid), given), LaunchRequest(**options)

@@ -13,8 +13,9 @@ from comborun.monitor.addressing import sessions_of
 from comborun.monitor.explain import server_names
 from comborun.monitor.steering import PlannedResume, PlannedStop
 from comborun.monitor.watch import once
-from comborun.remote.program import Reply, refuse_elsewhere, restart_dispatcher, send_test_notice, steer
-from comborun.remote.program import stop as stop_sessions
+from comborun.remote.program import refuse_elsewhere
+from comborun.remote.run_orders import Reply, restart_dispatcher, send_test_notice, steer
+from comborun.remote.run_orders import stop as stop_sessions
 from comborun.remote.runs import list_runs
 from comborun.remote.slurm import settle
 from comborun.rules.settings import BECAUSE, FIELDS, PARALLEL, TAKES, is_value

@@ -178,7 +178,7 @@ class StopEarly:
             queued = {session.name for session in seen.proper if session.life is Life.QUEUED}
             names, lines = [name for name in decided.not_needed if name in queued], decided.lines()
             if names or lines != self._told:
-                from comborun.remote.program import send_decisions
+                from comborun.remote.run_orders import send_decisions
 
                 send_decisions(self._target.transport, self._target.directory, lines, names)
                 self._told = lines

@@ -16,7 +16,7 @@ from comborun.cli.options import (
     take_over_option,
 )
 from comborun.cli.terminal import show_record, show_rows
-from comborun.remote.launching import LaunchRequest
+from comborun.remote.preparing import LaunchRequest
 from comborun.rules.names import MULTIPLEXER_NAMES
 from comborun.text import harmless
 

@@ -25,7 +25,7 @@ from comborun.cli.options import (
 )
 from comborun.cli.terminal import SOME_DID_NOT, show_record, show_rows, show_table
 from comborun.monitor.beginning import recorded
-from comborun.remote.launching import LaunchRequest
+from comborun.remote.preparing import LaunchRequest
 from comborun.rules.endings.failures import Failure
 from comborun.rules.names import MULTIPLEXER_NAMES
 from comborun.text import harmless, several

@@ -14,7 +14,8 @@ from comborun.answers import Done
 from comborun.api.named import GridChoice, HostChoice
 from comborun.cli.terminal import TERMINAL, show_json, show_record, show_text
 from comborun.errors import UserError
-from comborun.remote.runs import copy_of, plan_of, remembered
+from comborun.remote.launches import remembered
+from comborun.remote.runs import copy_of, plan_of
 from comborun.remote.transport import LOCAL
 from comborun.text import harmless
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from comborun.api.named import Target
     from comborun.model.plan import Plan
     from comborun.monitor.screen import StatusScreen
-    from comborun.remote.runs import Launch
+    from comborun.remote.launches import Launch
 
     Command = Callable[..., Any]
 

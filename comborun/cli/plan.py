@@ -26,7 +26,7 @@ from comborun.planner.packing import outlook
 from comborun.planner.program import host_warnings, rooms
 from comborun.remote.grids import known_of, laid_out, not_ready, preflight_question, with_policies
 from comborun.remote.host import host_facts
-from comborun.remote.launching import LaunchRequest
+from comborun.remote.preparing import LaunchRequest
 from comborun.remote.runs import list_runs
 from comborun.remote.shipping import digest_of, survey
 from comborun.remote.slurm import consult, refusal

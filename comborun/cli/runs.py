@@ -21,8 +21,9 @@ from comborun.cli.terminal import INTERRUPTED, show_json, show_record, show_rows
 from comborun.errors import HostError, UserError
 from comborun.monitor.fleet import Fleet, answer, looked_at, state
 from comborun.monitor.fleet_table import complaints, day, show_live, table
-from comborun.remote import program
-from comborun.remote.runs import choose_run, copy_of, host_of, parts_of, remembered, remove, sizes
+from comborun.remote import run_orders
+from comborun.remote.launches import host_of, parts_of, remembered
+from comborun.remote.runs import choose_run, copy_of, remove, sizes
 from comborun.remote.transport import LOCAL
 from comborun.rules.vocabulary import amount
 from comborun.text import harmless, several
@@ -212,7 +213,7 @@ def _clean(names: tuple[str, ...], where: HostChoice, older: float, *, as_json: 
     elif _may_remove(total, as_json=as_json, dry_run=how["dry_run"], yes=how["yes"]):
         for run in going:
             if how["take_over"]:
-                program.take_over(transport, run.directory)
+                run_orders.take_over(transport, run.directory)
             if left := remove(transport, run.directory):
                 kept[run.id] = say(left)
             click.echo(f"{run.id}: {f'stays: {say(left)}' if left else 'removed'}", err=as_json)

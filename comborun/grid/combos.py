@@ -13,13 +13,11 @@ from typing import Any, NamedTuple
 from comborun.errors import Problem, UserError
 from comborun.grid.keys.axes import AXIS_OF, AxisEntry
 from comborun.grid.keys.grid_file import GridFile, SettingKeys
-from comborun.grid.keys.results import naming, rules_of
 from comborun.grid.keys.shapes import merged
 from comborun.grid.keys.values import OWNED, line_of, parse_size, parse_whole, scalar_of, whole_of
 from comborun.grid.yaml_tree import Items, Map, Scalar, ScalarKind, Tree, YamlSource
 from comborun.model.plan import FollowRule
 from comborun.rules.following import STABLE
-from comborun.rules.results.fields import ResultRules
 from comborun.text import SESSION_NAME, clean, natural, session_name
 
 MOST_COMBOS = 10_000
@@ -51,14 +49,6 @@ class Combo:
     @property
     def label(self) -> str:
         return f"{self.policy.name} in {self.environment.name}"
-
-    @property
-    def result_rules(self) -> ResultRules:
-        """The rules for its records, with its attributes filled in. Raises UserError."""
-        rules = rules_of(self.settings.results)
-        return rules.replace(
-            policy=naming(rules.policy, self.policy), environment=naming(rules.environment, self.environment)
-        )
 
     def number(self, count: str | None) -> int:
         """A count, perhaps from an attribute; 0 without one. Raises UserError."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
 from comborun.grid.keys.limits_retry import retries
+from comborun.grid.keys.results import combo_rules
 from comborun.model.command import FILE, OF_GPUS, fill, late, takes_count, values_of
 from comborun.model.judging import NO_PROGRESS, ProgressRules
 from comborun.model.plan import After, Limits, Notify, Plan, Session
@@ -181,7 +182,7 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
         request=_request(settings.resources.request, combo.environment),
         pin=settings.pinned,
         display=settings.display,
-        results=combo.result_rules.replace(base=episode_offset),
+        results=combo_rules(settings.results, combo.policy, combo.environment).replace(base=episode_offset),
         digest="",
         around=around_of(settings, grid, host, values),
         progress=ProgressRules(

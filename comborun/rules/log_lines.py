@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
+from comborun.rules.patterns import late
 
-_IGNORED = re.compile(
-    r"Exception ignored |--- Logging error ---|Error in (?:sys\.excepthook|atexit)|[Ee]xception in atexit"
-)
-_ASIDE = re.compile(
+_IGNORED = late(r"Exception ignored |--- Logging error ---|Error in (?:sys\.excepthook|atexit)|[Ee]xception in atexit")
+_ASIDE = late(
     r"Exception in (?:thread|callback)|Process \S+:\s*$|Task exception was never retrieved|exception calling callback"
     r"|Future exception was never retrieved|^Available platform plugins are: "
 )
-_FOREIGN = re.compile(
+_FOREIGN = late(
     r"(?i)^\W*(?:wandb|tensorboard|mlflow|comet(?:_ml)?|neptune|clearml|swanlab|sentry(?:_sdk)?|opentelemetry|statsd"
     r"|urllib3|datadog|posthog|huggingface_hub|gcsfs|boto(?:core|3)?)\b|\bTensorBoard\b|^Retrying \(Retry\("
 )
-_WARNS = re.compile(
+_WARNS = late(
     r"^.{0,80}?(?:\bWARN(?:ING)?\b|\[[Ww]arn(?:ing)?\]|\b[Ww]arning:|\w+Warning: |: W (?:tensorflow|external)/)"
     r"|^(?:\[\w+\]:?)?\[?W\d{4} |^\s*warnings\.warn\("
 )

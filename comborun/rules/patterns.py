@@ -1,4 +1,7 @@
-"""Regular expressions of a grid for lines of logs, in Python's syntax. Syntax that only `grep` knows is refused."""
+"""Regular expressions of a grid for lines of logs, and those of ours that few processes need.
+
+Those of a grid are in Python's syntax. Syntax that only `grep` knows is refused.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,33 @@ _CLASSES = {
 _BEYOND = re.compile(r"\(\?>|(?:[*+?]|\{[0-9]*,?[0-9]*\})\+")
 _WORD = re.compile(r"\{[A-Za-z_]+\}")
 _PLAIN = re.compile(r"\\.|\[\^?\]?[^\]]*\]", re.DOTALL)
+
+
+class _Late:
+    made: list[_Late] = []  # noqa: RUF012 - of all modules
+
+    def __init__(self, text: str, flags: int) -> None:
+        self._text, self._flags = text, flags
+        self.made.append(self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found = getattr(re.compile(self._text, self._flags), name)
+        setattr(self, name, found)
+        return found
+
+
+def late(text: str, flags: int = 0) -> Pattern[str]:
+    """A pattern that is compiled at its first use."""
+    found: Pattern[str] = _Late(text, flags)  # type: ignore[assignment]
+    return found
+
+
+def compile_late() -> None:
+    """Compile them all: in a process that forks others, each of which would hold a copy."""
+    for one in _Late.made:
+        one.__getattr__("search")
 
 
 class PatternError(ValueError):

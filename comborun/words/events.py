@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from comborun.rules.facts import Fact
-from comborun.words import say
+from comborun.words import fill, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from comborun.rules.events import Event
     from comborun.words import Words
 
+_ORDER = "{order}[ {sessions}][ {values}][ because {why}][, by {user}][ ({from})]"
 WORDS: Words = {
     "event_dispatching": "the dispatcher lives: pid {pid}, {engine}",
     "event_taken_over": "the dispatcher has looked at all sessions: {left} left, {busy} run",
@@ -39,7 +40,7 @@ WORDS: Words = {
     "event_notice": "notice: {notice}[: {reason}]",
     "event_notice_failed": "the notify command could not be started: {error}",
     "event_checkpoint": "checkpoint [{policy}|{path}]: {decision}[, its step was there before{again:if}][: {reason}]",
-    "event_ordered": "ordered: {order}[ {sessions}][ {values}][ because {why}][, by {user}][ ({from})]",
+    "event_ordered": f"ordered: {_ORDER}",
     "event_amended": "the grid was changed: plan {plan}",
     "event_dealt": "hosts given up: {lost}[; {gained:session} came here]",
     "event_given": "goes to {box}, where it begins earlier",
@@ -48,10 +49,20 @@ WORDS: Words = {
 }
 
 
+def say_order(event: Event) -> str:
+    """What a person ordered."""
+    fact = _fact(event)
+    return fill(_ORDER, fact) if fact else ""
+
+
 def say_event(event: Event) -> str:
     """An event in words, without its time and its session."""
+    fact = _fact(event)
+    return say(fact) if fact else event.kind
+
+
+def _fact(event: Event) -> Fact | None:
     fields = {key: value.as_data() if isinstance(value, Fact) else value for key, value in event.fields.items()}
     if "code" in fields:  # of a process; a fact's code is something else
         fields["exit_code"] = fields.pop("code")
-    fact = Fact.of({"code": f"event_{event.kind}", "attempt": event.attempt, **fields})
-    return say(fact) if fact else event.kind
+    return Fact.of({"code": f"event_{event.kind}", "attempt": event.attempt, **fields})

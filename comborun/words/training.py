@@ -20,8 +20,11 @@ def value(role: str, number: float) -> str:
 
 def at(number: float, unit: str) -> str:
     """A place on the axis: `step 4,096`."""
-    word = unit[:-1] if unit in UNITS else "step"
-    return f"{word} {number:,.0f}" if number == int(number) else f"{word} {number:,g}"
+    return f"{unit[:-1] if unit in UNITS else 'step'} {in_digits(number)}"
+
+
+def in_digits(number: float) -> str:
+    return f"{number:,.0f}" if number == int(number) else f"{number:,g}"
 
 
 def _trained_to(fact: Fact) -> str:

@@ -40,7 +40,6 @@ _TICK_S, _TICKS = 1.0, 5
 """each so many ticks everything is drawn anew; between them only the first line, unless something has changed"""
 _ATTENTIVE_S, _USED_S = 5.0, 60.0
 """for so long after a key, the host is looked at every so many seconds"""
-_LOOKING = "looking ..."
 _TYPED = {"attach": "app.attach", "refresh": "app.refresh_look", "help": "desk.help"}
 
 
@@ -128,7 +127,6 @@ class FullScreen(App[None]):
             return
         if look is not self.desk.look:
             self.desk.renew(look)
-            self.desk.message = "" if self.desk.message == _LOOKING else self.desk.message
         self._ticks = -1
         self.tick()
 
@@ -227,7 +225,7 @@ class FullScreen(App[None]):
 
     def refresh_look(self) -> None:
         self.watcher.refresh()
-        self.desk.say(_LOOKING)
+        self.desk.say("looking ...", passing=True)
 
     def leave(self) -> None:
         self.left = True

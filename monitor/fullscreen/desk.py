@@ -86,6 +86,8 @@ class Desk:
     """what a command has answered, as a page"""
     samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=_SAMPLES))
     message: str = ""
+    passing: bool = False
+    """whether the next look removes the message"""
     question: Question | None = None
     prompt: str = ""
     """`/` or `:` while the user types"""
@@ -111,6 +113,8 @@ class Desk:
         """Take a new look. The cursor stays on its session."""
         first = self.unseen
         self._take(look)
+        if self.passing:
+            self.say("")
         if first:  # until then all sessions are queued
             self.cursor = 0
 
@@ -152,8 +156,8 @@ class Desk:
             return 0
         return max(7, self.height // 4) if self.height >= 30 else 4 if self.height >= 20 else 0
 
-    def say(self, message: str) -> None:
-        self.message = harmless(message, keep="")
+    def say(self, message: str, *, passing: bool = False) -> None:
+        self.message, self.passing = harmless(message, keep=""), passing
 
     def ask(self, lines: Sequence[str], answers: Mapping[str, tuple[str, Callable[[], object]]]) -> None:
         self.question = Question(tuple(harmless(line, keep="") for line in lines), answers)

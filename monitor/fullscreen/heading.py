@@ -70,10 +70,12 @@ def _hold(status: RunStatus, word: str, room: int) -> Text:
     hold = status.hold if not status.stopped else None
     when = f" {clock(hold.since, near=status.now)}" if hold and hold.since else ""
     why = f": {visible(hold.words)}" if hold and hold.words else ""
-    said = next((one for one in (f"{word}{when}{why}", f"{word}{when}", word) if len(one) + len(_RESUME) <= room), "")
-    if why and not said.endswith(why) and room - len(_RESUME) > len(word) + len(when) + _LEAST_WHY:
-        said = visible(f"{word}{when}{why}", room - len(_RESUME))
-    return Text.assemble((said or word, "bold red"), (_RESUME, "bold"))
+    room -= len(_RESUME)
+    whole = f"{word}{when}{why}"
+    if len(whole) > room:
+        less = visible(whole, room) if why and room > len(word) + len(when) + _LEAST_WHY else f"{word}{when}"
+        whole = less if len(less) <= room else word
+    return Text.assemble((whole, "bold red"), (_RESUME, "bold"))
 
 
 def _parts(status: RunStatus, link: Link, passed: float) -> Iterator[tuple[str, Text]]:

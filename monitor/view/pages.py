@@ -23,7 +23,7 @@ from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
 from comborun.monitor.view import drawing
 from comborun.monitor.view.gpus import GpuHistory
 from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED, clock_words, sizes, urgency, visible
-from comborun.remote.runs import short
+from comborun.remote.launches import short
 from comborun.rules.names import AFTER, RUN
 from comborun.rules.results.counts import joined, unmarked
 from comborun.rules.vocabulary import Life, amount

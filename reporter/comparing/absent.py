@@ -46,7 +46,7 @@ def _elsewhere(own: Side, others: Sequence[Side]) -> frozenset[int]:
     for other in others:
         if isinstance(own, Arm) and isinstance(other, Arm) and max(len(own.runs), len(other.runs)) < 2:
             lacking, common = _known(other) - _known(own), own.completed & other.completed
-            if lacking and common and {*own.starts.mismatches(other.starts, common)} == {""}:
+            if lacking and common and {*own.starts.mismatches(other.starts, common)} == {None}:
                 found |= lacking
     return found
 

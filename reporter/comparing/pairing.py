@@ -357,9 +357,9 @@ def _meet(environment: str, a: Arm, b: Arm) -> Meeting:
         # The same indexes are then of the first run alone.
         return Meeting(environment, a, b, paired=False, why="not as many runs of both")
     reasons = a.starts.mismatches(b.starts, common)
-    alike, facts = reasons.pop("", 0), []
+    alike, facts = reasons.pop(None, 0), []
     name, count = a.starts.one_sided(b.starts, common)
-    if count and not any(why.startswith("initial states") for why in reasons):
+    if count and not any(one and one.kind == "states" for one in reasons):
         facts.append(Fact(StartFact.ONE_SIDED_HASH, field=name, episodes=count, common=len(common)))
     if not reasons:
         name = a.starts.field_of_all(b.starts, common)
@@ -374,7 +374,8 @@ def _meet(environment: str, a: Arm, b: Arm) -> Meeting:
         why = f"equal starts in {alike} of {len(common)} common episodes, no seeds in the records of the others"
         return Meeting(environment, a, b, True, why, (*facts,))
     reason, count = reasons.most_common(1)[0]
-    why = f"{reason} in {count} of {len(common)} common episodes" if alike else reason
+    why = reason.words if reason else ""
+    why += f" in {count} of {len(common)} common episodes" if alike else ""
     return Meeting(environment, a, b, False, why, (*facts,))
 
 
@@ -445,9 +446,9 @@ def pairs_in_order(a: Arm, b: Arm, episodes: Iterable[int], *, alike: bool = Tru
             break
         if episode in a.completed and episode in b.completed:
             starts = {(side, one.starts.of(episode)) for side, one in enumerate((a, b))} - {(0, None), (1, None)}
-            reason = a.starts.mismatch(b.starts, episode) if alike else ""
+            reason = a.starts.mismatch(b.starts, episode) if alike else None
             if reason or starts & seen:
-                return tuple(found), f"{reason or 'the start of an earlier one'} (episode {episode})"
+                return tuple(found), f"{reason.words if reason else 'the start of an earlier one'} (episode {episode})"
             seen |= starts
         found.append(episode)
     return tuple(found), ""

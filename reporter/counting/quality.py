@@ -19,12 +19,13 @@ from comborun.reporter.records.reading import Defect, Reject, RejectKind
 from comborun.reporter.text import clock, combo_name
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.environment import difference
+from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
 from comborun.rules.results.caught import BESIDE_ERRORS
 from comborun.rules.results.counts import FILE_NOT_READ, WROTE_NOTHING, where_it_ran
 from comborun.text import several
 from comborun.words import say
-from comborun.words.events import say_event
+from comborun.words.events import say_event, say_order
 from comborun.words.rows import why_not_counted
 
 
@@ -221,7 +222,7 @@ def _retuned(collected: Collected) -> Iterator[str]:
     ends = [attempt.end.ended for one in collected.sessions for attempt in one.attempts if attempt.end]
     last = max(ends, default=None) if collected.done else None
     for event, state in collected.retuned:
-        said = say_event(event).removeprefix("ordered: ")
+        said = say_order(event) if event.kind == Kind.ORDERED else say_event(event)
         ran = "While it ran" if last is None or event.at <= last else "After its last session"
         yield f"{f'While it was {state}' if state else ran}, at {clock(event.at)}: {said}."
 

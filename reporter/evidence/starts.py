@@ -16,6 +16,7 @@ from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 from comborun.model.attempt import EpisodeRecord, Verdict, field_column, having, held
 from comborun.model.work import Combo, grouped
@@ -48,6 +49,17 @@ class StartFact(StrEnum):
     REPEATED = "starts_repeat"
     REPLAYS = "episodes_repeat_others"
     PARTS = "rows_of_a_group_end_alike"
+
+
+class Unlike(NamedTuple):
+    """Why an episode of two policies is not shown to have started the same, with its words."""
+
+    kind: Literal["states", "seeds", "no_seeds", "caution"]
+    words: str
+
+
+NO_SEEDS = Unlike("no_seeds", "no seeds in the records")
+_OTHER_SEEDS = Unlike("seeds", "seeds differ")
 
 
 @dataclass(frozen=True)
@@ -95,31 +107,31 @@ class Starts:
     def _tells(self, other: Starts, name: str) -> bool:
         return name not in self.coarse and name not in other.coarse
 
-    def mismatches(self, other: Starts, episodes: Collection[int]) -> Counter[str]:
-        """Reason -> common episodes; the reason is empty where both are shown to have started the same."""
+    def mismatches(self, other: Starts, episodes: Collection[int]) -> Counter[Unlike | None]:
+        """Reason -> common episodes; None where both are shown to have started the same."""
         if not ((self.hashes and other.hashes) or self.caution or other.caution):
             own = [*map(self.seeds.get, episodes)]
             if None not in own and (self.seeds is other.seeds or own == [*map(other.seeds.get, episodes)]):
-                return Counter({"": len(own)})
+                return Counter({None: len(own)})
         return Counter(self.mismatch(other, episode) for episode in episodes)
 
-    def mismatch(self, other: Starts, episode: int) -> str:
-        """Why an episode of both is not shown to have started the same, or empty. Hashes in any field must agree."""
+    def mismatch(self, other: Starts, episode: int) -> Unlike | None:
+        """Why an episode of both is not shown to have started the same, or None. Hashes in any field must agree."""
         compared = False
         for name, values in self.hashes.items():
             theirs = other.hashes.get(name, {})
             if episode in values and episode in theirs:
                 if values[episode] != theirs[episode]:
-                    return f"initial states ({name}) differ"
+                    return Unlike("states", f"initial states ({name}) differ")
                 compared = compared or self._tells(other, name)
         if compared:
-            return ""
+            return None
         if reason := self.caution or other.caution:
-            return reason
+            return Unlike("caution", reason)
         own, seed = self.seeds.get(episode), other.seeds.get(episode)
         if own is None or seed is None:
             return NO_SEEDS
-        return "" if own == seed else "seeds differ"
+        return None if own == seed else _OTHER_SEEDS
 
     def one_sided(self, other: Starts, episodes: Collection[int]) -> tuple[str, int]:
         """The first field with a hash that only one of both has, where none is compared, and in how many episodes."""
@@ -144,7 +156,6 @@ class Starts:
         )
 
 
-NO_SEEDS = "no seeds in the records"
 UNTOLD = Starts(MappingProxyType({}))
 
 

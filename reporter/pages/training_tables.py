@@ -8,7 +8,7 @@ from comborun.reporter.counting.trainings import EVALUATIONS_MOST, Training
 from comborun.reporter.pages.text_table import TextTable, columns, filled
 from comborun.rules.curves.metrics import EVALUATION, LENGTH, REWARD, STEPS, SUCCESS, TRAINING, UNITS
 from comborun.rules.vocabulary import amount
-from comborun.words.training import at, value
+from comborun.words.training import at, in_digits, value
 
 _SHOWN = ((TRAINING, REWARD), (TRAINING, SUCCESS), (TRAINING, LENGTH), (EVALUATION, REWARD), (EVALUATION, SUCCESS))
 
@@ -65,8 +65,7 @@ def _values(one: Training, of: str, role: str) -> list[str]:
 
 def _place(step: float, unit: str, usual: str) -> str:
     """A step, with its unit if that is not the usual one."""
-    words = at(step, unit)
-    return words.partition(" ")[2] if unit == usual else words
+    return in_digits(step) if unit == usual else at(step, unit)
 
 
 def evaluations(found: Sequence[Training]) -> TextTable | None:

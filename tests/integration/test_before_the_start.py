@@ -16,7 +16,7 @@ from desk import Desk
 
 from comborun.api.launching import start_run
 from comborun.api.named import GridChoice, HostChoice
-from comborun.remote.launching import LaunchRequest
+from comborun.remote.preparing import LaunchRequest
 from comborun.remote.transport import Completed, LocalTransport
 from comborun.text import MIB
 

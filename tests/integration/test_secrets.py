@@ -17,7 +17,7 @@ from desk import Desk
 from recorded import record
 
 from comborun.errors import UserError
-from comborun.remote.program import StartOptions, laptop_secrets
+from comborun.remote.run_orders import StartOptions, laptop_secrets
 from comborun.rules.records import parse
 
 PLANTED = '-----BEGIN KEY-----\nplanted\'value "$HOME" `id` \\n\n\nlast plänted line=1\n'

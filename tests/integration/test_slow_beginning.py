@@ -13,7 +13,7 @@ from desk import ONE, Desk, evaluate
 from nvidia import Gpus
 from quick_combo import Call
 
-from comborun.remote.program import Beginning, await_first
+from comborun.remote.run_orders import Beginning, await_first
 from comborun.remote.transport import LocalTransport
 from comborun.rules.facts import Fact
 from comborun.rules.records import render

@@ -15,7 +15,7 @@ from comborun.errors import HostError, UserError
 from comborun.host.record import deals
 from comborun.host.verb_errors import Refusal
 from comborun.host.verbs.boxes import Box
-from comborun.remote import boxes, program
+from comborun.remote import boxes, run_orders
 from comborun.remote.boxes import BoxState
 from comborun.rules.deal import Deal, Era, Move, Stops
 from comborun.rules.names import RunLayout
@@ -97,7 +97,7 @@ class Hosts:
 def hosts_at(place: Path, monkeypatch: pytest.MonkeyPatch) -> Hosts:
     """Orders of this process go to them."""
     made = Hosts(place)
-    monkeypatch.setattr(program, "ask", made.ask)
+    monkeypatch.setattr(run_orders, "ask", made.ask)
     monkeypatch.setattr(deals, "to_disk", lambda _: None)
 
     def restarted(part: Any, sessions: int) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from comborun.grid.keys.grid_file import SettingKeys
 from comborun.grid.keys.program import ContainerKeys
-from comborun.grid.keys.results import rules_of
+from comborun.grid.keys.results import combo_rules, rules_of
 from comborun.model.command import BY_INDEX, BY_SEED, ENVIRONMENTS, of_environment, placeholders, without_entries
 from comborun.model.work import grouped
 from comborun.rules.results.fields import IGNORE, LOG, ResultRules
@@ -96,7 +96,8 @@ def _same_names(draft: Draft, combos: list[Combo]) -> Iterator[Problem]:
     listed = f"{{{ENVIRONMENTS}" in _all_text(combos[0].settings)
     first: dict[str, Combo] = {}
     for combo in combos:
-        for name in combo.result_rules.environment.values or (combo.environment.name,):
+        rules = combo_rules(combo.settings.results, combo.policy, combo.environment)
+        for name in rules.environment.values or (combo.environment.name,):
             if (other := first.setdefault(name, combo)) is not combo:
                 both = f"`{other.environment.name}` and `{combo.environment.name}`"
                 message = f"`together`: rows call both {both} `{name}`"

@@ -22,6 +22,7 @@ from comborun.host.system import children, files, process
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.names import RunLayout
 from comborun.rules.names import window as named
+from comborun.rules.patterns import compile_late
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Window:
 
 class Windows:
     def __init__(self, run: LocalState) -> None:
+        compile_late()
         self._run = run
         self._open: dict[str, Window] = {}
         self._begun: dict[str, Window] = {}

@@ -296,7 +296,7 @@ def _freeze(at: AttemptLayout) -> None:
     shutil.rmtree(copy, ignore_errors=True)
     with contextlib.suppress(shutil.Error):  # for files that vanished meanwhile
         shutil.copytree(out, copy, symlinks=True, copy_function=_link)
-    rules = judging.Rules.of(files.read(at.claim))
+    rules = judging.rules_of(at)
     for path in globs.found(out, [*rules.results.files, *rules.evidence_files]):
         if os.path.isfile(f"{out}/{path}") and os.path.realpath(f"{out}/{path}").startswith(f"{out}/"):
             files.remove(f"{copy}/{path}")

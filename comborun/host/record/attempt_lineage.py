@@ -29,7 +29,7 @@ class Part:
     def __init__(self, run: RunDirectory, name: str, number: int) -> None:
         self.number = number
         at = run.at(name, number)
-        self.rules: Rules = judging.Rules.of(files.read(at.claim))
+        self.rules: Rules = judging.rules_of(at)
         self.end = as_it_is(at, run.end(name, number))
         found = globs.found(at.output, self.rules.results.files)
         self.links = any(os.path.islink(f"{at.output}/{path}") for path in found)
@@ -127,7 +127,7 @@ def link(run: RunDirectory, names: list[str]) -> None:
     """
     every = ((name, number) for name in names for number in accepted(run, name))
     folders = {os.path.realpath(run.at(*one).output): one for one in every}  # sessions of one process share theirs
-    patterns = {one: judging.Rules.of(files.read(run.at(*one).claim)).results.files for one in folders.values()}
+    patterns = {one: judging.rules_of(run.at(*one)).results.files for one in folders.values()}
     found = [(*one, path) for one in folders.values() for path in _files(run, *one, patterns[one])]
     shared = Counter(os.path.basename(path) for _, _, path in found)
     try:

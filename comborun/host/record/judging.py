@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from functools import lru_cache
 
 from comborun.host.record import curves_file
 from comborun.host.record.log_evidence import LogLine, LogSteps
@@ -104,11 +105,21 @@ class Rules:
         return RequiredEvidence(self.count, each, others, self.any_files, verdicts)
 
 
+@lru_cache(maxsize=1)
+def _rules_in(claim: str) -> Rules:
+    return Rules.of(records.parse(claim))
+
+
+def rules_of(at: AttemptLayout) -> Rules:
+    """The rules of an attempt, by its claim."""
+    return _rules_in(files.read_text(at.claim))
+
+
 def note_signal(at: AttemptLayout) -> None:
     """Write down how long the log was, and which files of evidence were there, before the first signal that was to end
     the command."""
     if not os.path.exists(at.signalled):
-        there = held_files(at, Rules.of(files.read(at.claim)).evidence_files)
+        there = held_files(at, rules_of(at).evidence_files)
         files.write(at.signalled, [("signalled", files.size(at.log)), (FILES_THEN, there)])
 
 
@@ -146,7 +157,7 @@ class Watched:
         before, self._claimed = self._claimed, files.changed(self.at.claim)
         if before == self._claimed:
             return False
-        self._judge_by(Rules.of(files.read(self.at.claim)))
+        self._judge_by(rules_of(self.at))
         return True
 
     def look(self) -> Counts:
@@ -234,7 +245,7 @@ class Judged:
 
 def judge(at: AttemptLayout, code: int | None) -> Judged:
     """Judge by the rules of the claim, and list the videos. `code` is None if it is unknown or proves nothing."""
-    rules = Rules.of(files.read(at.claim))
+    rules = rules_of(at)
     list_videos(at, rules)
     if rules.unit == "episode":
         return judged(at, rules, code)
@@ -346,14 +357,14 @@ def write_end(at: AttemptLayout, ending: Ending, judged: Judged, reserved: bool 
 
     `reserved`: write into the reserved room; only for the attempt's own supervisor, or the holder of its lock.
     """
-    claim = files.read(at.claim)
+    claim, rules = files.read(at.claim), rules_of(at)
     draft = f"{at.directory}/.end" if reserved else files.draft(at.end)
-    fields = end_fields(at, ending, judged, claim)
+    fields = end_fields(at, ending, judged, claim, rules)
     short = [pair for pair in fields if pair[0] not in ("marks", records.FACTS, "refused")]
     if not (files.overwrite(draft, records.render(fields)) or files.overwrite(draft, records.render(short))):
         files.remove(*([] if reserved else [draft]))
         return False
-    _to_disk([*_evidence(at, Rules.of(claim)), at.claim, draft])  # no end without its evidence after a power loss
+    _to_disk([*_evidence(at, rules), at.claim, draft])  # no end without its evidence after a power loss
     if not _publish(at, draft, claim.get("nonce", "")):
         return False
     files.remove(at.counts, at.follows)
@@ -378,7 +389,9 @@ def _to_disk(paths: list[str]) -> None:
             continue
 
 
-def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping[str, str]) -> list[tuple[str, object]]:
+def end_fields(
+    at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping[str, str], rules: Rules
+) -> list[tuple[str, object]]:
     cause = cause_of({"cause": ending.cause})
     counts = dict(judged.counts.pairs())
     fields: list[tuple[str, object]] = [
@@ -401,7 +414,7 @@ def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping
     if judged.members:
         done = sum(one.completeness is Completeness.COMPLETE for one in judged.members.values())
         fields.append((DONE, done))
-    rules, told = Rules.of(claim), signalled(at)
+    told = signalled(at)
     fields += [("signalled", records.integer(told, "signalled"))] if "signalled" in told else []
     fields += [(FILES_THEN, list(records.texts(told, FILES_THEN)))] if FILES_THEN in told else []
     if rules.results.files:

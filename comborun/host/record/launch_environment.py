@@ -16,6 +16,10 @@ from comborun.rules.facts import Fact
 from comborun.rules.host import Denial
 from comborun.rules.names import RunLayout
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Mapping
+
 FIRST, NOW = CHOICES = ("first", "now")
 """whose variables a start uses: those of the first launch, or its own"""
 
@@ -50,7 +54,7 @@ def enter(layout: RunLayout, choice: str) -> Fact | None:
     return difference(layout)
 
 
-def number(layout: RunLayout) -> int:
-    """The row of this process, from 1; 0 if it is unknown."""
-    rows, own = _rows(layout), environment.recorded(os.environ)
+def number(layout: RunLayout, variables: Mapping[str, str]) -> int:
+    """The row of this environment, from 1; 0 if it is unknown."""
+    rows, own = _rows(layout), environment.recorded(variables)
     return rows.index(own) + 1 if own in rows else 0

@@ -92,7 +92,7 @@ def as_it_is(at: AttemptLayout, end: dict[str, Any]) -> dict[str, Any]:
     """An end record; if its results have changed since, with the counts of what is there now."""
     if not end.get("results"):
         return end
-    rules = judging.Rules.of(files.read(at.claim))
+    rules = judging.rules_of(at)
     is_changed = _is_changed(at, rules, end)
     if is_changed is False:
         return end
@@ -140,7 +140,7 @@ def judged(at: AttemptLayout, code: int | None, seconds: float = AT_END_S) -> Ju
 def _takes_long(at: AttemptLayout) -> bool:
     if globs.holds_more(at.output, LOOKED_AT_MOST):
         return True
-    found = globs.found(at.output, judging.Rules.of(files.read(at.claim)).results.files)
+    found = globs.found(at.output, judging.rules_of(at).results.files)
     return sum(map(files.size, (at.log, *(f"{at.output}/{path}" for path in found)))) > READ_AT_ONCE
 
 
@@ -148,7 +148,7 @@ def live_counts(at: AttemptLayout) -> Counts:
     """The counts of a running attempt: those of its supervisor, else from its files, unless that takes long."""
     if kept := files.read(at.counts):
         return Counts.of(kept)
-    rules = judging.Rules.of(files.read(at.claim))
+    rules = judging.rules_of(at)
     if globs.holds_more(at.output, LOOKED_AT_MOST):
         return _ALLOWED.counts(lambda: judging.Watched(at, rules).count()) or _not_counted(Fact(TAKES_LONG))
     if globs.are_more(at.output, rules.results.files, judging.READ_FILES_MOST):

@@ -71,9 +71,12 @@ class Attempt:
         self.former, self.lock = layout.attempt(name, self.number - 1), layout.session_lock(name)
         self.script, self.session_json = layout.script(name), layout.session_json(name)
         self.timing = Timing()
+        self.supervisor: Root | None = None
+        """this process, if it supervises the command"""
         self.marker = f"{self.run_id}/{self.name}/{self.number}"
         self.data: dict[str, Any] = {}
         """session.json"""
+        self._text = ""
         self.grant: dict[str, str] = {}
         self.first = self.count = 0
         self.together: list[str] = []
@@ -91,33 +94,31 @@ class Attempt:
 
     def read(self, grant: dict[str, str]) -> None:
         """Read the granted range of episodes and the files of the session. Raises Refusal."""
-        path = self.session_json
+        before, self._text = self._text, files.read_text(self.session_json)
         try:
-            self.data = json.loads(files.read_text(path))
+            self.data = json.loads(self._text)
             self.first, self.count = int(self.data["first"]), int(self.data["count"])
         except (ValueError, KeyError, TypeError):
-            raise Refusal(NO_RUN, Denial.UNREADABLE, path=path) from None
+            raise Refusal(NO_RUN, Denial.UNREADABLE, path=self.session_json) from None
         self.grant = grant
-        self.rules = judging.Rules(self.data.get("judging", {}), self.first, self.count)
-        named = self.data.get(TOGETHER)
+        judged_by, named = self.data.get("judging"), self.data.get(TOGETHER)
+        if self._text != before:
+            self.rules = judging.Rules(judged_by, self.first, self.count)
         self.together = list(records.texts(grant, TOGETHER) or named) if isinstance(named, list) else []
         first, count = records.integer(grant, "first"), records.integer(grant, "count")
         if self.rules.ranged and first is not None and first >= 0 and count and count > 0:
             self.first, self.count = first, count  # only the missing tail
-            self.rules = judging.Rules(self.data["judging"], first, count)
+        if self.rules.span != (self.first, self.count):
+            self.rules = judging.Rules(judged_by, self.first, self.count)
 
     def tell(self, what: str, word: object = "") -> None:
         files.tell(self.run_layout.fifo, f"{what} {self.name} {self.number} {word}")
 
     @property
     def roots(self) -> list[Root]:
-        """What all its processes descend from: its command, and this process if it supervises it."""
-        own = process.identity()
+        """What all its processes descend from: its command, and its supervisor."""
         leader = [Root(self.pid, self.start, self.marker, leads=True)] if self.pid and self.start else []
-        return [
-            *leader,
-            *([Root(int(own["pid"]), own["start"], self.marker, leads=False)] if process.is_subreaper() else []),
-        ]
+        return [*leader, *([self.supervisor] if self.supervisor else [])]
 
     @property
     def lives(self) -> bool:

@@ -73,10 +73,16 @@ class SlurmPlace(Place):
         return {**grant, "first": str(tail[0]), "count": str(tail[1])} if tail else grant
 
     def claim(self, fields: Sequence[tuple[str, object]]) -> bool:
-        """If there is no room, the attempt has ended."""
+        """If there is no room, the attempt has ended; so it has if the run was stopped after this task had looked: that
+        stop saw no claim, and signals nobody.
+        """
         facts = [("job", self.job), ("restart", restarts()), ("node", self.node), ("nonce", self.nonce)]
         facts.append(("said", self._said))  # bytes of Slurm's output about earlier starts
         if not files.create_whole(self.at.claim, records.render([*fields, *facts])):
+            return False
+        layout = self.attempts.layout
+        if os.path.basename(layout.stopped) in files.entries(layout.dispatch):  # listing updates the node's cache
+            self._close("stopped", fact(Evidence.CANCELLED, before="beginning"))
             return False
         if self._make_room():
             return True

@@ -16,7 +16,7 @@ from comborun.host.system import files
 from comborun.rules import records
 from comborun.rules.machines import BOOT, HOST, NAMESPACE, elsewhere
 
-_PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 1, 15, 36, 37
+_PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
 _PAUSE_S = 0.05
 _STUCK = {
     "D": " (waits for a device or a disk in the kernel: no signal reaches it until that answers)",
@@ -266,17 +266,6 @@ def set_words(words: Iterable[str]) -> None:
 def become_subreaper() -> None:
     """Adopt descendants whose parents end, so that a double fork stays in our process tree."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def is_subreaper() -> bool:
-    try:
-        import ctypes
-
-        found = ctypes.c_int(0)
-        ctypes.pythonapi.prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(found), 0, 0, 0)
-    except (ImportError, OSError, AttributeError):
-        return False
-    return bool(found.value)
 
 
 def end_with_parent(*, yes: bool) -> None:

@@ -6,7 +6,6 @@ import os
 from itertools import islice
 
 from comborun.host.record import judging
-from comborun.host.system import files
 from comborun.host.verb_errors import answered
 from comborun.host.verbs.logs import start
 from comborun.rules import globs
@@ -35,7 +34,7 @@ def left(attempt: str, lines: str) -> dict[str, Any]:
         text = file.read(_BLOCK).decode("utf-8", "replace")
     found = islice(globs.matching(at.output, "**"), _FILES_MOST)
     sizes = [(path, os.lstat(f"{at.output}/{path}").st_size) for path in sorted(found)]
-    rules = judging.Rules.of(files.read(at.claim))
+    rules = judging.rules_of(at)
     rows = judging.samples(at, rules)
     filmed = videos.told([path for path, _ in sizes], globs.found(at.output, rules.results.videos), rows)
     return {

@@ -104,4 +104,4 @@ def _judged(at: AttemptLayout, rules: judging.Rules, claim: Record, end: Record)
     if end.get("class") and (not derived or end["class"] != derived.value):
         ending.signature = end["class"]  # from its log
     judged = judging.judged(at, rules, code if end.get("cause") == "exited" else None)
-    return records.parse(records.render(judging.end_fields(at, ending, judged, claim)))
+    return records.parse(records.render(judging.end_fields(at, ending, judged, claim, rules)))

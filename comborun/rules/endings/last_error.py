@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from comborun.rules import log_lines
+from comborun.rules.patterns import late
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,19 +21,19 @@ _TRACEBACK = "Traceback (most recent call last)"
 _CAUSE = "The above exception was the direct cause of the following exception"
 _CONTEXT = "During handling of the above exception, another exception occurred"
 _GROUP = "Exception Group "
-_STACK = re.compile(r"\s|$|> File|\[Previous line|[│└├╭╰❱]")
-_GUTTER = re.compile(r"^\s*(?:\+-[-+ ]*(?:\d+ )?-*|[|+] ?)?\s*")
-_EXCEPTION = re.compile(
+_STACK = late(r"\s|$|> File|\[Previous line|[│└├╭╰❱]")
+_GUTTER = late(r"^\s*(?:\+-[-+ ]*(?:\d+ )?-*|[|+] ?)?\s*")
+_EXCEPTION = late(
     r"(?:\w+\.)*\w*(?:Error|Exception|Expired|Interrupt|Exit)(?:[A-Z]\w*)?(?:\(\w+\))?"
     r"(?::(?!\s*[-+\d.e]+\s*%?$)|$)"  # `TrackingError: 0.02` is a metric
 )
-_UNFINISHED = re.compile(r"(?:[:(\[{,]|:\s*[\"']+)\s*$")
+_UNFINISHED = late(r"(?:[:(\[{,]|:\s*[\"']+)\s*$")
 """an exception whose text goes on in the next line"""
 _MORE_LINES = 10
 
-_OF_WORKER = re.compile(r"\bpid=\d")
+_OF_WORKER = late(r"\bpid=\d")
 
-_FATAL = re.compile(
+_FATAL = late(
     r"Fatal Python error|terminate called |^\s*what\(\): |Segmentation fault|[Bb]us error|\bAborted\b|core dumped"
     r"|Floating point exception|Illegal instruction|\bKilled$|^\*\*\* |\[Fatal\]|^F\d{4} |Check failed: "
     r"|Assertion .*failed|double free or corruption|free\(\): |malloc\(\)|malloc_consolidate|corrupted size"
@@ -41,11 +42,11 @@ _FATAL = re.compile(
     r"|^\S{0,30}\s*(?:FATAL|CRITICAL|[Ff]atal):|^X Error of failed request"
     r"|Unable to create windowless context|(?:PhysX|internal) error|slurmstepd: error|Killed process"
 )
-_CRASH = re.compile(r"Segmentation fault|core dumped|SIG(?:SEGV|ABRT|BUS)|Aborted|Fatal Python error|[Ss]ignal 11\b")
-_HANDLED = re.compile(r"(?:\w+\.)*(?:Connection|Timeout|HTTP|URL|File|Import|ModuleNotFound|Key|Index|Attribute|Stop)")
+_CRASH = late(r"Segmentation fault|core dumped|SIG(?:SEGV|ABRT|BUS)|Aborted|Fatal Python error|[Ss]ignal 11\b")
+_HANDLED = late(r"(?:\w+\.)*(?:Connection|Timeout|HTTP|URL|File|Import|ModuleNotFound|Key|Index|Attribute|Stop)")
 """exceptions that programs handle in passing: one that comes meanwhile has another cause"""
-_DUMP = re.compile(r"\s+\S|Current thread|Thread 0x|Extension modules|\.\.\.|#\d+ |\[\w+:\d+\]")
-_DERIVED = re.compile(
+_DUMP = late(r"\s+\S|Current thread|Thread 0x|Extension modules|\.\.\.|#\d+ |\[\w+:\d+\]")
+_DERIVED = late(
     r"^(?:\w+\.)*(?:EOFError|BrokenPipeError|ConnectionResetError|CalledProcessError|BrokenProcessPool|SystemExit"
     r"|ProcessExitedException|ProcessRaisedException|ChildFailedError|DistBackendError|AlreadyClosedPoolError"
     r"|RayActorError|ActorDiedError|WorkerCrashedError|KeyboardInterrupt)\b"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from comborun.rules.patterns import late
 from comborun.rules.vocabulary import Cause, Completeness, Outcome, cause_of, completeness_of, outcome_of
 
 TYPE_CHECKING = False
@@ -18,9 +19,9 @@ _NO_CRASH = (Cause.STOPPED, Cause.NOT_NEEDED, Cause.PREEMPTED, Cause.LAUNCH_FAIL
 """causes that say nothing about an environment"""
 ALL_CHARGED = frozenset((Cause.STOPPED, Cause.NOT_NEEDED, Cause.LAUNCH_FAILED))
 """causes that hold for all environments of a start, whether they began or not"""
-_RANK = re.compile(r"^\[(?:[A-Za-z_]+)?([0-9]{1,5})\]:")
+_RANK = late(r"^\[(?:[A-Za-z_]+)?([0-9]{1,5})\]:")
 """the number of a rank in front of its lines, as torch's launcher writes it"""
-_ROOT_CAUSE = re.compile(r"^\s*rank\s*:\s*([0-9]{1,5})\b")
+_ROOT_CAUSE = late(r"^\s*rank\s*:\s*([0-9]{1,5})\b")
 
 
 class Candidate:

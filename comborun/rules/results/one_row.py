@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from comborun.rules.facts import Fact
+from comborun.rules.patterns import late
 from comborun.rules.results.fields import (
     ENVIRONMENT,
     INDEX,
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 
     from comborun.rules.results.fields import Field, Identity
 
-_NAMED = re.compile(r"(?:^|[^a-z])(?:episode|ep|trial|rollout)[ _-]*([0-9]{1,18})(?=[ _-]+[a-z])", re.IGNORECASE)
+_NAMED = late(r"(?:^|[^a-z])(?:episode|ep|trial|rollout)[ _-]*([0-9]{1,18})(?=[ _-]+[a-z])", re.IGNORECASE)
 """an index that a text names before it goes on, as in `ep007_seed42`"""
-_LAST_DIGITS = re.compile(r"([0-9]{1,18})(?:[ _-]*of[ _-]*[0-9]{1,18})?$")
+_LAST_DIGITS = late(r"([0-9]{1,18})(?:[ _-]*of[ _-]*[0-9]{1,18})?$")
 """the index in a text: `trial_7`, `trial_7_of_10`"""
 _TRUTHS = {"true": True, "false": False}
 

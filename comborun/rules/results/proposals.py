@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from itertools import product
 
+from comborun.rules.patterns import late
 from comborun.rules.results.codings import Coding, verdict_word
 from comborun.rules.results.episodes import plain
 from comborun.rules.results.fields import (
@@ -55,11 +56,11 @@ _OUTCOMES = (
 _FAILURES = ("failed", "failure", "is_failure", "is_failed", "fail", "task_failed", "episode_failed", "unsuccessful")
 """names of a verdict that is true where the episode did not succeed"""
 VERDICT_NAMES = (*VERDICTS, *_OUTCOMES, *_FAILURES)
-_PLAIN = re.compile(
+_PLAIN = late(
     r"(?i)\W*(?:(?:is|task|episode|not|un)[ _-]?)?(?:success(?:ful)?|succeeded|fail(?:ed|ure)?|pass(?:ed)?|solved)\W*"
 )
 """a word that is a verdict wherever it stands"""
-_WHOLE = re.compile(
+_WHOLE = late(
     r"(?:(?:is|task|episode|ep|final|ever|any|overall)_)*(?:success|succeeded|successful|solved|passed|completed?)"
     r"(?:_(?:once|ever|any|at|the|end|final|last|flag|label|s))*"
 )
@@ -68,9 +69,9 @@ _VAGUE = ("complete", "ok", "goal", "status", "reached", "success_rate")
 """names of fields that hold no verdict of an episode if it is true, in a document by itself"""
 SEEDS = ("env_seed", "episode_seed", "reset_seed", "eval_seed", "init_seed", "rng_seed", "scene_seed")
 """names of a seed"""
-RATE = re.compile(r"(?:^|[_/.])(?:rate|sr|mean|avg|average|ratio)(?:$|[_/.])", re.IGNORECASE)
+RATE = late(r"(?:^|[_/.])(?:rate|sr|mean|avg|average|ratio)(?:$|[_/.])", re.IGNORECASE)
 """fields of a row that sums up episodes"""
-SCORES = re.compile(r"return|reward|score|\br$", re.IGNORECASE)
+SCORES = late(r"return|reward|score|\br$", re.IGNORECASE)
 _FULL_MARKS = ({10}, {100})
 VALUE = "value"
 """the field of numbers that a document lists without a name for each"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import combinations
 
+from comborun.rules.patterns import late
 from comborun.rules.results.episodes import COPY
 from comborun.rules.results.fields import INDEX, MISSING, TEXT_MOST, RefusedError
 from comborun.rules.results.one_row import verdict_of
@@ -25,7 +26,7 @@ _FIELDS_MOST = 40
 _PAIRS_MOST = 12
 FILE, STEPS = "file", "steps"
 CONTESTED, COUNTED = "contested", "counted"
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+_WORD = late(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 _NAMES = frozenset(
     {
         *("episode", "ep", "trial", "rollout", "task", "scene", "env", "environment", "house", "room", "level", "map"),
@@ -46,11 +47,9 @@ _WITHIN = frozenset({"index", "idx", "id", "i", "n", "t", "e", "number", "state"
 """words that the fields of steps have too"""
 _AGAIN = frozenset({"attempt", "retry", "run", "rerun", "time", "timestamp", "date", "version", "created", "started"})
 """words in the names of fields that differ when an episode runs again"""
-_PARALLEL = re.compile(
-    r"(?:.*[^a-z])?(?:rank|shard|seed|worker|gpu|proc|process|device|replica)s?[-_=]?\d+", re.IGNORECASE
-)
+_PARALLEL = late(r"(?:.*[^a-z])?(?:rank|shard|seed|worker|gpu|proc|process|device|replica)s?[-_=]?\d+", re.IGNORECASE)
 """a part of a path that says that several processes wrote such files"""
-_COPY_OF = re.compile(
+_COPY_OF = late(
     r"(?:^|[^a-z])(?:cop(?:y|ies)|backup|bak|old|prev(?:ious)?|latest|last|final|all|merged|combined|tmp|resumed?)(?:[^a-z]|$)"
     r"|\(\d+\)",
     re.IGNORECASE,
@@ -58,7 +57,7 @@ _COPY_OF = re.compile(
 """a path that says that a file repeats another one"""
 
 
-STEP = re.compile(r"(?:^|_)(?:time_?)?(?:steps?|frames?|ticks?|t)(?:_?(?:id|idx|index|num|number))?$", re.IGNORECASE)
+STEP = late(r"(?:^|_)(?:time_?)?(?:steps?|frames?|ticks?|t)(?:_?(?:id|idx|index|num|number))?$", re.IGNORECASE)
 """a field that counts the steps of an episode"""
 
 

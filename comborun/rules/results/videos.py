@@ -9,6 +9,7 @@ import re
 import struct
 
 from comborun.rules.facts import Fact
+from comborun.rules.patterns import late
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,12 +32,12 @@ FAULTS = {
 _TO_THE_END, _LONG = 0, 1
 SUFFIXES = (".mp4", ".webm", ".avi", ".mkv", ".gif")
 _NUMBERED = (
-    (re.compile(r".*episode_(?P<number>\d{1,15})/video.*"), 1),
-    (re.compile(r".*--episode=(?P<number>\d{1,15})--success=(?P<outcome>True|False)--task=[^/]*"), 1),
-    (re.compile(r"(?:.*/)?video_episode_(?P<number>\d{1,15})_steps_\d+"), 1),
-    (re.compile(r"(?:.*/)?eval_episode_(?P<number>\d{1,15})"), 0),
+    (late(r".*episode_(?P<number>\d{1,15})/video.*"), 1),
+    (late(r".*--episode=(?P<number>\d{1,15})--success=(?P<outcome>True|False)--task=[^/]*"), 1),
+    (late(r"(?:.*/)?video_episode_(?P<number>\d{1,15})_steps_\d+"), 1),
+    (late(r"(?:.*/)?eval_episode_(?P<number>\d{1,15})"), 0),
     (
-        re.compile(
+        late(
             r"(?:.*/)?(?:(?P<before>success|failure)[_-])?(?:[^/]*[_-])?ep(?P<number>\d{1,15})"
             r"(?:[_-](?P<outcome>success|failure))?"
         ),
@@ -45,7 +46,7 @@ _NUMBERED = (
 )
 """paths of one episode's video without suffix, and the number of the first. `episode_7` is missing: programs count
 differently"""
-_PER_TASK = re.compile(r"rollout_.+_(?:success|failure)\.\w+")
+_PER_TASK = late(r"rollout_.+_(?:success|failure)\.\w+")
 """names that several episodes share: the last one stays"""
 APART, NOT_NAMED = "videos_of_no_episode", "videos_not_named"
 _SHOWN = 3

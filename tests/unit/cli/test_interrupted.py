@@ -14,7 +14,7 @@ from comborun.api.launching import start_run
 from comborun.api.named import GridChoice, HostChoice
 from comborun.cli import combo
 from comborun.cli.terminal import INTERRUPTED, TERMINAL, guarded
-from comborun.remote.launching import LaunchRequest
+from comborun.remote.preparing import LaunchRequest
 
 WHERE = HostChoice(listener=TERMINAL)
 IN_A_DESTRUCTOR = """

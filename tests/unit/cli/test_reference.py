@@ -13,7 +13,7 @@ from comborun.errors import HostError, UserError
 from comborun.grid.draft import keys_of, section_of
 from comborun.grid.keys.grid_file import GridFile
 from comborun.reference import key_reference, pages, reference_keys
-from comborun.remote.runs import Launch, remember
+from comborun.remote.launches import Launch, remember
 
 DOCUMENT = pages()["grid"].read_text("utf-8")
 

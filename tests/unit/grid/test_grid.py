@@ -10,6 +10,7 @@ from gridtext import plan
 
 from comborun.errors import UserError
 from comborun.grid import Grid, load_grid
+from comborun.grid.keys.results import combo_rules
 from comborun.model.judging import ProgressRules
 from comborun.rules.results.fields import ResultRules
 
@@ -55,7 +56,10 @@ overrides:
     settings = {(combo.policy.name, combo.environment.name): combo.settings for combo in grid.combos}
     assert settings["flat", "stairs"].episodes == 10
     assert dict(settings["flat", "stairs"].variables) == {"A": "one", "B": "two", "C": "two"}
-    rules = {(combo.policy.name, combo.environment.name): combo.result_rules for combo in grid.combos}
+    rules = {
+        (one.policy.name, one.environment.name): combo_rules(one.settings.results, one.policy, one.environment)
+        for one in grid.combos
+    }
     assert rules["flat", "stairs"] == ResultRules(("x.jsonl",), success="done", metrics=("speed",))
     assert (settings["rough", "stairs"].episodes, settings["rough", "stairs"].gpus) == (20, 0)
     assert settings["rough", "stairs"].command.startswith("other")

@@ -219,6 +219,15 @@ def test_an_attempt_at_a_tail_is_judged_by_the_number_of_its_episodes(run: RunDi
     attempt = Attempt(run.path, "s", "2")
     attempt.read({"first": "7", "count": "3"})
     assert (attempt.rules.span, attempt.rules.line) == ((7, 3), "all 3 done")
+    before = attempt.rules
+    attempt.read({"first": "7", "count": "3"})
+    assert attempt.rules is before, "a start that was rehearsed parses nothing again"
+    attempt.read({})
+    assert (attempt.rules.span, attempt.rules.line) == ((0, 10), "all 10 done")
+    judging["evidence"] = {"line": "over"}
+    Path(run.layout.session("s"), "session.json").write_text(json.dumps(session))
+    attempt.read({})
+    assert attempt.rules.line == "over"
 
 
 def test_tails_follow_on_each_other(run: RunDirectory) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import recorded
 
-from comborun.host.record import judging
+from comborun.host.record import judging, recounts
 from comborun.host.record.judging import Ending, Rules, Watched
 from comborun.host.record.log_evidence import LogLine
 from comborun.host.record.recounts import live_counts
@@ -361,3 +361,13 @@ def test_warnings_and_bugs_in_a_log_and_errors_without_a_failure_are_not_remarke
     write(at, "".join(json.dumps({"episode": one, "success": good}) + "\n" for one in range(2)))
     Path(at.log).write_text(log)
     assert not judging.judge(at, 0).counts.facts
+
+
+def test_the_rules_of_an_attempt_are_parsed_once_for_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = attempt(tmp_path)
+    write(at, row(0))
+    parsed = []
+    of = judging.ResultRules.of
+    monkeypatch.setattr(judging.ResultRules, "of", lambda data: parsed.append(data) or of(data))
+    assert judging.write_end(at, Ending("exited", code=0), recounts.judged(at, 0))
+    assert len(parsed) == 1

@@ -150,3 +150,14 @@ def test_the_gpus_of_the_allocation_are_granted(run: Cluster, monkeypatch: pytes
     assert start(run).grant() == {"gpus": "0,1", "slurm_gpus": "2,3", "node": "n1"}
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-abc")
     assert start(run).grant()["gpus"] == "", "by name they stay as Slurm has put them"
+
+
+def test_a_session_does_not_begin_if_the_run_was_stopped_after_its_task_had_looked(run: Cluster) -> None:
+    """That stop saw no claim. An end that says so is a cancelled session, which the next start runs again."""
+    assert begins(run) == "1"
+    place = start(run)
+    place.open()
+    (run.run / "dispatch/stopped").touch()
+    assert not place.claim([("first", 0), ("count", 3)])
+    end = files.read(f"{run.at}/end")
+    assert (end["cause"], end["outcome"], end["nonce"]) == ("stopped", "cancelled", place.nonce)

@@ -17,7 +17,8 @@ from comborun.errors import HostError, RunGoneError, UserError
 from comborun.monitor import fleet as fleet_module
 from comborun.monitor.fleet import Fleet, FleetRow, answer
 from comborun.monitor.fleet_table import table
-from comborun.remote.runs import GpuUser, Launch, Run, remember
+from comborun.remote.launches import Launch, remember
+from comborun.remote.runs import GpuUser, Run
 
 RUN = Run("maze-20260102T000000Z-00aa", "/r/maze-20260102T000000Z-00aa", {"succeeded": "2", "at": "1767312001"})
 NOW = 1_767_400_000.0

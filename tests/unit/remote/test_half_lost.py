@@ -100,7 +100,7 @@ def losses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Losing:
     monkeypatch.setattr(losing, "_loss", dealt)
     for module in (losing, joint):
         monkeypatch.setattr(module, "at_once", in_turn)
-    monkeypatch.setattr(losing.program, "stop", lambda *_: None)
+    monkeypatch.setattr(losing.run_orders, "stop", lambda *_: None)
     return Losing(hosts_at(tmp_path, monkeypatch))
 
 
@@ -162,7 +162,7 @@ def test_before_a_person_has_agreed_nothing_is_promised_and_nothing_stopped(
     losses.hosts.away = set() if stop else {"c"}
     losses.move("s1", "a")
     monkeypatch.setattr(hosts.sys, "stdin", SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr(losing.program, "stop", lambda *_: pytest.fail("stopped"))
+    monkeypatch.setattr(losing.run_orders, "stop", lambda *_: pytest.fail("stopped"))
 
     def refused(*_: object, **__: object) -> bool:
         raise click.Abort

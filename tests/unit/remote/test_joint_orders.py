@@ -9,7 +9,7 @@ from comborun.api import joint
 from comborun.api.named import Target
 from comborun.errors import HostError, UserError
 from comborun.remote.boxes import BoxState
-from comborun.remote.program import Line, Reply
+from comborun.remote.run_orders import Line, Reply
 from comborun.remote.transport import LocalTransport
 from comborun.rules.host import Denial
 

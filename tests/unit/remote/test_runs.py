@@ -11,8 +11,9 @@ import pytest
 
 from comborun.errors import UserError
 from comborun.monitor.fleet import FleetRow
+from comborun.remote.launches import Launch, remember, remembered
 from comborun.remote.library import digest, library_files
-from comborun.remote.runs import Launch, Run, choose_run, find_runs, list_runs, look_at_host, remember, remembered
+from comborun.remote.runs import Run, choose_run, find_runs, list_runs, look_at_host
 from comborun.remote.transport import Completed, LocalTransport
 
 NEWEST = Run("maze-20260102T000000Z-00aa", "/r/maze-20260102T000000Z-00aa", {})

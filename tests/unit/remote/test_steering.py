@@ -8,7 +8,7 @@ import pytest
 from monitor_stage import StagedHost
 
 from comborun.errors import HostError, UserError
-from comborun.remote.program import send_test_notice, steer, stop
+from comborun.remote.run_orders import send_test_notice, steer, stop
 from comborun.remote.transport import Completed
 
 DIRECTORY = "/r/little-20260101T000000Z-00aa"

@@ -7,7 +7,17 @@ import time
 
 import pytest
 
-from comborun.rules.patterns import LONGEST_RECORD, PatternError, compiled, explodes, matches, unhurried
+from comborun.rules import patterns
+from comborun.rules.patterns import (
+    LONGEST_RECORD,
+    PatternError,
+    compile_late,
+    compiled,
+    explodes,
+    late,
+    matches,
+    unhurried,
+)
 from comborun.rules.results.log_patterns import LOG_PATTERNS
 
 
@@ -60,3 +70,18 @@ def test_a_pattern_as_people_write_them_is_fast_whatever_stands_in_a_line(text: 
     for line in ("episode " + "1" * 4000, "episode 1 return " * 300, "1," * 2000, "success" + " " * 4000):
         re.search(text, line[:LONGEST_RECORD])
     assert time.process_time() - began < 5
+
+
+def test_a_late_pattern_is_compiled_at_its_first_use_or_before_a_process_forks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns._Late, "made", [])
+    seen: list[str] = []
+    compiles = re.compile
+    monkeypatch.setattr(patterns.re, "compile", lambda text, flags: seen.append(text) or compiles(text, flags))
+    one, other = late("a+"), late("B", re.IGNORECASE)
+    assert not seen
+    assert one.search("caat")
+    assert one.search("a")
+    assert seen == ["a+"]
+    compile_late()
+    assert "B" in seen
+    assert other.fullmatch("b")
