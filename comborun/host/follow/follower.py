@@ -16,6 +16,7 @@ from comborun.host.follow.checkpoints import (
     FlawedError,
     Reading,
     Seen,
+    added_to,
     keep,
     mark_of,
     remove,
@@ -38,7 +39,7 @@ from comborun.rules.names import RunLayout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator
+    from typing import Any, Iterator, Mapping
 
 _LOOK_S = 2.0
 """seconds between two looks; a rename is heard at once"""
@@ -414,7 +415,7 @@ class Follower:
             policy, attempts = one["policy"], self._sessions.attempts_ended(one["policy"])
             if one["decision"] == Decision.VERIFIED and one.get("attempts") == str(attempts):
                 continue
-            if mark_of(one["link"]) != one["kept"]:
+            if mark_of(one["link"]) != one["kept"] or self._was_incomplete(one):
                 self._drop(policy)
             elif attempts and self._reading is None:
                 self._reading = Reading(one["link"], int(one["mark"].split("-")[1]), (policy, attempts))
@@ -422,12 +423,17 @@ class Follower:
     def _verified(self, reading: Reading) -> None:
         """It was read after its sessions had ended."""
         policy, attempts = reading.of
-        if self._record.checkpoints[policy]["decision"] == Decision.CHANGED:
+        one = self._record.checkpoints[policy]
+        if one["decision"] == Decision.CHANGED:
             return
-        if reading.digest == self._record.checkpoints[policy]["digest"]:
+        if reading.digest == one["digest"] and not self._was_incomplete(one):
             self._write(Decision.VERIFIED, policy=policy, attempts=attempts)
         else:
             self._drop(policy)
+
+    def _was_incomplete(self, one: Mapping[str, Any]) -> bool:
+        """Whether the training has written on at a checkpoint that is evaluated; what is kept need not show it."""
+        return one["decision"] == Decision.TAKEN and added_to(one["path"], one["mark"], one["link"])
 
     def _drop(self, policy: str) -> None:
         self._write(Decision.CHANGED, policy=policy)

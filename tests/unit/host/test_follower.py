@@ -228,6 +228,17 @@ def test_what_is_written_again_after_it_was_taken_is_told_with_what_was_taken(la
     assert (reason.code, reason.fields["policy"]) == (Why.NO_MARKER, "step_7")
 
 
+def test_a_folder_that_gets_more_files_after_its_marker_does_not_count(lab: Lab) -> None:
+    lab.begin(done="{folder}/ckpt_*.done")
+    folder = lab.folder / "ckpt_7.pt"
+    folder.mkdir()
+    (folder / "shard1").write_text("half")
+    (lab.folder / "ckpt_7.done").touch()
+    until(lambda: lab.decided.get("step_7") == Decision.TAKEN)
+    (folder / "shard2").write_text("the other half")
+    until(lambda: lab.decided == {"step_7": Decision.CHANGED})
+
+
 def test_a_checkpoint_without_room_is_taken_when_there_is_room_unless_another_one_is_newer(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
