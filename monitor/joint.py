@@ -14,7 +14,7 @@ from comborun.rules.holds import DRAINING
 from comborun.rules.vocabulary import Life
 
 if TYPE_CHECKING:
-    from comborun.monitor.snapshot import Attempt
+    from comborun.monitor.snapshot import Attempt, Hold, Order
     from comborun.monitor.status import SessionStatus
     from comborun.rules.deal import Deal
 
@@ -52,7 +52,8 @@ def joined(parts: Sequence[PartStatus], deal: Deal, order: Mapping[str, int]) ->
         expected=_expected(every),
         finished=all(_is_over(one) for one in left) if left else False,
         stopped=all(one.stopped for one in every),
-        hold=next((part.status.hold for part in going if held), None),
+        hold=next((_hold(part.status) for part in going if held), None),
+        ordered=max((one for one in map(_ordered, every) if one), key=lambda one: one.at or 0.0, default=None),
         dispatcher=next((one.dispatcher for one in every if one.dispatcher is not None), None),
         slots=sum(one.slots or 0 for one in every) or None,
         servers=tuple(server for one in every for server in one.servers),
@@ -99,7 +100,18 @@ def _sessions(part: PartStatus) -> Iterator[SessionStatus]:
 def _host(part: PartStatus, deal: Deal) -> HostStatus:
     seen = part.status
     ends = seen.expected and Expected(*(moment - seen.ahead for moment in seen.expected))
-    return HostStatus(part.host, seen.run, seen.link, part.host in deal.lost, seen.counts(), seen.use, ends, seen.hold)
+    lost = part.host in deal.lost
+    return HostStatus(part.host, seen.run, seen.link, lost, seen.counts(), seen.use, ends, _hold(seen))
+
+
+def _hold(seen: RunStatus) -> Hold | None:
+    held = seen.hold
+    return held._replace(since=held.since - seen.ahead) if held and held.since is not None else held
+
+
+def _ordered(seen: RunStatus) -> Order | None:
+    given = seen.ordered
+    return given._replace(at=given.at - seen.ahead) if given and given.at is not None else given
 
 
 def on_this_clock(attempts: Sequence[Attempt], ahead: float) -> tuple[Attempt, ...]:

@@ -16,7 +16,7 @@ from comborun.monitor.fullscreen import heading, pages
 from comborun.monitor.joint import PartStatus, joined
 from comborun.monitor.observe import History, fold
 from comborun.monitor.screen import changes
-from comborun.monitor.snapshot import parse_snapshot
+from comborun.monitor.snapshot import Hold, Order, parse_snapshot
 from comborun.monitor.status import Link, RunStatus
 from comborun.monitor.table import box_lines
 from comborun.monitor.view.feed import _trouble
@@ -100,6 +100,27 @@ def test_a_hold_of_one_host_is_said_of_that_host_and_the_run_goes_on() -> None:
         assert heading.held(all_held) == "DRAINING", "the hosts with work left start nothing"
         assert all_held.advice
         assert all_held.advice.code == "run_held"
+
+
+def test_holds_and_who_gave_them_are_told_by_this_clock() -> None:
+    """Beside the times of sessions. Of several orders the newest is told, whatever the clocks of their hosts say."""
+    held = [Hold("draining", NOW - ago) for ago in (60.0, 30.0)]
+    given = [Order("drain", user, "local", NOW - ago) for user, ago in (("ann", 60.0), ("bob", 30.0))]
+    clocks = {"x": 7200.0, "y": -18000.0}
+    parts = [
+        one._replace(
+            status=replace(
+                one.status,
+                ahead=ahead,
+                hold=hold._replace(since=(hold.since or 0) + ahead),
+                ordered=order._replace(at=(order.at or 0) + ahead),
+            )
+        )
+        for one, hold, order, ahead in zip((part("x"), part("y")), held, given, clocks.values(), strict=True)
+    ]
+    seen = whole(*parts)
+    assert (seen.hold, seen.ordered) == (held[0], given[1])
+    assert [one.hold for one in seen.hosts] == held
 
 
 def test_the_host_page_has_the_gpus_of_each_host_with_its_own_sessions_and_no_line_of_the_heading() -> None:
