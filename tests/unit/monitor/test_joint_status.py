@@ -17,7 +17,7 @@ from comborun.monitor.joint import PartStatus, joined
 from comborun.monitor.observe import History, fold
 from comborun.monitor.screen import changes
 from comborun.monitor.snapshot import Hold, Order, parse_snapshot
-from comborun.monitor.status import Link, RunStatus
+from comborun.monitor.status import Link, Outage, RunStatus
 from comborun.monitor.table import box_lines
 from comborun.monitor.view.feed import _trouble
 from comborun.monitor.view.pages import Site, alerts, of_hosts, render
@@ -121,6 +121,21 @@ def test_holds_and_who_gave_them_are_told_by_this_clock() -> None:
     seen = whole(*parts)
     assert (seen.hold, seen.ordered) == (held[0], given[1])
     assert [one.hold for one in seen.hosts] == held
+
+
+def test_what_is_so_on_one_host_is_said_of_that_host_with_its_own_time() -> None:
+    outage = Outage("restarted", NOW - 18000 - 60, ("maze_q",))
+    x, y = part("x", Seen("maze_p")), part("y", dispatcher=None, deal=MOVED)
+    y = y._replace(status=replace(y.status, ahead=-18000.0, outage=outage))
+    assert y.status.advice
+    seen = whole(x, y, deal=MOVED)
+    assert seen.advice
+    assert (seen.advice.code, say(seen.advice).partition(": ")[0]) == (y.status.advice.code, "on y")
+    assert seen.outage
+    assert seen.outage.fact("x, y").fields == {"host": "y", "at": NOW - 60, "sessions": 1}
+    alone = whole(part("x", Seen("maze_p"), dispatcher=None), part("y", dispatcher=None, done={"at": NOW}))
+    assert alone.advice
+    assert "on" not in alone.advice.fields, "no other host has work left"
 
 
 def test_the_host_page_has_the_gpus_of_each_host_with_its_own_sessions_and_no_line_of_the_heading() -> None:
