@@ -17,6 +17,7 @@ from comborun.host.follow.checkpoints import (
     Reading,
     Seen,
     added_to,
+    is_rest,
     keep,
     mark_of,
     remove,
@@ -265,6 +266,8 @@ class Follower:
             try:
                 seen = Seen(path)
                 if (path, seen.mark) in self._record.decided and seen.mark != final:
+                    continue
+                if any(of == path and is_rest(seen.mark, mark) for of, mark in self._record.decided):
                     continue
                 if (step := step_of(matched)) is None:
                     self._refuse(path, Fact(Why.NO_STEP, name=name))
