@@ -54,7 +54,7 @@ def joined(parts: Sequence[PartStatus], deal: Deal, order: Mapping[str, int]) ->
         finished=all(_is_over(one) for one in left) if left else False,
         stopped=all(one.stopped for one in every),
         hold=next((_hold(part.status) for part in going if held), None),
-        ordered=max((one for one in map(_ordered, every) if one), key=lambda one: one.at or 0.0, default=None),
+        ordered=_ordered(there or parts),
         dispatcher=next((one.dispatcher for one in every if one.dispatcher is not None), None),
         slots=sum(one.slots or 0 for one in every) or None,
         servers=tuple(server for one in every for server in one.servers),
@@ -128,9 +128,16 @@ def _hold(seen: RunStatus) -> Hold | None:
     return held._replace(since=held.since - seen.ahead) if held and held.since is not None else held
 
 
-def _ordered(seen: RunStatus) -> Order | None:
-    given = seen.ordered
-    return given._replace(at=given.at - seen.ahead) if given and given.at is not None else given
+def _ordered(parts: Sequence[PartStatus]) -> Order | None:
+    """The newest order, with its host if not all of them have one."""
+    found = [
+        given._replace(host=part.host, at=None if given.at is None else given.at - part.status.ahead)
+        for part in parts
+        if (given := part.status.ordered)
+    ]
+    newest = max(found, key=lambda one: one.at or 0.0, default=None)
+    alike = len(found) == len(parts) and len({one.order for one in found}) == 1
+    return newest._replace(host="") if newest and alike else newest
 
 
 def on_this_clock(attempts: Sequence[Attempt], ahead: float) -> tuple[Attempt, ...]:

@@ -249,7 +249,7 @@ WORDS: Words = {
     "slurm_summary": _slurm_summary,
     # causes that sessions share
     "ordered_by": lambda fact: (
-        f"{_ORDERED.get(fact.text('order'), fact.text('order'))} by {fact.text('user')}"
+        f"{fill(_ON, fact)}{_ORDERED.get(fact.text('order'), fact.text('order'))} by {fact.text('user')}"
         + (f" from {fact.text('origin')}" if fact.text("origin") else "")
         + (f" at {clock(fact.number('at') or 0.0)}" if fact.number("at") else "")
     ),

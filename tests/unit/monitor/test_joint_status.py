@@ -15,6 +15,7 @@ from comborun.monitor.document import answer
 from comborun.monitor.fullscreen import heading, pages
 from comborun.monitor.joint import PartStatus, joined
 from comborun.monitor.observe import History, fold
+from comborun.monitor.rows import Choice, chosen
 from comborun.monitor.screen import changes
 from comborun.monitor.snapshot import Hold, Order, parse_snapshot
 from comborun.monitor.status import Link, Outage, RunStatus
@@ -121,6 +122,15 @@ def test_holds_and_who_gave_them_are_told_by_this_clock() -> None:
     seen = whole(*parts)
     assert (seen.hold, seen.ordered) == (held[0], given[1])
     assert [one.hold for one in seen.hosts] == held
+    alone = whole(parts[0], part("y"))
+    assert alone.ordered
+    assert say(alone.ordered.fact).startswith("on x: drained by ann"), "and nobody has drained y"
+
+
+def test_each_host_has_its_own_queue() -> None:
+    deal = Deal({**DEAL.data, "of": {"maze_p": "x", "maze_q": "y"}})
+    rows = chosen(whole(part("x", deal=deal), part("y", deal=deal), deal=deal), Choice())
+    assert [(row.session.host, row.why) for row in rows] == [("x", "1st in the queue"), ("y", "1st in the queue")]
 
 
 def test_what_is_so_on_one_host_is_said_of_that_host_with_its_own_time() -> None:
