@@ -1,6 +1,7 @@
 """How fast a slot that became free is taken again: comborun against what people use instead, side by side.
 
     python benchmarks/dispatch.py [--sessions 500] [--slots 4] [--rounds 3]
+    ENGINES=PYTHON python benchmarks/dispatch.py       beside HyperQueue and Ray, too, which that Python has
 
 Every tool runs the same tiny bash script, which appends the time when it starts and the time when it ends to one file.
 With S slots, gap k is the time from the k-th end to the (S+k)-th start. All tools pay for the script's own bash, which
@@ -43,6 +44,30 @@ for ((i = 0; i < $1; i++)); do
   "${@:3}" &
 done
 wait
+"""
+ENGINES = os.environ.get("ENGINES", "")
+HYPERQUEUE = """\
+import sys
+from hyperqueue import Job
+from hyperqueue.cluster import LocalCluster, WorkerConfig
+
+slots, sessions, command = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+with LocalCluster() as cluster:
+    cluster.start_worker(WorkerConfig(cores=slots))
+    job = Job()
+    for _ in range(sessions):
+        job.program(command, stdout=None, stderr=None)
+    client = cluster.client()
+    client.wait_for_jobs([client.submit(job)])
+"""
+RAY = """\
+import subprocess, sys
+import ray
+
+slots, sessions, command = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+ray.init(num_cpus=slots, include_dashboard=False, logging_level="ERROR")
+session = ray.remote(num_cpus=1, max_retries=0)(lambda: subprocess.run(command, check=True) and None)
+ray.get([session.remote() for _ in range(sessions)])
 """
 
 
@@ -149,6 +174,16 @@ def task_spooler(work: Work) -> None:
         tsp("-K")
 
 
+def engine(program: str) -> Callable[[Work], None]:
+    """An engine that is installed, with its server, on this machine."""
+
+    def run(work: Work) -> None:
+        command = [ENGINES, "-c", program, str(work.slots), str(work.sessions), *work.stamped]
+        subprocess.run(command, env=work.environment, check=True, capture_output=True)
+
+    return run
+
+
 def poll_loop(work: Work) -> None:
     command = ["bash", "-c", POLL, "poll", str(work.sessions), str(work.slots), *work.stamped]
     subprocess.run(command, env=work.environment, check=True)
@@ -167,6 +202,8 @@ TOOLS: dict[str, tuple[str, Callable[[Work], None]]] = {
     "comborun, screen": ("screen", comborun("screen")),
     "GNU parallel": ("parallel", parallel),
     "task-spooler": ("tsp", task_spooler),
+    "HyperQueue": (ENGINES, engine(HYPERQUEUE)),
+    "Ray": (ENGINES, engine(RAY)),
     "a loop that polls every second": ("bash", poll_loop),
 }
 POLLED = 24

@@ -3,10 +3,11 @@
     python benchmarks/fleet.py                       64 boxes and 100,000 sessions: minutes, and some GiB of memory
     python benchmarks/fleet.py 8 10000               fewer
     python benchmarks/fleet.py slurm 1000000         a plan for Slurm, with its job arrays
+    python benchmarks/fleet.py moves 64 100000       who gives what to whom, and the records of moves at two boxes
 
 No host is looked at. Each step is one line: its seconds of a core (other programs do not count), the memory of the
-process by then, and what it made. Each box has 8 GPUs and 64 cores. Boxes of one shape share most of a plan. Moves are
-in `moves.py`.
+process by then, and what it made. Each box has 8 GPUs and 64 cores. Boxes of one shape share most of a plan. Real moves
+are in `moves.py`.
 """
 
 from __future__ import annotations
@@ -16,21 +17,25 @@ import resource
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from comborun.generate.script import scripts
 from comborun.generate.slurm_jobs import texts
 from comborun.grid import Grid, parse_grid
+from comborun.host.verbs.boxes import Box
 from comborun.model.resources import HostFacts
 from comborun.model.work import process_of
 from comborun.planner.dealing import Candidate, deal, ends, least, rooms_of, same_work
 from comborun.planner.knowledge import NOTHING_KNOWN
 from comborun.planner.laying import Drafts, lay_out
+from comborun.planner.moving import Place, steps
 from comborun.remote.grids import laid_out
 from comborun.remote.publish import RunContent, publish
 from comborun.remote.transport import LocalTransport
-from comborun.rules.deal import Deal, parse
+from comborun.rules.deal import Deal, Move, parse
+from comborun.rules.names import RunLayout
 from comborun.rules.room.capacity import Card
 
 T = TypeVar("T")
@@ -114,9 +119,56 @@ def slurm(sessions: int) -> None:
         timed("run directory, written here", lambda: publish(LocalTransport(), RunContent(plan, "", folder, {})))
 
 
+def moves(count: int, sessions: int) -> None:
+    """Half of the boxes have done their share, and the others have all of it left."""
+    slots, share = 64, 2 * sessions // count
+    names = [f"s{number}" for number in range(sessions)]
+    lengths = dict.fromkeys(names, 600.0)
+    busy = [names[at : at + share] for at in range(0, sessions, share)]
+    places = {
+        f"box{number}": Place(lengths, lambda _: 0, (300.0,) * slots, tuple(own), frozenset(own))
+        for number, own in enumerate(busy)
+    }
+    places |= {f"idle{number}": Place(lengths, lambda own: min(slots, len(own))) for number in range(count - len(busy))}
+    timed("steps of one look", lambda: steps(places, soon=5.0, least=5.0), lambda found: f"{len(found)} moves")
+    of = {name: f"box{number}" for number, own in enumerate(busy) for name in own}
+    with tempfile.TemporaryDirectory() as folder:
+        deal = Deal({"grid_run": "x", "box": "box0", "number": [0, 0], "boxes": [*places], "of": of, "lost": {}})
+        giver, taker = (box_at(f"{folder}/{name}", deal.at(name), names) for name in ("box0", "idle0"))
+        for number in range(share):
+            order = deal.move(busy[0][number], "idle0")
+            if number in {0, share // 2, share - 1}:
+                size = sum(path.stat().st_size for path in Path(taker.layout.moves).glob("*"))
+                timed(f"move number {number + 1}", partial(move, giver, taker, order), f"{size >> 10} KiB".format)
+            else:
+                for box, kind in ((giver, "out"), (taker, "in")):
+                    path = Path(box.layout.move(order.session, order.number, order.epoch, kind))
+                    path.parent.mkdir(exist_ok=True)
+                    path.write_text(order.text)
+
+
+def box_at(folder: str, deal: Deal, names: list[str]) -> Box:
+    layout = RunLayout(folder)
+    for path, text in (
+        (layout.id, "x\n"),
+        (layout.deal, deal.text),
+        (layout.queue, "".join(f'{{"name": "{name}"}}\n' for name in names)),
+    ):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(text)
+    return Box(folder)
+
+
+def move(giver: Box, taker: Box, order: Move) -> None:
+    giver.release(order)
+    taker.receive(order)
+
+
 if __name__ == "__main__":
     words = sys.argv[1:]
     if words[:1] == ["slurm"]:
         slurm(int(words[1]))
+    elif words[:1] == ["moves"]:
+        moves(int(words[1]), int(words[2]))
     else:
         boxes(int((*words, "64")[0]), int((*words[1:], "100000")[0]))

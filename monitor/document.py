@@ -62,7 +62,7 @@ def answer(status: RunStatus) -> Status:
         started=status.started,
         seconds=status.seconds,
         successes=status.successes,
-        host_event=outage and HostEvent(*outage),
+        host_event=outage and HostEvent(outage.kind, outage.last_sign, outage.sessions),
         estimated_end=end and end.likeliest,
         estimated_end_range=end and (end.earliest, end.latest),
         episodes_done=status.done,

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.monitor.snapshot import HostUse
 from comborun.monitor.status import ELSEWHERE, UP, Expected, HostStatus, RunStatus
+from comborun.monitor.waiting import advice
 from comborun.rules.deal import sessions_moved
 from comborun.rules.facts import Fact
 from comborun.rules.holds import DRAINING
 from comborun.rules.vocabulary import Life
 
 if TYPE_CHECKING:
-    from comborun.monitor.snapshot import Attempt
-    from comborun.monitor.status import SessionStatus
+    from comborun.monitor.snapshot import Attempt, Hold, Order
+    from comborun.monitor.status import Outage, SessionStatus
     from comborun.rules.deal import Deal
 
 
@@ -39,7 +40,7 @@ def joined(parts: Sequence[PartStatus], deal: Deal, order: Mapping[str, int]) ->
     held = all(part.status.hold for part in going)
     silent = [one.link for one in every if not one.link.gone] or [first.link]
     link = UP if any(one.link.reachable for one in every) else silent[0]
-    return replace(
+    status = replace(
         first,
         host=", ".join(part.host for part in parts),
         sessions=tuple(sessions),
@@ -52,17 +53,36 @@ def joined(parts: Sequence[PartStatus], deal: Deal, order: Mapping[str, int]) ->
         expected=_expected(every),
         finished=all(_is_over(one) for one in left) if left else False,
         stopped=all(one.stopped for one in every),
-        hold=next((part.status.hold for part in going if held), None),
+        hold=next((_hold(part.status) for part in going if held), None),
+        ordered=_ordered(there or parts),
         dispatcher=next((one.dispatcher for one in every if one.dispatcher is not None), None),
         slots=sum(one.slots or 0 for one in every) or None,
         servers=tuple(server for one in every for server in one.servers),
-        outage=next((one.outage for one in every if one.outage), None),
-        advice=next((one.advice for one in every if one.advice and (held or not one.hold)), _of_hold(going)),
+        outage=next(filter(None, map(_outage, there or parts)), None),
         notify_problem=next((one.notify_problem for one in every if one.notify_problem), None),
         quarantine=(),
         use=HostUse(),
         moved=sessions_moved([name for name in deal.moves if deal.box_of(name) != deal.of.get(name)]),
     )
+    told = [part for part in there or parts if held or not part.status.hold]
+    return replace(status, advice=_advice(told, advice(status)) or _of_hold(going))
+
+
+def _outage(part: PartStatus) -> Outage | None:
+    found, ahead = part.status.outage, part.status.ahead
+    sign = found and found.last_sign
+    return found and found._replace(host=part.host, last_sign=sign if sign is None else sign - ahead)
+
+
+def _advice(parts: Sequence[PartStatus], whole: Fact | None) -> Fact | None:
+    """What to do: for the whole run if it is the same on all hosts with work left, else on one of them."""
+    told = [(part.host, part.status.advice) for part in parts if not part.status.finished or part.status.advice]
+    host, first = next((one for one in told if one[1]), ("", None))
+    if first is None:
+        return None
+    if whole and all(one and one.code == whole.code for _, one in told):
+        return whole
+    return Fact(first.code, **{**first.fields, "on": host})
 
 
 def _of_hold(going: Sequence[PartStatus]) -> Fact | None:
@@ -99,7 +119,25 @@ def _sessions(part: PartStatus) -> Iterator[SessionStatus]:
 def _host(part: PartStatus, deal: Deal) -> HostStatus:
     seen = part.status
     ends = seen.expected and Expected(*(moment - seen.ahead for moment in seen.expected))
-    return HostStatus(part.host, seen.run, seen.link, part.host in deal.lost, seen.counts(), seen.use, ends, seen.hold)
+    lost = part.host in deal.lost
+    return HostStatus(part.host, seen.run, seen.link, lost, seen.counts(), seen.use, ends, _hold(seen))
+
+
+def _hold(seen: RunStatus) -> Hold | None:
+    held = seen.hold
+    return held._replace(since=held.since - seen.ahead) if held and held.since is not None else held
+
+
+def _ordered(parts: Sequence[PartStatus]) -> Order | None:
+    """The newest order, with its host if not all of them have one."""
+    found = [
+        given._replace(host=part.host, at=None if given.at is None else given.at - part.status.ahead)
+        for part in parts
+        if (given := part.status.ordered)
+    ]
+    newest = max(found, key=lambda one: one.at or 0.0, default=None)
+    alike = len(found) == len(parts) and len({one.order for one in found}) == 1
+    return newest._replace(host="") if newest and alike else newest
 
 
 def on_this_clock(attempts: Sequence[Attempt], ahead: float) -> tuple[Attempt, ...]:

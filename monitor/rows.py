@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -81,8 +82,12 @@ def _ordinal(number: int) -> str:
 
 def chosen(status: RunStatus, choice: Choice, causes: Sequence[SharedCause] = (), *, folds: bool = True) -> list[Row]:
     """The rows of a list, in their order; `causes` are those of the status. `folds`: whether groups may be one row."""
-    queue = [one.name for one in status.sessions if one.life is Life.QUEUED]
-    places = {name: place for place, name in enumerate(queue, 1)}
+    queues = Counter[str]()  # each host has its own
+    places = dict[str, int]()
+    for one in status.sessions:
+        if one.life is Life.QUEUED:
+            queues[one.host] += 1
+            places[one.name] = queues[one.host]
     fits = parsed(choice.words)
     rows = [Row(one, why(one, places.get(one.name))) for one in status.every]
     rows = [row for row in rows if fits(row)]

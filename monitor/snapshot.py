@@ -74,6 +74,8 @@ class Order(NamedTuple):
     origin: str
     """an address, or `local`"""
     at: float | None = None
+    host: str = ""
+    """of a run on several hosts, if it was given to this one only"""
 
     @classmethod
     def that_stopped(cls, events: Iterable[Event], session: str, began: float, ended: float) -> Order | None:
@@ -89,7 +91,8 @@ class Order(NamedTuple):
     @property
     def fact(self) -> Fact:
         where = {} if self.origin == "local" else {"origin": visible(self.origin)}
-        return Fact("ordered_by", order=self.order, user=visible(self.user), at=self.at, **where)
+        host = {"on": self.host} if self.host else {}
+        return Fact("ordered_by", order=self.order, user=visible(self.user), at=self.at, **where, **host)
 
 
 class ClosedEnvironment(NamedTuple):

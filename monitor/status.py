@@ -74,10 +74,12 @@ class Outage(NamedTuple):
     """last sign of life of one of the sessions"""
     sessions: tuple[str, ...]
     """the sessions that it ended"""
+    host: str = ""
+    """of a run on several hosts"""
 
     def fact(self, host: str) -> Fact:
         code = "host_rebooted" if self.kind == "restarted" else "all_sessions_vanished"
-        return Fact(code, host=visible(host), at=self.last_sign, sessions=len(self.sessions))
+        return Fact(code, host=visible(self.host or host), at=self.last_sign, sessions=len(self.sessions))
 
 
 def _alike(one: str, other: str) -> bool:

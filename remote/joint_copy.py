@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comborun.errors import HostError, UserError
 from comborun.model.plan import Plan
-from comborun.model.work import process_of
+from comborun.model.work import deal_in, process_of
 from comborun.remote.fetch import mirror_directory
 from comborun.remote.mirror import Mirror, Skipped
 from comborun.remote.runs import plan_of
-from comborun.rules.deal import counting, newest_known, parse, parse_move
+from comborun.rules.deal import counting, newest_known
 from comborun.rules.names import CLOCKS, KEPT_EPISODES, RUN, RunLayout
 from comborun.rules.run_files import attempts_of
 
@@ -48,9 +48,7 @@ def newest_deal(parts: Sequence[Part]) -> Deal | None:
 
 
 def _known_deal(copy: Path) -> Deal | None:
-    deal = parse(_text(copy / RUN.deal))
-    moves = (parse_move(_text(path)) for path in (copy / RUN.moves).glob("*"))
-    return deal and deal.moved(move for move in moves if move)
+    return deal_in(_text(copy / RUN.deal), map(_text, (copy / RUN.moves).glob("*")))
 
 
 def joint_folder(run: str) -> Path:

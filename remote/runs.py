@@ -18,7 +18,6 @@ from comborun.errors import UserError
 from comborun.remote import program
 from comborun.remote.launches import memory, remembered, short
 from comborun.remote.transport import LOCAL
-from comborun.rules.deal import parse
 from comborun.rules.facts import Fact
 from comborun.rules.names import RUN
 from comborun.rules.run_files import newest_plan
@@ -322,15 +321,16 @@ def plan_of(directory: Path) -> tuple[Plan, int]:
     path, deal = directory / RUN.plan(number), directory / RUN.deal
     if path.stat().st_size > _LARGEST_PLAN:
         raise ValueError(f"{path} has more than {_LARGEST_PLAN} bytes")
-    return _plan(path.read_text("utf-8"), deal.read_text("utf-8") if deal.is_file() else ""), number
+    moves = [one.read_text("utf-8") for one in (directory / RUN.moves).glob("*") if deal.is_file()]
+    return _plan(path.read_text("utf-8"), deal.read_text("utf-8") if deal.is_file() else "", moves), number
 
 
-def _plan(text: str, deal: str) -> Plan:
+def _plan(text: str, deal: str, moves: Iterable[str] = ()) -> Plan:
     """The plan of a JSON text; sessions are marked that run on another host."""
     from comborun.model.plan import Plan  # slow to import, and many commands need none
-    from comborun.model.work import process_of
+    from comborun.model.work import deal_in, process_of
 
-    plan, found = Plan.from_json(text), parse(deal)
+    plan, found = Plan.from_json(text), deal_in(deal, moves)
     return plan.without(lambda one: found is None or found.runs_here(process_of(one)))
 
 

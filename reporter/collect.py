@@ -18,7 +18,7 @@ from comborun.model.attempt import Begin, End, EpisodeRecord, own_end
 from comborun.model.codec import decoded
 from comborun.model.plan import Plan, Session
 from comborun.model.stopping import StopRule
-from comborun.model.work import Combo, combo_of, process_of
+from comborun.model.work import Combo, combo_of, deal_in, process_of
 from comborun.reporter.evidence.starts import seeded_once
 from comborun.reporter.records import videos
 from comborun.reporter.records.clocks import clocks_of, on_one_clock
@@ -32,7 +32,6 @@ from comborun.reporter.records.training_folders import trainings_in
 from comborun.rules import counting, events, globs, names
 from comborun.rules.curves import record as curves
 from comborun.rules.curves import training
-from comborun.rules.deal import parse as parse_deal
 from comborun.rules.deal import sessions_moved
 from comborun.rules.facts import Fact
 from comborun.rules.following import Decision, Record
@@ -417,7 +416,8 @@ def _plan(directory: Path) -> Plan:
     """The newest plan, which contains the older ones."""
     path = directory / RUN.plan(newest_plan(str(directory)))
     try:
-        plan, deal = Plan.from_json(path.read_text("utf-8", "surrogateescape")), parse_deal(_text(directory / RUN.deal))
+        plan = Plan.from_json(path.read_text("utf-8", "surrogateescape"))
+        deal = deal_in(_text(directory / RUN.deal), map(_text, (directory / RUN.moves).glob("*")))
         return plan.without(lambda one: deal is None or deal.runs_here(process_of(one)))
     except OSError as error:
         if (directory / RUN.manifest).is_file():

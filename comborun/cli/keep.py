@@ -72,14 +72,15 @@ def _check_reach(target: Target, *, leave_out: bool) -> None:
 
     found = states(target)
     there = {host: one for host, one in found.items() if isinstance(one, BoxState)}
-    away = {host: one for host, one in found.items() if isinstance(one, UserError)}
     lost = newest_of(there)[0].lost if there else {}
-    silent = {host: one for host, one in away.items() if host not in lost}
+    silent = {host: one for host, one in found.items() if isinstance(one, UserError) and host not in lost}
     if not there or (silent and not leave_out):
         lines = "".join(f"\n  {host}: {one.headline}" for host, one in silent.items())
+        away = all(isinstance(one, HostError) for one in silent.values())
+        can, needs = ("be reached from here", "this machine needs keys for all hosts; ") if away else ("take part", "")
         raise HostError(
-            f"{several(len(silent), 'host')} of {len(found)} can't be reached from here:{lines}",
-            "this machine needs keys for all hosts; --leave-out begins without those that are away",
+            f"{several(len(silent), 'host')} of {len(found)} can't {can}:{lines}",
+            f"{needs}--leave-out begins without {'those that are away' if away else 'them'}",
         )
 
 

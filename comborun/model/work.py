@@ -6,12 +6,14 @@ from bisect import bisect_right
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from comborun.rules.deal import parse, parse_move
 from comborun.text import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from comborun.model.plan import Session
+    from comborun.rules.deal import Deal
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -112,6 +114,12 @@ def first_of_each(sessions: Iterable[Session]) -> tuple[Session, ...]:
 def process_of(session: Session) -> str:
     """The name of the process that runs it, which others of its policy may share."""
     return session.together or session.name
+
+
+def deal_in(text: str, moves: Iterable[str]) -> Deal | None:
+    """The deal of a run's directory, with the moves of the records beside it; None for a run on one host."""
+    deal = parse(text)
+    return deal and deal.moved(filter(None, map(parse_move, moves)))
 
 
 def processes(sessions: Iterable[Session]) -> tuple[Session, ...]:

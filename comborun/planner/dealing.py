@@ -48,14 +48,14 @@ class Room:
 
 
 def deal(names: Sequence[str], rooms: Mapping[str, Room]) -> dict[str, str]:
-    """Session -> host. Raises UserError if no host can hold a session."""
+    """Session -> host. Combos that share a process name it several times. Raises UserError if no host can hold one."""
     free = {host: [0.0] * max(1, room.slots) for host, room in rooms.items()}
     for host, room in rooms.items():
         for length in sorted(room.busy, reverse=True):
             heapq.heapreplace(free[host], free[host][0] + length)
     longest = {name: max((one.lengths.get(name, -1.0) for one in rooms.values()), default=-1.0) for name in names}
     dealt: dict[str, str] = {}
-    for name in sorted(names, key=lambda one: -longest[one]):  # stable: equal ones in the order of the plan
+    for name in sorted(longest, key=lambda one: -longest[one]):  # stable: equal ones in the order of the plan
         able = [host for host, room in rooms.items() if name in room.lengths]
         roomy = [host for host in able if rooms[host].slots] or able
         if not roomy:
@@ -63,7 +63,7 @@ def deal(names: Sequence[str], rooms: Mapping[str, Room]) -> dict[str, str]:
         ends = {host: free[host][0] + rooms[host].lengths[name] for host in roomy}
         dealt[name] = soonest = min(ends, key=ends.__getitem__)
         heapq.heapreplace(free[soonest], ends[soonest])
-    return {name: dealt[name] for name in names}
+    return {name: dealt[name] for name in longest}
 
 
 def ends(dealt: Mapping[str, str], rooms: Mapping[str, Room]) -> dict[str, float]:

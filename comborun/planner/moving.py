@@ -70,6 +70,13 @@ class Place:
         return self.ends([*self.waiting, *coming, name])[-1][0]
 
 
+class Laid(NamedTuple):
+    """What still waits at a giver: when all of it ends, and start and end of the last ones."""
+
+    ends: float
+    last: list[tuple[float, float]]
+
+
 class Step(NamedTuple):
     session: str
     giver: str
@@ -82,8 +89,10 @@ def steps(places: Mapping[str, Place], *, soon: float = 0.0, least: float = 0.0)
     queues = {host: [*one.waiting] for host, one in places.items()}
     coming: dict[str, list[str]] = {host: [] for host in takers}
     found = list[Step]()
-    while step := _next(places, queues, coming, soon, least):
+    laid: dict[str, Laid] = {}
+    while step := _next(places, queues, coming, soon, least, laid):
         queues[step.giver].remove(step.session)
+        del laid[step.giver]
         coming[step.taker].append(step.session)
         found.append(step)
     return found
@@ -95,20 +104,25 @@ def _next(
     coming: Mapping[str, Sequence[str]],
     soon: float,
     least: float,
+    laid: dict[str, Laid],
 ) -> Step | None:
     takers = [host for host in coming if len(queues[host]) == len(places[host].waiting)]  # who gives takes nothing
     if not takers:
         return None
-    givers = {host: places[host].ends(queue) for host, queue in queues.items() if places[host].movable and queue}
-    for giver in sorted(givers, key=lambda host: -max(end for _, end in givers[host])):
+    givers = [host for host, queue in queues.items() if places[host].movable and queue]
+    for host in givers:
+        if host not in laid:
+            ends = places[host].ends(queues[host])
+            laid[host] = Laid(max(end for _, end in ends), ends[-_MOST_TRIED:])
+    for giver in sorted(givers, key=lambda host: -laid[host].ends):
         own, other = places[giver], [host for host in takers if host != giver]
-        last = [*zip(queues[giver], givers[giver], strict=True)][-_MOST_TRIED:]
+        last = [*zip(queues[giver][-_MOST_TRIED:], laid[giver].last, strict=True)]
         for name, (start, end) in reversed(last):
             if name not in own.movable or start <= 0:
                 continue
             starts = {host: places[host].start(name, coming[host]) for host in other}
-            ends = {host: at + places[host].lengths[name] for host, at in starts.items() if at <= soon}
-            taker = min(ends, key=ends.__getitem__, default="")
-            if taker and end - ends[taker] > max(least, SHARE * places[taker].lengths[name]):
+            there = {host: at + places[host].lengths[name] for host, at in starts.items() if at <= soon}
+            taker = min(there, key=there.__getitem__, default="")
+            if taker and end - there[taker] > max(least, SHARE * places[taker].lengths[name]):
                 return Step(name, giver, taker)
     return None

@@ -168,13 +168,14 @@ class Deal:
 
 
 class UnreadableDeal(Deal):
-    """Stands for a record that can't be read: nobody knows what runs here, so nothing starts."""
+    """Stands for a record that can't be read, of a move that of `gone`: nobody knows what runs here; nothing starts."""
 
-    __slots__ = ("path",)
+    __slots__ = ("gone", "path")
 
-    def __init__(self, path: str = "") -> None:
+    def __init__(self, path: str = "", gone: str = "") -> None:
         super().__init__({"grid_run": "", "box": "", "number": (0, 0), "boxes": (), "of": {}})
         self.path = path
+        self.gone = gone
 
     def runs_here(self, process: str) -> bool:  # noqa: ARG002 - whatever it is
         return False

@@ -77,7 +77,7 @@ class Denial(Word):
     DEALT_ELSEWHERE = "session_runs_on_another_box"  # session, box
     GRID_RUN_STOPPED = "grid_run_was_stopped"
     NO_GRID_RUN = "no_part_of_a_grid_run"  # path
-    DEAL_UNREADABLE = "deal_unreadable"  # path
+    DEAL_UNREADABLE = "deal_unreadable"  # path; session, taken: of a move
     NO_MEMORY = "no_memory"
     FAULT = "system_error"  # error: of the system; path, if it is about a file
 

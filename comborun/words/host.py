@@ -114,8 +114,11 @@ WORDS: Words = {
     Denial.DEALT_ELSEWHERE: "{session} runs on {box}",
     Denial.GRID_RUN_STOPPED: "the run was stopped on all its hosts: `combo resume` continues it",
     Denial.NO_GRID_RUN: "{path} is not a part of a run on several hosts",
-    Denial.DEAL_UNREADABLE: "{path} can't be read, and says which sessions run on this host: none starts until it is"
-    " put back. The same file on another host of the run differs in `box` only",
+    Denial.DEAL_UNREADABLE: (
+        "{path} can't be read, and says which sessions run on this host: none starts until it is put back. [It is the"
+        " same as {taken} of the host with {session}; if none has that, `rm {path}` keeps {session} here|The same file"
+        " of another host differs in `box` only]"
+    ),
     Stale.OTHER_RUN: "the order is for another run",
     Stale.OLDER: "the order is older than what is in force: {given} after {has}",
     Stale.FENCED: "the order is of a time before its first host was given up (era {era})",

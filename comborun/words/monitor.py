@@ -6,7 +6,7 @@ from comborun.rules.endings.failures import mend, words_of
 from comborun.rules.facts import Fact
 from comborun.rules.holds import Notice
 from comborun.rules.vocabulary import first_of, several
-from comborun.words import because, part
+from comborun.words import because, fill, part
 from comborun.words.endings import class_words, how_ended, outcome_words
 from comborun.words.times import brief, clock, span
 
@@ -23,6 +23,7 @@ _SERVER_STATES = {
     "ended": "has ended",
 }
 _ORDERED = {"stop": "stopped", "pause": "paused", "drain": "drained"}
+_ON = "[on {on}: ]"
 _RESUME = "run `combo resume {run}` to continue"
 _MOST_NAMED, _MOST_ENDED = 4, 8
 
@@ -211,9 +212,11 @@ WORDS: Words = {
     "run_held": _run_held,
     "held": _held,
     "host_held": _host_held,
-    "run_was_stopped": lambda fact: f"stopped, {_lacking(fact)}: run `combo resume {fact.text('run')}` to continue",
-    "run_disk_full": "the disk of the run is full: free some space, and the run continues by itself",
-    "run_is_being_stopped": "stopped: nothing new starts; `combo stop {run}` ends what still runs",
+    "run_was_stopped": lambda fact: (
+        f"{fill(_ON, fact)}stopped, {_lacking(fact)}: run `combo resume {fact.text('run')}` to continue"
+    ),
+    "run_disk_full": f"{_ON}the disk of the run is full: free some space, and the run continues by itself",
+    "run_is_being_stopped": f"{_ON}stopped: nothing new starts; `combo stop {{run}}` ends what still runs",
     "slurm_has_no_job": f"Slurm has none of its jobs any more, and nothing new starts: {_RESUME}",
     "sessions_moved": _moved,
     "sessions_would_move": (
@@ -221,14 +224,16 @@ WORDS: Words = {
         " `combo keep` looks"
     ),
     "loss_not_ended": _loss_not_ended,
-    "dispatcher_gone_at_end": ("the dispatcher is gone, so the run does not end: run `combo resume {run}` to end it"),
-    "dispatcher_gone": f"the dispatcher is gone, nothing new starts: {_RESUME}",
-    "dispatcher_is_held": f"a signal holds the dispatcher (process {{pid}}), and nothing new starts: {_RESUME}",
+    "dispatcher_gone_at_end": (
+        f"{_ON}the dispatcher is gone, so the run does not end: run `combo resume {{run}}` to end it"
+    ),
+    "dispatcher_gone": f"{_ON}the dispatcher is gone, nothing new starts: {_RESUME}",
+    "dispatcher_is_held": f"{_ON}a signal holds the dispatcher (process {{pid}}), and nothing new starts: {_RESUME}",
     "nothing_has_started": (
-        "nothing has started yet; if the launch was interrupted, the same `combo launch` again does the rest"
+        f"{_ON}nothing has started yet; if the launch was interrupted, the same `combo launch` again does the rest"
     ),
     "slurm_holds_tasks": _slurm_holds,
-    "quarantine_advice": f"{{quarantine}}: {_RESUME}",
+    "quarantine_advice": f"{_ON}{{quarantine}}: {_RESUME}",
     "gpus_in_quarantine": _gpus_in_quarantine,
     "environments_closed": _environments_closed,
     "nothing_starts": "nothing new starts until the run is resumed",
@@ -244,7 +249,7 @@ WORDS: Words = {
     "slurm_summary": _slurm_summary,
     # causes that sessions share
     "ordered_by": lambda fact: (
-        f"{_ORDERED.get(fact.text('order'), fact.text('order'))} by {fact.text('user')}"
+        f"{fill(_ON, fact)}{_ORDERED.get(fact.text('order'), fact.text('order'))} by {fact.text('user')}"
         + (f" from {fact.text('origin')}" if fact.text("origin") else "")
         + (f" at {clock(fact.number('at') or 0.0)}" if fact.number("at") else "")
     ),

@@ -233,5 +233,28 @@ def same_file(mark: str, path: str) -> bool:
     return mark.partition("-")[0] == mark_of(path).partition("-")[0]
 
 
+def added_to(path: str, mark: str, kept: str) -> bool:
+    """Whether something was written into what is at a path since it had that mark and was kept.
+
+    What was deleted there says nothing, and neither does another file or folder that has taken its name.
+    """
+    if not same_file(mark, path):
+        return False
+    try:
+        now, then = Seen(path).marks, Seen(kept).marks
+    except FlawedError as flawed:
+        return flawed.fact.code == Why.NO_FILE
+    written = int(mark.split("-")[2])
+    return any(name not in then or size != then[name][1] or at > written for name, (_, size, at) in now.items())
+
+
+def is_rest(mark: str, known: str) -> bool:
+    """Whether a folder with this mark is what is left of the known one, from which files are being deleted."""
+    (top, size, changed, count), (had_top, had_size, had_changed, had_count) = (
+        [int(part) if part.isdecimal() else 0 for part in (*one.split("-"), "", "", "")[:4]] for one in (mark, known)
+    )
+    return top == had_top and count < had_count and size <= had_size and changed <= had_changed
+
+
 def remove(path: str) -> None:
     shutil.rmtree(path, ignore_errors=True)

@@ -16,6 +16,8 @@ from comborun.host.follow.checkpoints import (
     FlawedError,
     Reading,
     Seen,
+    added_to,
+    is_rest,
     keep,
     mark_of,
     remove,
@@ -38,7 +40,7 @@ from comborun.rules.names import RunLayout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator
+    from typing import Any, Iterator, Mapping
 
 _LOOK_S = 2.0
 """seconds between two looks; a rename is heard at once"""
@@ -265,6 +267,8 @@ class Follower:
                 seen = Seen(path)
                 if (path, seen.mark) in self._record.decided and seen.mark != final:
                     continue
+                if any(of == path and is_rest(seen.mark, mark) for of, mark in self._record.decided):
+                    continue
                 if (step := step_of(matched)) is None:
                     self._refuse(path, Fact(Why.NO_STEP, name=name))
                 elif evidence := self._evidence(matched, name, seen, last):
@@ -414,7 +418,7 @@ class Follower:
             policy, attempts = one["policy"], self._sessions.attempts_ended(one["policy"])
             if one["decision"] == Decision.VERIFIED and one.get("attempts") == str(attempts):
                 continue
-            if mark_of(one["link"]) != one["kept"]:
+            if mark_of(one["link"]) != one["kept"] or self._was_incomplete(one):
                 self._drop(policy)
             elif attempts and self._reading is None:
                 self._reading = Reading(one["link"], int(one["mark"].split("-")[1]), (policy, attempts))
@@ -422,12 +426,17 @@ class Follower:
     def _verified(self, reading: Reading) -> None:
         """It was read after its sessions had ended."""
         policy, attempts = reading.of
-        if self._record.checkpoints[policy]["decision"] == Decision.CHANGED:
+        one = self._record.checkpoints[policy]
+        if one["decision"] == Decision.CHANGED:
             return
-        if reading.digest == self._record.checkpoints[policy]["digest"]:
+        if reading.digest == one["digest"] and not self._was_incomplete(one):
             self._write(Decision.VERIFIED, policy=policy, attempts=attempts)
         else:
             self._drop(policy)
+
+    def _was_incomplete(self, one: Mapping[str, Any]) -> bool:
+        """Whether the training has written on at a checkpoint that is evaluated; what is kept need not show it."""
+        return one["decision"] == Decision.TAKEN and added_to(one["path"], one["mark"], one["link"])
 
     def _drop(self, policy: str) -> None:
         self._write(Decision.CHANGED, policy=policy)

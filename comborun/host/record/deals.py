@@ -31,9 +31,9 @@ def deal_of(run: RunLayout) -> Deal | None:
         return UnreadableDeal(run.deal) if there else None
     moves = _records(run)
     for name, move in moves.items():
-        number = name.split(".")[-4:-2]
-        if not move and name.endswith("out") and (*map(int, number),) == deal.number:  # what has gone must not run
-            return UnreadableDeal(f"{run.moves}/{name}")
+        session, *number, _, kind = name.rsplit(".", 4)
+        if not move and kind == "out" and (*map(int, number),) == deal.number:  # what has gone must not run
+            return UnreadableDeal(f"{run.moves}/{name}", session)
     return deal.moved(filter(None, moves.values()))
 
 
@@ -43,7 +43,8 @@ def readable_deal_of(run: RunLayout) -> Deal:
     if not deal:
         raise Refusal(NO_RUN, Denial.NO_GRID_RUN, path=run.directory)
     if isinstance(deal, UnreadableDeal):
-        raise Refusal(BUSY, Denial.DEAL_UNREADABLE, path=deal.path)
+        taken = deal.gone and f"moves/{os.path.basename(deal.path)[:-3]}in"
+        raise Refusal(BUSY, Denial.DEAL_UNREADABLE, path=deal.path, session=deal.gone, taken=taken)
     return deal
 
 
@@ -109,7 +110,7 @@ def refuse_stopped(run: RunLayout) -> None:
 
 def keep(path: str, text: str) -> None:
     """Replace a record, so that it outlives a power cut. Raises Refusal."""
-    if not files.write_text(path, text):
+    if not files.write_text(path, text, synced=True):
         raise unwritable(path)
     to_disk(path)
 

@@ -120,11 +120,13 @@ def write_rows(path: str, rows: Iterable[Mapping[str, object]]) -> bool:
     return write_text(path, "".join(records.render(row.items()) for row in rows))
 
 
-def write_text(path: str, text: str, mode: int = 0o666) -> bool:
-    """Write a file, whole or not at all. False if that fails; then nothing is left of it."""
+def write_text(path: str, text: str, mode: int = 0o666, *, synced: bool = False) -> bool:
+    """Write a file, whole or not at all; `synced`: whatever the power does. False if that fails; then nothing is left
+    of it.
+    """
     temporary = draft(path)
     try:
-        _put(temporary, os.O_CREAT | os.O_TRUNC, text, mode)
+        _put(temporary, os.O_CREAT | os.O_TRUNC, text, mode, synced=synced)
         os.replace(temporary, path)
     except OSError:
         remove(temporary)
@@ -132,11 +134,13 @@ def write_text(path: str, text: str, mode: int = 0o666) -> bool:
     return True
 
 
-def _put(path: str, flags: int, text: str, mode: int = 0o666) -> None:
-    """Open a file and write all of a text, in one write where that is possible. Raises OSError."""
+def _put(path: str, flags: int, text: str, mode: int = 0o666, *, synced: bool = False) -> None:
+    """Open a file and write all of a text, in one write if possible. Raises OSError."""
     fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | flags, mode)
     try:
         write_all(fd, text.encode("utf-8", "surrogateescape"))
+        if synced:
+            os.fsync(fd)
     finally:
         os.close(fd)
 
@@ -203,13 +207,13 @@ def create(path: str, text: str = "") -> bool:
     return True
 
 
-def create_whole(path: str, text: str) -> bool:
-    """Make a file by a hard link: complete at once, on any node. False if it exists. Raises OSError if it can't be
-    written.
+def create_whole(path: str, text: str, *, synced: bool = False) -> bool:
+    """Make a file by a hard link: complete at once, on any node, and `synced` whatever the power does. False if it
+    exists. Raises OSError if it can't be written.
     """
     own = draft(path)
     try:
-        _put(own, os.O_CREAT | os.O_TRUNC, text)
+        _put(own, os.O_CREAT | os.O_TRUNC, text, synced=synced)
         return _linked(own, path)
     finally:
         remove(own)

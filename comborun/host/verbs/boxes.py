@@ -84,7 +84,7 @@ def root(folder: str) -> dict[str, Any]:
     try:
         os.makedirs(folder, exist_ok=True)
         if not files.read_line(path):
-            files.create_whole(path, f"{os.urandom(8).hex()}\n")
+            files.create_whole(path, f"{os.urandom(8).hex()}\n", synced=True)
             files.sync(path)
     except OSError as error:
         raise unusable(folder, error) from None
@@ -195,7 +195,7 @@ class Box:
         try:
             os.makedirs(self.layout.lost, exist_ok=True)
             path = self.layout.lost_box("+".join(gone) or "none", given.number)
-            if not files.create_whole(path, given.text):
+            if not files.create_whole(path, given.text, synced=True):
                 raise unwritable(path)
             deals.to_disk(path)
         except OSError as error:
@@ -252,10 +252,13 @@ class Box:
     def _record(self, path: str, move: Move, kind: Kind, other: str) -> None:
         try:
             os.makedirs(self.layout.moves, exist_ok=True)
-            if not files.create_whole(path, move.text):
-                raise unwritable(path)
+            made = files.create_whole(path, move.text, synced=True)
         except OSError as error:
             raise unwritable(path, error) from None
+        if not made and parse_move(files.read_text(path)):
+            raise unwritable(path)
+        if not made:  # it can't be read: this move is what it must say
+            deals.keep(path, move.text)
         deals.to_disk(path)
         Events(self.layout).write(kind, move.session, box=other, epoch=move.epoch)
         files.tell(self.layout.fifo, "reread run 0")

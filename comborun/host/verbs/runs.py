@@ -120,8 +120,9 @@ def newest_plan_of(directory: str) -> dict[str, Any]:
     number = newest_plan(layout.directory)
     plan = files.read_text(layout.plan(number), _LARGEST_PLAN).encode("utf-8", "surrogateescape")
     text = b64encode(zlib.compress(plan)).decode()
-    deal = files.read_text(layout.deal, _LARGEST_PLAN)
-    return {"id": files.read_line(layout.id).strip(), "number": number, "plan": text, "deal": deal}
+    deal = deal_of(layout)
+    dealt = json.dumps(deal.seen) if deal and deal.of else files.read_text(layout.deal, _LARGEST_PLAN)
+    return {"id": files.read_line(layout.id).strip(), "number": number, "plan": text, "deal": dealt}
 
 
 def policies() -> list[tuple[str, str, bool]]:

@@ -12,7 +12,7 @@ import pytest
 from comborun.api import joint
 from comborun.api.moving import Moved
 from comborun.cli.keep import _check_reach, _Lines
-from comborun.errors import HostError
+from comborun.errors import HostError, UserError
 from comborun.monitor.snapshot import UNKNOWN_USE
 from comborun.monitor.status import UP, HostStatus, Link, RunStatus
 from comborun.remote.boxes import BoxState
@@ -79,8 +79,13 @@ def test_it_begins_only_where_it_reaches_every_host_that_is_left(monkeypatch: py
     target: Any = SimpleNamespace()
     found: dict[str, Any] = {"x": state(), "y": HostError("y can't be reached")}
     monkeypatch.setattr(joint, "states", lambda _: found)
-    with pytest.raises(HostError, match="y can't be reached"):
+    with pytest.raises(HostError, match="y can't be reached") as away:
         _check_reach(target, leave_out=False)
+    with monkeypatch.context() as answers:
+        answers.setattr(joint, "states", lambda _: {"x": state(), "y": UserError("deal.json can't be read")})
+        with pytest.raises(HostError, match="take part") as torn:
+            _check_reach(target, leave_out=False)
+    assert ["keys" in (one.value.hint or "") for one in (away, torn)] == [True, False], "it has been reached"
     _check_reach(target, leave_out=True)
     found["x"] = state(lost=("y",))
     _check_reach(target, leave_out=False)

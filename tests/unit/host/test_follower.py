@@ -228,6 +228,37 @@ def test_what_is_written_again_after_it_was_taken_is_told_with_what_was_taken(la
     assert (reason.code, reason.fields["policy"]) == (Why.NO_MARKER, "step_7")
 
 
+def test_a_folder_that_gets_more_files_after_its_marker_does_not_count(lab: Lab) -> None:
+    lab.begin(done="{folder}/ckpt_*.done")
+    folder = lab.folder / "ckpt_7.pt"
+    folder.mkdir()
+    (folder / "shard1").write_text("half")
+    (lab.folder / "ckpt_7.done").touch()
+    until(lambda: lab.decided.get("step_7") == Decision.TAKEN)
+    (folder / "shard2").write_text("the other half")
+    until(lambda: lab.decided == {"step_7": Decision.CHANGED})
+
+
+def test_what_is_left_of_a_folder_that_is_being_deleted_is_no_other_checkpoint(lab: Lab) -> None:
+    """Whether it was taken, or passed over: its marker is still there, and it lacks files."""
+    lab.begin(done="{folder}/ckpt_*.done", every=2)
+    for step in (1, 2):
+        folder = lab.folder / f"ckpt_{step}.pt"
+        folder.mkdir()
+        for name in ("model", "optimizer"):
+            (folder / name).write_text(f"{name}{step}")
+        (lab.folder / f"ckpt_{step}.done").touch()
+        until(lambda step=step: len(lab.decided) + len(lab.record.passed) == step)
+    for step in (1, 2):
+        (lab.folder / f"ckpt_{step}.pt/optimizer").unlink()
+    marker = lab.folder / "ckpt_3.pt"
+    marker.write_text("the third, which is seen later")
+    (lab.folder / "ckpt_3.done").touch()
+    until(lambda: "step_3" in lab.decided)
+    assert list(lab.decided) == ["step_1", "step_3"]
+    assert [row["reason"].code for row in lab.record.passed] == [Why.NOT_DUE]
+
+
 def test_a_checkpoint_without_room_is_taken_when_there_is_room_unless_another_one_is_newer(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

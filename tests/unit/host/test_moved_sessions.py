@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,7 @@ from comborun.rules.deal import Deal, Era, Move, Stale, Stops
 from comborun.rules.facts import Fact
 from comborun.rules.host import Denial
 from comborun.rules.names import DROPPED, RunLayout
+from comborun.words import say
 
 
 @pytest.fixture
@@ -204,6 +206,39 @@ def test_a_record_that_could_not_be_synced_is_synced_before_it_is_answered_again
     two.a.release(two.first)
     record = two.a.layout.move("s0", (0, 0), 1, "out")
     assert synced == [record, two.a.layout.moves, two.a.layout.directory]
+
+
+def test_no_record_gets_its_name_before_its_content_is_on_the_disk(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a power cut leaves an empty one, which nobody can read."""
+    synced, named = set[int](), list[str]()
+    sync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda fd: (synced.add(os.fstat(fd).st_ino), sync(fd)))
+    for way in ("link", "replace"):
+        name = getattr(os, way)
+
+        def checked(draft: str, path: str, name: Callable[..., None] = name) -> None:
+            assert Path(draft).stat().st_ino in synced, path
+            named.append(Path(path).name)
+            name(draft, path)
+
+        monkeypatch.setattr(os, way, checked)
+    assert two.deal
+    two.a.let_move(two.deal)
+    two.a.release(two.first)
+    two.b.receive(two.first)
+    two.a.stop(1)
+    two.a.fence(Era(1, "x"))
+    assert named == ["moving.json", "s0.0.0.1.out", "s0.0.0.1.in", "stops.json", "fence.json"]
+
+
+def test_a_record_of_what_was_taken_that_is_torn_is_written_again(two: Two) -> None:
+    two.a.release(two.first)
+    two.b.receive(two.first)
+    record = Path(two.b.layout.move("s0", (0, 0), 1, "in"))
+    record.write_text("")
+    assert not deals.runs_here(two.b.layout, "s0")
+    two.b.receive(two.first)
+    assert deals.runs_here(two.b.layout, "s0")
 
 
 def test_once_sessions_may_move_a_loss_needs_the_promises_of_all_that_are_left(two: Two) -> None:
@@ -398,7 +433,8 @@ def test_where_a_record_of_what_has_gone_is_torn_nothing_starts(
     else:
         with pytest.raises(Refusal) as refused:
             deals.readable_deal_of(layout)
-        assert refused.value.fact.fields["path"] == str(path)
+        assert refused.value.fact.fields == {"path": str(path), "session": "s0", "taken": "moves/s0.0.0.1.in"}
+        assert f"`rm {path}` keeps s0 here" in say(refused.value.fact)
 
 
 def test_a_deal_that_comes_while_it_is_read_is_not_unreadable(

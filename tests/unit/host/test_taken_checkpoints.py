@@ -7,13 +7,14 @@ import hashlib
 import os
 import shutil
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from comborun.host.follow import checkpoints
 from comborun.host.follow.appearing import Appearing, Pattern
-from comborun.host.follow.checkpoints import FlawedError, Seen, digest_of, keep, room_for
+from comborun.host.follow.checkpoints import FlawedError, Seen, added_to, digest_of, keep, room_for
 from comborun.rules.following import Why
 
 
@@ -102,6 +103,35 @@ def test_what_is_no_file_is_refused(tmp_path: Path, kind: str) -> None:
     with pytest.raises(FlawedError) as flawed:
         Seen(str(path))
     assert flawed.value.fact.code == Why.NO_FILE
+
+
+@pytest.mark.parametrize("by_reflink", [False, True])
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda at: None, False),
+        (lambda at: (at / "shard2").write_text("rest"), True),
+        (lambda at: (at / "shard1").write_text("whole"), True),
+        (lambda at: (at / "shard2").symlink_to("shard1"), True),
+        (lambda at: (at / "shard1").unlink(), False),
+        (shutil.rmtree, False),
+        (lambda at: (at.rename(at.with_name("old")), at.mkdir(), (at / "shard3").write_text("again")), False),
+    ],
+)
+def test_what_is_written_on_after_it_was_kept_is_seen_where_the_training_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], object], told: bool, by_reflink: bool
+) -> None:
+    if by_reflink:
+        monkeypatch.setattr(checkpoints, "_cloned", lambda source, target, _: shutil.copyfile(source, target) == target)
+    folder, target = tmp_path / "step_1", str(tmp_path / "kept/step_1")
+    (folder / "deep").mkdir(parents=True)
+    for name in ("shard1", "deep/config"):
+        (folder / name).write_text("half")
+        os.utime(folder / name, ns=(0, 10**9))
+    seen = Seen(str(folder))
+    keep(seen, target)
+    change(folder)
+    assert added_to(str(folder), seen.mark, target) == told
 
 
 def test_an_empty_file_is_refused(made: Path) -> None:

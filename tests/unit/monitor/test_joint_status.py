@@ -15,9 +15,10 @@ from comborun.monitor.document import answer
 from comborun.monitor.fullscreen import heading, pages
 from comborun.monitor.joint import PartStatus, joined
 from comborun.monitor.observe import History, fold
+from comborun.monitor.rows import Choice, chosen
 from comborun.monitor.screen import changes
-from comborun.monitor.snapshot import parse_snapshot
-from comborun.monitor.status import Link, RunStatus
+from comborun.monitor.snapshot import Hold, Order, parse_snapshot
+from comborun.monitor.status import Link, Outage, RunStatus
 from comborun.monitor.table import box_lines
 from comborun.monitor.view.feed import _trouble
 from comborun.monitor.view.pages import Site, alerts, of_hosts, render
@@ -100,6 +101,51 @@ def test_a_hold_of_one_host_is_said_of_that_host_and_the_run_goes_on() -> None:
         assert heading.held(all_held) == "DRAINING", "the hosts with work left start nothing"
         assert all_held.advice
         assert all_held.advice.code == "run_held"
+
+
+def test_holds_and_who_gave_them_are_told_by_this_clock() -> None:
+    """Beside the times of sessions. Of several orders the newest is told, whatever the clocks of their hosts say."""
+    held = [Hold("draining", NOW - ago) for ago in (60.0, 30.0)]
+    given = [Order("drain", user, "local", NOW - ago) for user, ago in (("ann", 60.0), ("bob", 30.0))]
+    clocks = {"x": 7200.0, "y": -18000.0}
+    parts = [
+        one._replace(
+            status=replace(
+                one.status,
+                ahead=ahead,
+                hold=hold._replace(since=(hold.since or 0) + ahead),
+                ordered=order._replace(at=(order.at or 0) + ahead),
+            )
+        )
+        for one, hold, order, ahead in zip((part("x"), part("y")), held, given, clocks.values(), strict=True)
+    ]
+    seen = whole(*parts)
+    assert (seen.hold, seen.ordered) == (held[0], given[1])
+    assert [one.hold for one in seen.hosts] == held
+    alone = whole(parts[0], part("y"))
+    assert alone.ordered
+    assert say(alone.ordered.fact).startswith("on x: drained by ann"), "and nobody has drained y"
+
+
+def test_each_host_has_its_own_queue() -> None:
+    deal = Deal({**DEAL.data, "of": {"maze_p": "x", "maze_q": "y"}})
+    rows = chosen(whole(part("x", deal=deal), part("y", deal=deal), deal=deal), Choice())
+    assert [(row.session.host, row.why) for row in rows] == [("x", "1st in the queue"), ("y", "1st in the queue")]
+
+
+def test_what_is_so_on_one_host_is_said_of_that_host_with_its_own_time() -> None:
+    outage = Outage("restarted", NOW - 18000 - 60, ("maze_q",))
+    x, y = part("x", Seen("maze_p")), part("y", dispatcher=None, deal=MOVED)
+    y = y._replace(status=replace(y.status, ahead=-18000.0, outage=outage))
+    assert y.status.advice
+    seen = whole(x, y, deal=MOVED)
+    assert seen.advice
+    assert (seen.advice.code, say(seen.advice).partition(": ")[0]) == (y.status.advice.code, "on y")
+    assert seen.outage
+    assert seen.outage.fact("x, y").fields == {"host": "y", "at": NOW - 60, "sessions": 1}
+    alone = whole(part("x", Seen("maze_p"), dispatcher=None), part("y", dispatcher=None, done={"at": NOW}))
+    assert alone.advice
+    assert "on" not in alone.advice.fields, "no other host has work left"
 
 
 def test_the_host_page_has_the_gpus_of_each_host_with_its_own_sessions_and_no_line_of_the_heading() -> None:

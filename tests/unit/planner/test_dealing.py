@@ -91,6 +91,11 @@ def test_what_a_host_has_already_counts() -> None:
     assert deal(["s"], rooms) == {"s": "idle"}
 
 
+def test_a_process_that_several_combos_share_is_dealt_once() -> None:
+    rooms = {host: Room(1, {"p": 1.0, "q": 1.0, "r": 1.0}) for host in "xyz"}
+    assert deal([*"pppqqqrrr"], rooms) == {"p": "x", "q": "y", "r": "z"}
+
+
 def test_each_host_has_its_own_limits_and_runs_the_same_work() -> None:
     both = [candidate("fast"), candidate("slow")]
     same_work(both)

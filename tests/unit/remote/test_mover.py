@@ -116,7 +116,7 @@ def test_a_host_of_an_older_version_is_named_once_and_takes_no_part(
 
 
 def test_a_full_disk_is_told_wherever_it_is(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(path: str, _text: str) -> bool:
+    def full(path: str, _text: str, **_: object) -> bool:
         raise OSError(28, "No space left on device", path)
 
     monkeypatch.setattr(files, "create_whole", full)

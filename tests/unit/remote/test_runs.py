@@ -8,13 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from monitor_stage import a_plan, a_session
 
 from comborun.errors import UserError
+from comborun.host.verbs.runs import newest_plan_of
 from comborun.monitor.fleet import FleetRow
 from comborun.remote.launches import Launch, remember, remembered
 from comborun.remote.library import digest, library_files
-from comborun.remote.runs import Run, choose_run, find_runs, list_runs, look_at_host
+from comborun.remote.runs import Run, choose_run, find_runs, list_runs, look_at_host, plan_of, read_plan
 from comborun.remote.transport import Completed, LocalTransport
+from comborun.reporter import collect
+from comborun.rules.deal import Deal
 
 NEWEST = Run("maze-20260102T000000Z-00aa", "/r/maze-20260102T000000Z-00aa", {})
 OLDER = Run("maze-2-20260101T000000Z-00bb", "/r/maze-2-20260101T000000Z-00bb", {})
@@ -184,3 +188,28 @@ def test_a_run_that_has_ended_has_its_times_on_the_clock_of_this_machine(ahead: 
     assert ("ahead" in run.now) == told
     row = FleetRow("far", run, ahead=run.now.get("ahead", 0.0))
     assert abs(row.started - time.time()) < 5
+
+
+def test_a_session_that_moved_runs_where_it_went_for_whoever_reads_the_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for commands about one host, and the report of its part: none knows more than is in that folder."""
+    of = {"maze_p0": "a", "maze_p1": "b"}
+    deal = Deal({"grid_run": "g", "box": "a", "number": [0, 0], "boxes": ["a", "b"], "of": of, "lost": {}})
+    move = deal.move("maze_p0", "b")
+    text = a_plan([a_session("p0", "maze"), a_session("p1", "maze")]).to_json()
+    for box, kind, here in (("a", "out", []), ("b", "in", ["maze_p0", "maze_p1"])):
+        run = tmp_path / box
+        for name, content in (
+            ("plan-1.json", text),
+            ("id", "run-1"),
+            ("boxes/deal.json", deal.at(box).text),
+            (f"moves/maze_p0.0.0.1.{kind}", move.text),
+        ):
+            (run / name).parent.mkdir(exist_ok=True, parents=True)
+            (run / name).write_text(content)
+        there = LocalTransport()
+        monkeypatch.setattr(there, "host", "far")
+        monkeypatch.setattr("comborun.remote.runs._run_verb", lambda _, __, ___, path: newest_plan_of(path))
+        plans = plan_of(run)[0], read_plan(there, str(run))[1], collect._plan(run)
+        assert [[one.name for one in plan.current] for plan in plans] == [here] * 3

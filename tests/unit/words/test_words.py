@@ -51,6 +51,10 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
         {"evaluated": 3, "last": "step_9", "alive": True, "held": 1, "skipped": 2, "changed": 1},
         {"evaluated": 1, "ended": True, "refused": 2, "refusals": [{"code": "checkpoint_empty"}]},
     ],
+    Denial.DEAL_UNREADABLE: [
+        {"path": "boxes/deal.json", "session": "", "taken": ""},
+        {"path": "moves/maze_act.0.0.1.out", "session": "maze_act", "taken": "moves/maze_act.0.0.1.in"},
+    ],
     Wait.TOKEN_TAKEN: [
         {"token": "ray", "session": "maze_act"},
         {"token": "ray", "session": "maze_act", "run": "walkers-20260729T101500Z-ab12"},
