@@ -72,7 +72,7 @@ def settled(counts: Sequence[Count], planned: int) -> Count | None:
 
 
 def not_settled(counts: Sequence[Count], planned: int) -> RefusedError:
-    """The refusal of counts of which none is decided."""
+    """The refusal if several counts were found and nothing says which one is right."""
     found = [part for one in counts for part in one.parts][:SHOWN]
     return RefusedError(FORMAT, "several_counts", found=found, planned=planned)
 

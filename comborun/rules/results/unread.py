@@ -68,8 +68,8 @@ def _in_texts(folder: Folder, span: Span) -> Fact | None:
 
 
 def _beside(counts: Counts, folder: Folder, span: Span) -> list[Fact]:
-    """Files that no pattern takes and that may hold the episodes which are missing: with the line that reads both; if
-    there is none, those that can't be read."""
+    """Files outside the grid's patterns that may hold the missing episodes, with the line that reads all of them.
+    Without such files, those that can't be read."""
     found, broken = _search(folder, span)
     if not found:
         return [one for one in broken if not _says_nothing(one)][: tally.REASONS_MOST]
