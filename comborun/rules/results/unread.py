@@ -86,7 +86,8 @@ def _without_results(folder: Folder) -> Fact:
     """What was written if no file has results."""
     taken = globs.found(folder.directory, folder.patterns)
     if taken or not folder.patterns:
-        return Fact(reasons.NO_EPISODE, **_some(taken))
+        empty = bool(taken) and not any(map(folder.size, taken[:_FILES_MOST]))
+        return Fact(reasons.NO_EPISODE, **_some(taken), **({"why": Fact("empty_file").as_data()} if empty else {}))
     written = sorted(islice(globs.matching(folder.directory, "**"), _FILES_MOST), key=_unlike_results)
     patterns = folder.patterns[:PATTERNS_MOST]
     return Fact(reasons.NO_MATCH, patterns=patterns, **_some(written)) if written else Fact(reasons.WROTE_NOTHING)
