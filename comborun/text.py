@@ -23,7 +23,7 @@ _ALIKE = 0.65
 def close_to(word: str, known: Iterable[str]) -> str:
     """The known word that is most like `word`; else the only one that begins with `word`; else empty.
 
-    A known word is itself. Of words that differ in case only, none is more alike than the other.
+    A known word is itself. Empty also if the best matches differ in case only.
     """
     import difflib  # slow to import, and only a mistake needs it
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from comborun.amendment.resumption import Futile, Rejected, Resumption
     from comborun.answers import orders
+    from comborun.model.plan import Session
     from comborun.monitor.observe import RunView
     from comborun.monitor.status import RunStatus, SessionStatus
 
@@ -57,8 +58,8 @@ class PlannedStop:
     def of(cls, view: RunView, seen: RunStatus, names: tuple[str, ...]) -> PlannedStop:
         meant = [one for one in seen.every if not names or one.name in names]
         running = tuple(one for one in meant if one.alive)
-        ranged = {one.name for one in view.plan.sessions if one.ranged}
-        redone = tuple(one for one in running if one.recorded and one.name not in ranged)
+        planned = {one.name: one for one in view.plan.sessions}
+        redone = tuple(one for one in running if one.name in planned and _runs_again(planned[one.name], one))
         queued = sum(one.life is Life.QUEUED for one in meant)
         return cls(view.id, view.host, names, running, queued, redone)
 
@@ -70,6 +71,12 @@ class PlannedStop:
             self.run, self.host, self.names, tuple(one.name for one in self.running), self.queued, self.others,
             tuple(self.lines()), tuple(self.facts()), self.unseen or None,
         )  # fmt: skip
+
+
+def _runs_again(planned: Session, now: SessionStatus) -> bool:
+    """Whether a resume after a stop now runs recorded episodes again: it is not complete, and takes no range."""
+    complete = 0 < now.planned <= (now.recorded or 0) and not planned.evidence.beside_records
+    return bool(now.recorded) and not planned.ranged and not complete
 
 
 @dataclass(frozen=True)

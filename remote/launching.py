@@ -58,7 +58,7 @@ class Launched:
 
     @property
     def hold(self) -> tuple[str, str] | None:
-        """Kind and reason of a user's hold, because of which nothing was started."""
+        """Kind and reason of the user's hold if nothing was started because of it."""
         found, state = self.publication.found, self.publication.state
         return (found.hold, found.why) if found and found.hold and state != "finished" and not self.started else None
 

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def in_quotes(*axes: Iterable[str]) -> Mapping[str, str]:
-    """The names that another one of the same axis would look like, or with blanks that nobody sees, each in quotes."""
+    """Names that look like another one of the same axis, or have blanks that can't be seen, each with quotes."""
     groups = (found for names in axes for found in grouped(names, lambda name: " ".join(name.split())).values())
     return {
         name: f"'{name}'" for found in groups for name in found if len({*found}) > 1 or name != " ".join(name.split())

@@ -156,7 +156,7 @@ def _stage(plan: Plan, status: RunStatus, state: BoxState) -> Stage:
 
 
 def _is_impossible(request: Request, on: Stage) -> bool:
-    """Whether it can never start, or needs a GPU of which nothing is known now."""
+    """Whether it can never start, or needs a GPU whose memory is not known now."""
     has = on.capacity
     unknown = request.gpus > 0 and sum(gpu in has.totals for gpu in has.candidates(request)) < request.gpus
     return unknown or never(request, has) is not None

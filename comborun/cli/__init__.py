@@ -19,8 +19,6 @@ _COMMANDS = {
         "check": ("check", "Find every mistake in a grid file."),
         "try": ("trials", "Run one episode of one combo, and show whether it counts."),
         "docs": ("check", "Print the reference of a key of a grid."),
-        "schema": ("check", "Write the JSON Schema of a grid file, for editors."),
-        "export": ("plan", "Write the plan for another program, such as Docker Compose."),
     },
     "Look ahead": {
         "doctor": ("doctor", "Look for problems on a host."),
@@ -39,11 +37,6 @@ _COMMANDS = {
         "status": ("status", "Show the table of a run once."),
         "view": ("view", "Show a run on a live page in a browser."),
         "runs": ("runs", "List the runs on all hosts."),
-        "mcp": ("mcp", "Offer tools about a run to an assistant (MCP)."),
-        "keep": ("keep", "Let sessions move to hosts with room, until the run has ended."),
-        "hosts": ("hosts", "Show the hosts that share a run, or give one of them up."),
-        "disconnect": ("options", "End kept connections to hosts."),
-        "clean": ("runs", "Remove old runs, after showing them and their size."),
         "explain": ("explain", "Explain why a session waits, runs or has ended."),
         "logs": ("logs", "Show the end of a session's log."),
         "attach": ("attach", "Open a session's window."),
@@ -57,9 +50,20 @@ _COMMANDS = {
         "drain": ("control", "Start nothing new, and let running sessions end."),
         "notify": ("control", "Send a test notice."),
     },
-    "Tell": {
-        "completion": ("options", "Print a script that completes words in your shell."),
+    "Report": {
         "report": ("report", "Report on a run, or on any folder of result files."),
+    },
+    "Hosts and old runs": {
+        "hosts": ("hosts", "Show the hosts that share a run, or give one of them up."),
+        "keep": ("keep", "Let sessions move to hosts with room, until the run has ended."),
+        "disconnect": ("options", "End kept connections to hosts."),
+        "clean": ("runs", "Remove old runs, after showing them and their size."),
+    },
+    "For other programs": {
+        "completion": ("options", "Print a script that completes words in your shell."),
+        "schema": ("check", "Write the JSON Schema of a grid file, for editors."),
+        "export": ("plan", "Write the plan for another program, such as Docker Compose."),
+        "mcp": ("mcp", "Offer tools about a run to an assistant (MCP)."),
     },
 }
 """heading -> command -> its module, and its line in `combo --help`"""

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 def stop(words: tuple[str, ...], wanted: str | None, where: HostChoice, as_json: bool, **how: Any) -> int:
     """End a run, or some of its sessions, and everything that they started.
 
-    Sends INT, then TERM, then KILL, at last to every process with the session's marker. Names processes that are left,
-    with their pids. The same launch command resumes the run later.
+    Sends INT, then TERM, then KILL to each session, and KILL to every process that it started. Names processes that are
+    left, with their pids. The same launch command resumes the run later.
 
     \b
     combo stop                      the newest run; asks first

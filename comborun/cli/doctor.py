@@ -41,7 +41,10 @@ _UNBROKEN = 10_000
 @click.command()
 @root_options
 @click.option(
-    "--grid", type=click.Path(path_type=Path), metavar="GRID", help="Also check the files that this grid needs."
+    "--grid",
+    type=click.Path(path_type=Path),
+    metavar="GRID",
+    help="Also check what this grid needs: folders, programs, files, conda environments, disk space.",
 )
 @json_option
 def doctor(where: HostChoice, grid: Path | None, as_json: bool) -> int:

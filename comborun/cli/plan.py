@@ -243,8 +243,8 @@ def _power_rows(power: Mapping[str, Findable], gap: float | None) -> Iterator[tu
     if not power:
         return
     found = ", ".join(f"{scope} {_points(one['would_find'])}" for scope, one in power.items())
-    more = "" if gap else "; --gap shows how many episodes another gap needs"
-    yield "can find", f"a gap of so many points, with a chance of 80 %: {found}{more}"
+    more = "" if gap else "; --gap POINTS shows how many episodes another gap needs"
+    yield "can find", f"these gaps in points, with a chance of 80 %: {found}{more}"
     if gap:
         counts = (f"{scope} {_count(one['unpaired'])} ({_count(one['paired'])} paired)" for scope, one in power.items())
         yield f"gap of {gap:g}", f"needs episodes of each combo: {', '.join(counts)}"

@@ -219,7 +219,7 @@ def _show_rates(summary: Summary) -> None:
         click.echo()
         show_table(heads, rows, numbers=heads[2:])
         if len(recorded) > len(rows):
-            click.echo(f"and {len(recorded) - len(rows)} more combos in the report")
+            click.echo(f"and {several(len(recorded) - len(rows), 'more combo')} in the report")
     _show_trainings(summary)
     _show_findings(alike((one.where, one.what) for one in summary.quality.findings))
 
@@ -238,15 +238,15 @@ def _show_trainings(summary: Summary) -> None:
         numbers=[head for head, side in zip(heads, left, strict=True) if side == "right"],
     )
     if len(table.rows) > _ROWS_MOST:
-        click.echo(f"and {len(table.rows) - _ROWS_MOST} more trainings in the report")
+        click.echo(f"and {several(len(table.rows) - _ROWS_MOST, 'more training')} in the report")
 
 
 def _show_findings(findings: Sequence[str]) -> None:
-    click.echo("\nOf the data:" if findings else "", nl=bool(findings))
+    click.echo("\nData quality:" if findings else "", nl=bool(findings))
     for sentence in findings[:_FINDINGS_MOST]:
         click.echo(wrapped(printable(sentence), "! "))
     if len(findings) > _FINDINGS_MOST:
-        click.echo(f"! and {len(findings) - _FINDINGS_MOST} more findings in the report")
+        click.echo(f"! and {several(len(findings) - _FINDINGS_MOST, 'more finding')} in the report")
 
 
 def _rates(combos: Sequence[ComboSummary]) -> Iterator[tuple[str, ...]]:

@@ -84,7 +84,7 @@ class StopRequest:
 
 
 def stop_rule(request: StopRequest, episodes: Episodes) -> StopRule:
-    """The rule for the planned episodes, without policies that do not meet in an environment."""
+    """The rule for the planned episodes. It compares two policies only in environments that both have."""
     policies: dict[str, list[str]] = {}
     for policy, environment in episodes:
         policies.setdefault(environment, []).append(policy)

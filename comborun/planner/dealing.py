@@ -79,7 +79,7 @@ def ends(dealt: Mapping[str, str], rooms: Mapping[str, Room]) -> dict[str, float
 
 
 def least(dealt: Collection[str], rooms: Mapping[str, Room]) -> float:
-    """No deal of these sessions can end earlier: neither the sum of all work nor the longest session lets it."""
+    """The least time in which any deal of these sessions can end: all work over all slots, or the longest session."""
     shortest = [min(room.lengths[name] for room in rooms.values() if name in room.lengths) for name in dealt]
     slots = sum(max(1, room.slots) for room in rooms.values())
     return max(sum(shortest) / slots, max(shortest, default=0.0))

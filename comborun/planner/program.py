@@ -311,8 +311,11 @@ def _component(name: str, entry: PlacedKeys, combo: Combo, gpus: Sequence[int]) 
 
 def _advice(components: Sequence[Component], free: Budgets) -> str:
     fitting = [layout for layout in layouts(components, free) if not layout.problem]
+    if not fitting:
+        return "no usual layout fits this host"
     could = "; ".join(f"{layout.description} ({layout.kind})" for layout in fitting)
-    return f"these layouts fit this host: {could}" if could else "no usual layout fits this host"
+    first = ", ".join(f'{one.name}: "{one.placement}"' for one in fitting[0].components)
+    return f"these layouts fit this host: {could}. The first is `placement: {{{first}}}`"
 
 
 def hydra_overrides(placed: Sequence[tuple[str, PlacedKeys]]) -> tuple[str, ...]:

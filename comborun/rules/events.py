@@ -153,8 +153,8 @@ def named(found: list[Event], people: str) -> list[Event]:
 
 
 def shortened(text: str, most: int) -> str:
-    """About the newest `most` characters as they are; before them the older events of people, after one summary of
-    the others.
+    """A shorter text: one summary of the older events, then the older events of people, then about the newest `most`
+    characters unchanged.
     """
     cut = text.find("\n", max(0, len(text) - most)) + 1
     counts: dict[str, int] = {}

@@ -73,7 +73,7 @@ class Denial(Word):
     SLURM_REFUSES = "slurm_refuses"  # said
     SLURM_SILENT = "slurm_does_not_answer"  # said
     OTHER_USER = "run_of_another_user"  # owner
-    DISPATCHER_STAYS = "other_dispatcher_stays"  # host: of which the run is taken over
+    DISPATCHER_STAYS = "other_dispatcher_stays"  # host: from which the run is taken over
     DEALT_ELSEWHERE = "session_runs_on_another_box"  # session, box
     GRID_RUN_STOPPED = "grid_run_was_stopped"
     NO_GRID_RUN = "no_part_of_a_grid_run"  # path

@@ -30,7 +30,8 @@ def _folder(fact: Fact) -> str:
 def _file(fact: Fact) -> str:
     path, below = fact.text("path"), fact.text("below")
     copy = f"; copy it there, or `sync: [{{from: {path.rpartition('/')[2]}, to: {path}}}]` brings it"
-    return f"file: there is no {path}{_near(fact, f' in {below}; copy it there' if below else copy)}"
+    make = f" in {below}; copy or make it there, or correct the path"
+    return f"file: there is no {path}{_near(fact, make if below else copy)}"
 
 
 def _relative(fact: Fact) -> str:
@@ -44,7 +45,7 @@ def _relative(fact: Fact) -> str:
 
 
 def _environment(fact: Fact) -> str:
-    conda = "; no conda was found: `source FOLDER/etc/profile.d/conda.sh` in `setup` says where it is"
+    conda = "; no conda has any in the usual folders, nor where `setup` has `source FOLDER/etc/profile.d/conda.sh`"
     known = f"; there are {', '.join(fact.texts('known'))}" if fact.texts("known") else conda
     return f"conda: there is no environment {fact.text('name')}{_near(fact, known)}"
 

@@ -253,7 +253,9 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     reasons.NOT_COUNTED: "{file}: [{why}|not counted]",
     reasons.NOT_READ: _not_read,
     reasons.FILE_NOT_READ: lambda fact: f"{fact.text('file')}: {part(fact, 'why')}; {_takes(fact)}",
-    reasons.NO_EPISODE: lambda fact: f"no episode is in {_some(fact) or 'its log'}",
+    reasons.NO_EPISODE: lambda fact: (
+        f"no episode is in {_some(fact) or 'its log'}{', which is empty' if fact.fields.get('why') else ''}"
+    ),
     reasons.NO_MATCH: lambda fact: (
         f"no file matches {', '.join(fact.texts('patterns'))}: it wrote {_some(fact)}, where no results are found;"
         f" have the program write JSON lines, {_PRINTED}"
@@ -387,6 +389,7 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "rate_of_no_episodes": "a rate of {rate} over {episodes} episodes is not a rate",
     "rate_no_number": "{rate!r} is not a number",
     "rate_out_of_range": "{rate} is not a rate between 0 and {most}",
+    "rate_of_no_count": "a rate of {rate} is of no whole number of successes in {episodes} episodes, so none counts",
     # Remarks about rows that count
     "first_to_end": (
         "the first {episodes} episodes that ended in {copies} copies of the environment:"

@@ -56,7 +56,7 @@ def _gpu_memory_taken(fact: Fact) -> str:
         hold = "holds" if sessions == 1 else "hold"
         parts.append(f"{several(sessions, 'session')} of this run {hold} {fact.count('held_mib')}")
     parts += [f"other runs of yours hold {foreign}"] if foreign else []
-    parts.append(f"headroom {fact.count('headroom_mib')}")
+    parts.append(f"{fact.count('headroom_mib')} always stay free")
     return f"needs {fact.count('needs_mib')} MiB{tenth}; {free}: {', '.join(filter(None, parts))}"
 
 
@@ -65,8 +65,9 @@ def _gpu_memory_too_much(fact: Fact) -> str:
     of_each = "a GPU" if gpus == 1 else f"each of {gpus} GPUs"
     known = totals.items() if isinstance(totals, dict) else ()
     has = ", ".join(f"GPU {gpu} has {'an unknown number' if mib is None else mib}" for gpu, mib in known)
-    kept = f"reserved {fact.count('reserve_mib')}, headroom {fact.count('headroom_mib')}"
-    return f"it asks for {fact.count('mib')} MiB of {of_each}; {has} ({kept})"
+    reserve = fact.count("reserve_mib")
+    kept = f"{f'`reserve` keeps {reserve}, and ' if reserve else ''}{fact.count('headroom_mib')} always stay free"
+    return f"it asks for {fact.count('mib')} MiB of {of_each}; {has}; {kept}"
 
 
 WORDS: Words = {

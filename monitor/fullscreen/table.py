@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from comborun.monitor.columns import bar
-from comborun.monitor.interval import exact_interval
+from comborun.monitor.rate_interval import exact_interval
 from comborun.monitor.rows import Row, group_of
 from comborun.monitor.status import SessionStatus
 from comborun.monitor.wording import DONE, FAILED, MARKS, STALLED, UNMARKED, visible

@@ -124,7 +124,7 @@ class GpuWatch:
 
 
 def samples(found: Iterable[Event]) -> Iterable[GpuSample]:
-    """Of events of which any field may be wrong: the file may come from another version."""
+    """The samples in events. Any field may be wrong: another version may have written the file."""
     for event in found:
         cards = event.fields.get("gpus")
         for index, card in cards.items() if event.kind == Kind.GPU_USE and isinstance(cards, dict) else ():

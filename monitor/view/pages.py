@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode
 from comborun.monitor.causes import shared_causes
 from comborun.monitor.explain import explain
 from comborun.monitor.grid_map import the_map
-from comborun.monitor.interval import exact_interval
+from comborun.monitor.rate_interval import exact_interval
 from comborun.monitor.rows import Choice, chosen
 from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
 from comborun.monitor.view import drawing

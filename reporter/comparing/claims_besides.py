@@ -36,7 +36,9 @@ def pairs_used(found: Comparison | MeanDifference) -> str:
 
 
 def not_worse(comparisons: Comparisons) -> Iterator[str]:
-    """Who is equivalent to whom, or not worse; what follows from being better is not told again."""
+    """Which policies are equivalent, or not worse than another. A policy that is better is not also said not to be
+    worse.
+    """
     shown = {(one.a, one.b, one.environments): one for one in comparisons.not_worse if one.decided}
     better = {(one.ahead, one.behind) for one in (*comparisons.overall, *comparisons.all) if one.decided}
     for (a, b, environments), one in shown.items():

@@ -43,7 +43,7 @@ def single_runs(comparisons: Comparisons) -> Iterator[DataFinding]:
 
 
 def without_levels(results: Results, named: Collection[str], found: Sequence[Factor]) -> Iterator[DataFinding]:
-    """Factors that the grid names and of which nothing can be said, and why."""
+    """Factors that the grid names, but about which nothing can be said, and why."""
     for name in sorted({*named} - {one.field for one in found}):
         values = [values_of(one.accepted, name) for one in results.merged.values()]
         why = f"has a level with fewer than {FEWEST} starts, or more than {LEVELS} levels that are texts"

@@ -88,7 +88,7 @@ class Measure:
 
     @classmethod
     def of(cls, name: str, lower: Iterable[str], higher: Iterable[str]) -> Measure:
-        """`lower` and `higher`: the metrics of which the grid says which values are better."""
+        """`lower` and `higher`: the metrics whose lower or higher values are better, by the grid."""
         if name in (told := {**dict.fromkeys(higher, "higher"), **dict.fromkeys(lower, "lower")}):
             return cls(name, "lower" if told[name] == "lower" else "higher", told=True)
         named = _MORE_IS_BETTER.search(name) and not _NOT_SO.search(name)

@@ -128,7 +128,7 @@ def fields_of(combos: Iterable[Sequence[EpisodeRecord]], wanted: Collection[str]
 
 
 def _texts(combos: Iterable[Sequence[EpisodeRecord]], columns: Mapping[str, _Column]) -> Iterator[Fact]:
-    """Metrics of which some values are numbers as text."""
+    """Metrics with some values that are numbers written as text."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for records in combos:
         both = {names: [name for name in names[1] if name in columns] for names in held(records)}

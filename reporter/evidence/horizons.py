@@ -45,7 +45,7 @@ def lengths_of(records: Sequence[EpisodeRecord]) -> Lengths:
 
 
 def unlike_limits(a: tuple[str, Lengths], b: tuple[str, Lengths]) -> Iterator[Fact]:
-    """Two policies whose failures end at other lengths, or of which one has longer episodes than the other could."""
+    """Two policies whose failures end at other lengths, or one of them has episodes longer than the other's limit."""
     (_, first), (_, second) = a, b
     for name in (name for name in first if name in second):
         limits = [one[name].limit for one in (first, second)]

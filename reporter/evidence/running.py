@@ -34,8 +34,8 @@ Way = tuple[str, str]
 
 
 def running(combos: Iterable[Sequence[EpisodeRecord]]) -> dict[str, Way]:
-    """By metric, of which other field it is the running mean, sum, maximum or minimum: in every file that has it, and
-    clearly so in one of them. It may go over a whole file, or start again with each combo in it."""
+    """Metrics that are the running mean, sum, maximum or minimum of another field, each with that field. It must hold
+    in every file with the metric, and clearly in one. It may go over a whole file, or start again with each combo."""
     every = [one for records in combos for one in records if one.names[0]]
     parts = [[*grouped(every, by).values()] for by in (attrgetter("path"), attrgetter("path", "policy", "environment"))]
     found = _running(parts[0])

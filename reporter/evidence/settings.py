@@ -1,7 +1,7 @@
 """How often episodes had which setting, and episodes that their record says not to count. Pure.
 
-Two policies that met other objects, or the same ones not equally often, differ by more than themselves. A setting is
-called so, or is a text with few values of which none tells how an episode ended.
+If two policies met different objects, or the same ones not equally often, these explain a part of their difference. A
+field is a setting by its name, or if it is a text with few values that do not say how an episode ended.
 """
 
 from __future__ import annotations

@@ -154,8 +154,8 @@ def _lead(found: Standing, winner: str, loser: str) -> str:
 
 
 def _highest(found: Standing) -> str:
-    """Of many policies: the highest one, how far the next one and the lowest one are, and how many it beats; empty if
-    that does not lead.
+    """For many policies: the highest one, its distance to the next and to the lowest one, and how many it beats. Empty
+    if it does not lead.
     """
     (best, second), worst, others = found.places[:2], found.places[-1], len(found.places) - 1
     next_one, lowest = (_lead(found, best.policy, one.policy) for one in (second, worst))
@@ -203,7 +203,7 @@ def _otherwise(summary: Summary, found: Standing) -> str:
 
 
 def _unlike(found: Standing) -> str:
-    """Conditions that differ between policies of which one is better."""
+    """Conditions that differ between two policies if one of them is better."""
     codes = {ContextFact.DIFFERS, SettingFact.MIX, SettingFact.OTHER_VERDICT}
     facts = (fact for one in found.comparisons if one.decided for fact in one.facts if fact.code in codes)
     if not (names := sorted({fact.text("field") for fact in facts})):

@@ -185,8 +185,8 @@ class RecordCollector:
         )
 
     def _leave_repeated(self) -> None:
-        """Take the records of an attempt whose rows repeat an index without being repeats: which are an episode's is
-        not decided. Such files are read once more, with their rows: they are rare, and rows take much memory."""
+        """Take away the records of an attempt if several rows have one index and are not repeats: nothing says which
+        row is the episode's. Such files are read again, with all fields. They are rare, and fields take much memory."""
         attempts: defaultdict[tuple[str, int], list[Reading]] = defaultdict(list)
         for reading in self.files:
             if reading.records and reading.records[0].session:

@@ -1,5 +1,5 @@
-"""Names of policies and environments in rows: in columns of other names, and such as a grid does not know, with the
-lines that map them."""
+"""Names of policies and environments in rows: columns with another name that hold them, and names that the grid does
+not know. For both it proposes the lines of `results:` that read them."""
 
 from __future__ import annotations
 

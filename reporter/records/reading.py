@@ -162,14 +162,14 @@ class Reading:
         self.defects.append(Defect(path or self.path, line, reason))
 
     def named(self, context: Context, policy: str, environment: str) -> Context:
-        """The context with these names, which are those of its path, where it has none."""
+        """The context; names that it lacks are those of its path, which are given here."""
         named = context.named(policy, environment)
         found = ((POLICY, context.policy, named.policy), (ENVIRONMENT, context.environment, named.environment))
         self.guessed.update((kind, str(name)) for kind, own, name in found if not own)
         return named
 
     def by_path(self, context: Context, policy: str | None, environment: str | None) -> Context:
-        """The context of rows that lack the names which are given here, those of their path."""
+        """The context of rows without these names, which are those of their path."""
         self.guessed.update((kind, one) for kind, one in ((POLICY, policy), (ENVIRONMENT, environment)) if one)
         identity = context.identity
         own = policy or identity.policy, environment or identity.environment

@@ -155,7 +155,7 @@ class _Share:
 
     @property
     def rank(self) -> tuple[int, bool, int]:
-        """The one with the most episodes counts, then the one that tells most of them."""
+        """Of several copies the highest counts: with the most episodes, then with a seed, then with the most fields."""
         first = self.records[0]
         return len(self.records), first.seed is not None, sum(map(len, first.names))
 
@@ -322,9 +322,9 @@ def _join_steps(file: Reading) -> None:
 
 def _hold_back_repeated(file: Reading) -> None:
     """If most episodes of a combo have several rows, and verdicts differ or a field such as a scene tells them apart,
-    nothing says which row counts. With such a field, a quarter of them is enough: episodes of training and of
-    evaluation in one file. So are two episodes, if a field counts the tries of each: a policy that tries again seldom
-    is not judged in another way than one that does it often."""
+    nothing says which row counts. With such a field, a quarter of the episodes is enough: a file may hold episodes of
+    training and of evaluation. If a field counts the tries of each episode, two episodes are enough: a policy that
+    seldom tries again is judged like one that often does."""
     combos = grouped(file.records, lambda one: one.combo)
     unclear: dict[Combo, list[list[EpisodeRecord]]] = {}
     for combo, records in combos.items():

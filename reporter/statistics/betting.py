@@ -20,8 +20,8 @@ PRECISE = 1e-4
 
 
 def decide_mean(for_a: Sequence[float], for_b: Sequence[float], n_max: int, alpha: float) -> Decision:
-    """The decision on differences of pairs in index order, a's value minus b's. `alpha` is per side. Where a value is
-    not known, it counts against A in `for_a`, and against B in `for_b`."""
+    """The decision on the differences of pairs in the order of their index: the value of A minus that of B. `alpha` is
+    per side. In `for_a` unknown values count against A, in `for_b` against B."""
     won, lost = (_reached(some[:n_max], alpha) for some in (for_a, [-one for one in for_b]))
     pairs = min(len(for_a), n_max)
     if won is None and lost is None:

@@ -16,8 +16,11 @@ LEAST = 1e-9
 
 
 def not_worse_p(strata: Sequence[Stratum], margin: float) -> float:
-    """Within one environment the p at which the interval's lower limit is minus the margin: of Clopper-Pearson limits
-    (Zou and Donner), so that it errs no more than it says. Over several a t test, as their interval is."""
+    """p of the test that the first policy is worse than the second by the margin.
+
+    Within one environment it is the error at which the lower limit of the interval reaches minus the margin
+    (Clopper-Pearson limits, Zou and Donner), so the error is at most p. Over several environments it is a t test.
+    """
     difference = sum(one.difference for one in strata) / len(strata)
     if difference <= -margin:
         return 1.0

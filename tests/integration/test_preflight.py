@@ -67,7 +67,7 @@ CONDA = "setup: |\n  source ~/miniconda3/etc/profile.d/conda.sh\n  conda activat
         (
             "command: sh collect_all.py\nworkdir: ~/project\n",
             "~/policy.pt",
-            ["file: there is no collect_all.py in ~/project; copy it there"],
+            ["file: there is no collect_all.py in ~/project; copy or make it there, or correct the path"],
         ),
         (
             "command: sh eval.py\nworkdir: ~/projct\n",

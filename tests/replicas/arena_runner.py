@@ -13,7 +13,8 @@ ASKED = os.environ.get("REPLICA", "").split()
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--headless", action="store_true")
+    for name in ("headless", "enable_cameras"):
+        parser.add_argument(f"--{name}", action="store_true")
     for name in ("eval_jobs_config", "output_base_dir"):
         parser.add_argument(f"--{name}")
     told = parser.parse_args()

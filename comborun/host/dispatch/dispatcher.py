@@ -162,7 +162,10 @@ class Dispatcher:
         return [files.changed(path) for path in (layout.queue, layout.policy, layout.server_table, layout.settings)]
 
     def _replanned(self) -> bool:
-        """Whether the plan was changed: the message of an amendment is lost with its FIFO. A torn policy is no plan."""
+        """Whether the files of the plan have changed. An amendment also sends a message, but its FIFO may be gone.
+
+        While `policy` can't be read, nothing counts as changed.
+        """
         return self._tables_now() != self._tables and bool(files.read(self._run.layout.policy))
 
     # The loop

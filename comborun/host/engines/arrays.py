@@ -42,7 +42,7 @@ class Lock:
         self._own: dict[str, str] = {}
 
     def take(self, wait_s: float) -> bool:
-        """Take the lock; False if another process holds it all the time. Raises OSError if nothing can be written."""
+        """Take the lock; False if another process holds it for `wait_s`. Raises OSError if nothing can be written."""
         own = process.identity()
         deadline = time.monotonic() + wait_s
         while not files.create(self.path, records.render(own.items())):

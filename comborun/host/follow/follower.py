@@ -279,7 +279,7 @@ class Follower:
                 self._refuse(path, flawed.fact)
 
     def _last_skipped(self) -> str:
-        """The mark of the training's newest checkpoint if it was only not due."""
+        """The mark of the training's newest checkpoint if it was skipped because of `every`, else empty."""
         latest = {row.get("mark", ""): row for row in self._record.passed}
         newest = max(latest.values(), key=lambda row: _changed(row.get("mark", "")), default={})
         others = [_changed(one.get("mark", "")) for one in self._record.checkpoints.values()]

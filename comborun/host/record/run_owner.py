@@ -1,8 +1,8 @@
-"""The machine that a run belongs to: dispatch/machine, from the first dispatcher until one leaves a run in which
-nothing runs. Every decision by pid and boot id asks here first.
+"""The machine that a run belongs to. Every decision by pid and boot id asks here first.
 
-A machine claims a run by a hard link, which is made once on any file system; locks may not reach other machines. A user
-can take a run over from a machine that was renamed or is gone (`take-over`); a dispatcher that notices this leaves.
+The first dispatcher writes dispatch/machine. A dispatcher that leaves while nothing runs removes it. A machine claims a
+run by a hard link, which only one can make, on any file system; a lock may not reach other machines. A user can take a
+run over from a machine that was renamed or is gone (`take-over`); a dispatcher that notices this leaves.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def open_attempts(layout: RunLayout) -> Iterator[tuple[str, int, dict[str, str]]
         at = layout.attempt(name, number)
         if (
             number
-            and not shares_output(at)  # else it ends with its process
+            and not shares_output(at)  # an attempt in a shared process ends with that process
             and not files.size(at.end)
             and (record := files.read(at.begin) or files.read(at.claim))
         ):

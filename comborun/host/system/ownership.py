@@ -58,7 +58,8 @@ class Owners:
         self._runs: dict[str, str] = {}
         for one in known:
             there = self._look(one.pid)
-            if one.leads and (there is None or there.start == one.start):  # no other has its number while some live
+            # a group keeps the number of its dead leader while it has members, so nobody else has that number
+            if one.leads and (there is None or there.start == one.start):
                 self._leaders[one.pid] = one.marker
             elif there and there.start == one.start:
                 self._supervisors[one.pid] = one.marker

@@ -5,8 +5,8 @@
   take            standard input: a deal with its moves, and the stops that the caller knows. A lower number than here
                   is refused
   stop N          stop number N of the grid run; nothing starts until somebody resumes it
-  fence ERA MAKER [BOX ...]   promise to take no deal of an earlier era, nor of another maker of this one; then as
-                  look. BOX: that are given up in this era
+  fence ERA MAKER [BOX ...]   promise to take no deal of an earlier era, nor of another maker in this era; then as
+                  look. BOX: those that are given up in this era
   lose            standard input: the next deal, without boxes that are lost. The arbiter writes it down, once
   moving          standard input: a deal. The arbiter writes down that sessions may move under it
   release         standard input: a move. The box that gives the session writes it down; again: the same answer

@@ -48,6 +48,11 @@ class UserSession:
         self.known.update((pid, table[pid].start) for pid in inside)
         return sorted(inside)
 
+    @property
+    def label(self) -> str:
+        """`tmux session`, `screen session 4242.eval`: screen may have several of one name."""
+        return f"{self.kind} session" + (f" {self.address}" if self.kind == "screen" else "")
+
     def busy(self, table: Table) -> list[int]:
         """Its live processes, without shells that wait at their prompt."""
         return [pid for pid in self.members(table) if not (pid in self.roots and _idle(pid))]
@@ -113,7 +118,7 @@ class Replacing:
             why = "it is a session of comborun" if any(map(_ours, inside)) else ""
             if why or above.intersection(inside):
                 said = why or "this launch was typed in it"
-                self.say(one.name, f"{one.kind} {one.address} is left alone: {said}")
+                self.say(one.name, f"{one.label} is left alone: {said}")
                 self.found.remove(one)
 
     def end(self, number: int, word: str, seconds: float) -> None:
@@ -142,9 +147,9 @@ class Replacing:
             _answer("screen", "-S", one.address, "-X", "quit")
         process.wait(_CLOSED_S, lambda: not one.members(process.table()))
         if left := " ".join(map(str, one.members(process.table()))):
-            self.say(one.name, f"{one.kind} {one.address} is closed, and these processes survive: {left}")
+            self.say(one.name, f"{one.label} is closed, and these processes survive: {left}")
         else:
-            self.say(one.name, f"{one.kind} {one.address} has ended{what}")
+            self.say(one.name, f"{one.label} has ended{what}")
 
 
 def replace(run: str) -> None:

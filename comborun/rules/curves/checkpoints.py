@@ -135,7 +135,7 @@ def _in_folder(below: str) -> bool:
 
 
 def _is_sharded(below: str, names: list[str]) -> bool:
-    """Whether a folder is a checkpoint by itself: its name has a step, and what is in it is not one for each step."""
+    """Whether a folder as a whole is one checkpoint: its name has a step, and it holds no checkpoints of more steps."""
     before, _, name = below.rpartition("/")
     if not _SHARDED.fullmatch(name) or (name.isdigit() and not _in_folder(before)):
         return False

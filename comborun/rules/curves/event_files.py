@@ -1,9 +1,8 @@
 """Scalars in TensorBoard's event files. Pure but for reading.
 
 A file is a sequence of frames: the length of the data (8 bytes), its checksum (4), the data, its checksum (4). The data
-is an Event of protocol buffers, of which step, and of each value in its summary the tag and the number are read. Frames
-that hold images or graphs are passed over by their length. The checksum of a length is verified, because it leads to
-the next frame.
+is an Event of protocol buffers: its step is read, and the tag and number of each value in its summary. Frames that hold
+images or graphs are skipped by their length. The checksum of a length is verified, because it leads to the next frame.
 """
 
 from __future__ import annotations

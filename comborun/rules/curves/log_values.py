@@ -165,8 +165,10 @@ class LogValues:
             self.tracks.add(found, steps, value, rank)
 
     def _announces(self, text: str, steps: dict[str, tuple[float, int]]) -> bool:
-        """Whether a line says how many steps there will be: `Total steps: 100000`. Under another step, or with another
-        number, it counts them."""
+        """Whether a line says how many steps there will be: `Total steps: 100000`.
+
+        If such lines have different numbers, they say how many steps were done.
+        """
         total = re.search(r"(?i)(?<![\w|│] )\b(?:total|max)[ _](?:time)?steps\s*[:=]", text)
         if not total or "|" in text or STEPS not in steps or "timesteps" in total.group().lower().replace("_", ""):
             return False

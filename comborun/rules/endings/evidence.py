@@ -76,7 +76,7 @@ class Evidence(Word):
     PATTERNS_SLOW = "patterns_slow"
     NOT_JUDGED = "not_judged"  # said
     SHARED_MEMORY_SMALL = "shared_memory_small"  # mib, free_mib: of /dev/shm
-    HOST_LIMITS = "host_limits"  # files, processes: limits of its user; a limit that is absent is none
+    HOST_LIMITS = "host_limits"  # files, processes: limits of its user; an absent field means no limit
     SURVIVORS = "processes_survive"  # pids
     LEFT_BEHIND = "processes_left_behind"  # count, grace_s
     LACKS = "lacks_evidence"  # what did not hold though it ended with 0: line, steps, files

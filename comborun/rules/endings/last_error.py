@@ -76,7 +76,12 @@ class Said:
 
     @property
     def derived(self) -> bool:
-        return self.exception and any(map(_DERIVED.search, self.texts))
+        return self.exception and says_other_failed(self.texts)
+
+
+def says_other_failed(texts: Sequence[str]) -> bool:
+    """Whether the lines of an exception only say that something else has failed: `ChildFailedError` of torchrun."""
+    return any(map(_DERIVED.search, texts))
 
 
 def candidates(lines: Sequence[str], *, killed: bool, fatal: Callable[[str], object]) -> Iterator[list[str]]:

@@ -44,8 +44,8 @@ class Ended:
 
 
 def find(lines: Sequence[str], own: Iterable[Signature], ended: Ended) -> tuple[str, str]:
-    """The class of what ended a program, and its line. The class is empty if no wording fits; the line is, too, without
-    an exception or a fatal line.
+    """The class of what ended a program, and its line. The class is empty if no wording fits; then the line is the
+    first that says itself what failed. It is empty without an exception or a fatal line.
 
     `own`: the grid's signatures, which come first, also for the last line of the program. If nothing that ended it has
     a class, they are held against all lines of the program: a grid knows its program. `lines`: the end of a log, after
@@ -71,7 +71,8 @@ def find(lines: Sequence[str], own: Iterable[Signature], ended: Ended) -> tuple[
             return found
     if found := _first(ours, program):
         return found
-    return "", groups[0][0] if groups and groups[0] else ""
+    telling = [group for group in groups if group and not last_error.says_other_failed(group)]
+    return "", next((group[0] for group in (*telling, *groups[:1]) if group), "")
 
 
 def beside(text: str) -> tuple[int, str]:

@@ -169,8 +169,8 @@ def _chosen(found: list[Candidate], identity: Identity) -> list[Candidate]:
 
 
 def _another(one: Candidate, chosen: Candidate) -> bool:
-    """Whether a list is no part of the same evaluation: a copy, a list of other fields, or one that its name tells from
-    it, such as a warm-up. Tasks that lie side by side are all of one.
+    """Whether a list is not a part of the same evaluation: a copy, a list of other fields, or one whose name says so,
+    such as a warm-up. Lists of several tasks side by side are parts of one evaluation.
     """
     if one.rows == chosen.rows or any(_ASIDE.fullmatch(part) for part in one.path):
         return True

@@ -91,7 +91,7 @@ def _told(value: Any) -> bool:
 
 
 def as_rows(value: Any) -> Any:
-    """A document that holds a table by its columns, as pandas writes it, as a list of rows; another one as it is."""
+    """The rows of a document that holds a table by its columns, as pandas writes it; any other document unchanged."""
     if not isinstance(value, dict):
         return value
     names, data = value.get("columns"), value.get("data")

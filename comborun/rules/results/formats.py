@@ -382,8 +382,8 @@ def format_of(row: Row, identity: Identity) -> str:
 
 
 def file_format(path: str, head: bytes, identity: Identity) -> str | None:
-    """Recognizes a file from its beginning as plain text; empty for rows of which none can be read yet, None if
-    unknown.
+    """The format of a file, from its first bytes as plain text. Empty if it has rows, but none can be read yet; None if
+    the format is unknown.
     """
     folder, _, name = path.rpartition("/")
     suffix = suffix_of(name)

@@ -52,7 +52,7 @@ _STEPS = re.compile(r"[Tt]otal steps:\s*(\d{1,18})\b")
 
 
 class ToldAtEnd(LogLines):
-    """A log of which more is known when it ends."""
+    """A log that may say more at its end."""
 
     @property
     def pending(self) -> bool:

@@ -250,7 +250,7 @@ def _verdict(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator
 def verdict_rule(samples: Sequence[Row], path: str, apart: bool = False) -> object:
     """What to write for `success` if the field with a verdict's name holds verdicts; None if it does not.
 
-    `apart`: the rows are documents by themselves, of which most are none of episodes.
+    `apart`: each row is a document of its own, and most of these documents are not episodes.
     """
     name, values = plain(path), [Field("success", path).find(row) for row in samples]
     told = [value for value in values if value is not MISSING and value is not None]

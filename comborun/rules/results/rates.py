@@ -21,6 +21,8 @@ EPISODES_MOST = 1_000_000
 """of one rate; more cannot be an evaluation"""
 SINGLE_PRECISION = 2.0**-23
 """relative; rates are often means of float32"""
+HALF_PRECISION = 2.0**-8
+"""relative; the least exact type of a rate is bfloat16"""
 _DECIMALS = re.compile(r"\.(\d*)(?:[eE]([+-]?\d{1,4}))?$")
 
 
@@ -72,14 +74,14 @@ def settled(counts: Sequence[Count], planned: int) -> Count | None:
 
 
 def not_settled(counts: Sequence[Count], planned: int) -> RefusedError:
-    """The refusal of counts of which none is decided."""
+    """The refusal if several counts were found and nothing says which one is right."""
     found = [part for one in counts for part in one.parts][:SHOWN]
     return RefusedError(FORMAT, "several_counts", found=found, planned=planned)
 
 
 def count(rate: str, episodes: int, scale: int = 1) -> Count:
     """How many succeeded, from a printed rate. `scale` is 100 for percent. Raises RefusedError for what is not a rate,
-    or one of no episodes."""
+    for one of no episodes, and for one that no number of successes gives, rounded or cut off."""
     if not 0 < episodes <= EPISODES_MOST:
         raise RefusedError(NO_RECORD, "rate_of_no_episodes", rate=rate[:TEXT_MOST], episodes=episodes)
     try:
@@ -90,6 +92,8 @@ def count(rate: str, episodes: int, scale: int = 1) -> Count:
         raise RefusedError(NO_RECORD, "rate_out_of_range", rate=rate[:TEXT_MOST], most=scale)
     successes = min(episodes, round(value * episodes))
     distance = abs(value * episodes - successes)
+    if distance > max(_last_digit(rate) / scale, value * HALF_PRECISION) * episodes + SINGLE_PRECISION:
+        raise RefusedError(NO_RECORD, "rate_of_no_count", rate=rate[:TEXT_MOST], episodes=episodes)
     return Count(successes, episodes, _complaint(rate, distance, episodes, _rounding(rate) / scale))
 
 
@@ -112,11 +116,16 @@ def _complaint(rate: str, distance: float, episodes: int, rounding: float) -> Fa
 
 def _rounding(rate: str) -> float:
     """The largest rounding error of a printed number: half a unit of its last digit."""
+    return 0.5 * _last_digit(rate) if _DECIMALS.search(rate.strip()) else 0.0
+
+
+def _last_digit(rate: str) -> float:
+    """A unit of the last digit of a printed number: 1 without a point, 0 with all digits of a double."""
     found = _DECIMALS.search(rate.strip())
     if not found:
-        return 0.0
+        return 1.0
     digits = len(found.group(1)) - int(found.group(2) or 0)
-    return 0.5 * math.pow(10, -max(-300, min(digits, 30))) if digits < 17 else 0.0
+    return math.pow(10, -max(-300, min(digits, 30))) if digits < 17 else 0.0
 
 
 # Values that Python programs print, read without running code

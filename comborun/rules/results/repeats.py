@@ -131,8 +131,8 @@ def of_parts(name: str) -> bool:
 
 
 def _of_steps(told: list[Told], identity: Identity) -> str:
-    """Whether each episode has several rows one after another, of which some say success and some failure, or which a
-    field counts as steps. Empty if not.
+    """Whether the rows are steps: each episode has several rows in a row, and they differ in success, or a field counts
+    them. Empty if not.
     """
     episodes: dict[tuple[str, Any], set[bool | None]] = {}
     rows: dict[tuple[str, Any], list[dict[str, Any]]] = {}

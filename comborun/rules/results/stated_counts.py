@@ -240,8 +240,8 @@ def sums_up(row: Mapping[str, Any], identity: Identity, before: Collection[str])
 
 
 def _without_sum(found: Sequence[tuple[Path, Count]]) -> Count:
-    """All of them together; or the one whose name says that it sums up the others, of which not all may be there; or
-    the last one if it is their sum. Raises RefusedError if they contradict it.
+    """The sum of all counts; or the one whose name says that it is the sum, even if some of the others are missing; or
+    the last one if it is the sum of the others. Raises RefusedError if they contradict it.
     """
     counts = [one for _, one in found]
     named = [one for place, one in found if any(map(SUM.fullmatch, place))]

@@ -68,8 +68,8 @@ def _in_texts(folder: Folder, span: Span) -> Fact | None:
 
 
 def _beside(counts: Counts, folder: Folder, span: Span) -> list[Fact]:
-    """Files that no pattern takes and that may hold the episodes which are missing: with the line that reads both; if
-    there is none, those that can't be read."""
+    """Files outside the grid's patterns that may hold the missing episodes, with the line that reads all of them.
+    Without such files, those that can't be read."""
     found, broken = _search(folder, span)
     if not found:
         return [one for one in broken if not _says_nothing(one)][: tally.REASONS_MOST]
@@ -86,7 +86,8 @@ def _without_results(folder: Folder) -> Fact:
     """What was written if no file has results."""
     taken = globs.found(folder.directory, folder.patterns)
     if taken or not folder.patterns:
-        return Fact(reasons.NO_EPISODE, **_some(taken))
+        empty = bool(taken) and not any(map(folder.size, taken[:_FILES_MOST]))
+        return Fact(reasons.NO_EPISODE, **_some(taken), **({"why": Fact("empty_file").as_data()} if empty else {}))
     written = sorted(islice(globs.matching(folder.directory, "**"), _FILES_MOST), key=_unlike_results)
     patterns = folder.patterns[:PATTERNS_MOST]
     return Fact(reasons.NO_MATCH, patterns=patterns, **_some(written)) if written else Fact(reasons.WROTE_NOTHING)

@@ -135,7 +135,7 @@ def test_what_is_wrong_in_many_places_is_one_sentence_with_a_count(
     for number, environment in enumerate(ENVIRONMENTS):
         session = run.session("p", environment, name=f"{environment}_p", digest=environment)
         run.attempt(session, "".join(row(i, True) for i in range(9 - number)))
-    findings = told(run.report(), tmp_path, capsys).split("Of the data:\n")[1].split("\n\n")[0]
+    findings = told(run.report(), tmp_path, capsys).split("Data quality:\n")[1].split("\n\n")[0]
     assert "! p × stairs: 2 episodes (8-9) missing (and 3 more like this)" in findings.splitlines()
     assert findings.count("missing") == 2  # "1 episode" is another sentence
 
@@ -155,6 +155,8 @@ LINE = Fact(counts.NOT_READ, file="r.csv", keys=[{"key": "files", "value": "**/*
         ((Fact(counts.REFUSED, rows=1, of=6, file="a.jsonl", line=4, why={"code": "not_json"}),), False),
         ((Fact(counts.CHANGED), TORN), False),
         ((Fact(counts.CHANGED), Fact(counts.NO_EPISODE, some=["r.jsonl"])), False),
+        ((Fact(counts.NO_EPISODE, file="r.jsonl"),), True),
+        ((Fact(counts.NO_EPISODE, file="r.jsonl", why={"code": "empty_file"}),), False),
         ((Fact(counts.WROTE_NOTHING),), False),
         ((), False),
     ],

@@ -231,6 +231,9 @@ def test_a_rank_that_tells_nothing_leaves_nothing_to_count() -> None:
         ("0.333", 999, 1, 333, ""),
         ("0.333", 2000, 1, 666, "more than one number"),
         ("0.4", 3, 1, 1, "not a whole number"),
+        ("0.66", 3, 1, 2, "not a whole number"),  # cut off, not rounded
+        ("87", 30, 100, 26, "not a whole number"),
+        ("0.3340", 3, 1, 1, "not a whole number"),  # bfloat16
         ("66.66666666666666", 3, 100, 2, ""),
         ("0.6666666865348816", 3, 1, 2, ""),
         ("1", 7, 1, 7, ""),
@@ -251,3 +254,10 @@ def test_what_is_no_rate_is_refused(rate: str) -> None:
     with pytest.raises(RefusedError):
         count(rate, 10)
     assert not agrees(rate, 5, 10)
+
+
+@pytest.mark.parametrize(("rate", "episodes"), [("0.75", 2), ("0.625", 4), ("0.4375000001", 8), ("62.50", 4)])
+def test_a_rate_that_no_number_of_successes_gives_counts_nothing(rate: str, episodes: int) -> None:
+    with pytest.raises(RefusedError) as refused:
+        count(rate, episodes, 100 if rate > "1" else 1)
+    assert refused.value.fact.code == "rate_of_no_count"

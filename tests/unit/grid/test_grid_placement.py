@@ -112,7 +112,8 @@ def test_memory_that_never_fits_is_refused_with_the_layouts_that_do() -> None:
     assert refusal(SHARED + COMPONENTS, host(4, 24)) == (
         "pi05 in radio: `placement` takes 28.0 GiB of GPU 0, which offers 23.9 GiB\n"
         "these layouts fit this host: env 0-1 (2 copies), rollout 2-3 (4 GPUs, dedicated);"
-        " env 0 (1 copy), rollout 1 (2 GPUs, dedicated)"
+        " env 0 (1 copy), rollout 1 (2 GPUs, dedicated)."
+        ' The first is `placement: {env: "0-1", rollout: "2-3"}`'
     )
 
 

@@ -20,8 +20,8 @@ from comborun.monitor.fullscreen.ordering import Ordering
 from comborun.monitor.fullscreen.orders import Orders
 from comborun.monitor.fullscreen.picture import picture
 from comborun.monitor.fullscreen.table import layout
-from comborun.monitor.interval import exact_interval
 from comborun.monitor.observe import RunView
+from comborun.monitor.rate_interval import exact_interval
 from comborun.monitor.rows import Choice, chosen, parsed
 from comborun.monitor.status import Link
 from comborun.monitor.table import USUAL

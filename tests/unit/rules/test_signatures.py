@@ -44,6 +44,15 @@ def test_every_pattern_of_the_table_is_a_regular_expression_of_a_class_that_ther
             assert told(f"... {wording} ...")[0] == failure
 
 
+def test_without_a_class_the_line_is_that_of_what_failed_and_not_of_who_noticed_it() -> None:
+    child = "[default1]:AssertionError: no configuration ppo.json"
+    rank = ("[default1]:Traceback (most recent call last):", '[default1]:  File "train.py", line 1', child)
+    launcher = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:"
+    assert told(*rank, launcher) == ("", "AssertionError: no configuration ppo.json")
+    assert told(launcher) == ("", launcher)
+    assert told("ValueError: a", "CalledProcessError: Command 'x' returned 1") == ("", "ValueError: a")
+
+
 def test_a_pattern_that_is_none_finds_nothing() -> None:
     own = (("error", "("), ("error", "fine"))
     assert told("CUDA out of memory (", own=own)[0] == "gpu_memory"

@@ -88,7 +88,7 @@ def test_files_that_hold_no_episode_are_named_only_where_results_are_written_so(
             "out.json: all 2 rows without a verdict: no field 'success'; the pattern takes *.jsonl",
         ),
         ({"data.txt": "hello\n"}, "no file matches *.jsonl: it wrote data.txt"),
-        ({"r.jsonl": "", "data.txt": "hello\n"}, "no episode is in r.jsonl"),
+        ({"r.jsonl": "", "data.txt": "hello\n"}, "no episode is in r.jsonl, which is empty"),
     ],
 )
 def test_without_any_results_it_is_said_what_was_written(tmp_path, written, sentence):
