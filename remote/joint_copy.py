@@ -25,7 +25,7 @@ from comborun.rules.names import CLOCKS, KEPT_EPISODES, RUN, RunLayout
 from comborun.rules.run_files import attempts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from comborun.rules.deal import Deal, OnRecord
 
@@ -49,6 +49,20 @@ def newest_deal(parts: Sequence[Part]) -> Deal | None:
 
 def _known_deal(copy: Path) -> Deal | None:
     return deal_in(_text(copy / RUN.deal), map(_text, (copy / RUN.moves).glob("*")))
+
+
+def _manifest(texts: Mapping[str, str]) -> str:
+    """That of the first host, with what each host is where they differ, such as GPUs and drivers."""
+    first = next(iter(texts.values()))
+    try:
+        whole, hosts = json.loads(first), {host: json.loads(text)["provenance"]["host"] for host, text in texts.items()}
+        for key in whole["provenance"]["host"]:
+            told = {host: one.get(key) for host, one in hosts.items()}
+            if any(value != whole["provenance"]["host"][key] for value in told.values()):
+                whole["provenance"]["host"][key] = told
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return first
+    return json.dumps(whole)
 
 
 def joint_folder(run: str) -> Path:
@@ -82,8 +96,12 @@ class _Joint:
             (self._folder / name).mkdir(exist_ok=True)
         copies = {host: part.copy[0] for host, part in self._parts.items() if part.copy}
         first = next(copies[host] for host in self._deal.boxes if host in copies)
-        for name in (RUN.id, RUN.digest, RUN.manifest, RUN.grid, RUN.queue):
+        for name in (RUN.id, RUN.digest, RUN.grid, RUN.queue):
             self._write(name, _text(first / name))
+        self._write(
+            RUN.manifest,
+            _manifest({host: _text(copies[host] / RUN.manifest) for host in self._deal.boxes if host in copies}),
+        )
         self._canaries(copies)
         for name in (RUN.environments, RUN.events):
             self._write(name, "".join(_text(copy / name) for copy in copies.values()))

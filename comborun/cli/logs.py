@@ -60,10 +60,11 @@ def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, as_jso
     """
     parts = parts_of(target, sessions, guess=True)
     if on and target.boxes:
-        _show_logs(*_followed_on_all(target, parts, lines, **of), as_json=as_json)
-        return
-    for part, own in parts:
-        _show_logs(*_followed(part, own, on=on, lines=lines, asked=target, **of), as_json=as_json)
+        names, pieces = _followed_on_all(target, parts, lines, **of)
+    else:
+        found = [_followed(part, own, on=on, lines=lines, **of) for part, own in parts]
+        names, pieces = [name for own, _ in found for name in own], chain.from_iterable(one for _, one in found)
+    _show_logs(names, _begun(target, pieces, wait=on) if len(names) == 1 else pieces, as_json=as_json)
 
 
 def parts_of(target: Target, words: tuple[str, ...], *, guess: bool) -> Sequence[tuple[Target, tuple[str, ...]]]:
@@ -95,7 +96,7 @@ def _followed_on_all(
         return gone
 
     for part, own in parts:
-        names, pieces = _followed(part, own, on=True, lines=lines, asked=target, moved=partial(moved, part), **of)
+        names, pieces = _followed(part, own, on=True, lines=lines, moved=partial(moved, part), **of)
         every += names
         merged.add(pieces)
     return every, iter(merged)
@@ -107,11 +108,10 @@ def _followed(
     *,
     on: bool,
     lines: int,
-    asked: Target,
     moved: Moved | None = None,
     **of: Any,
 ) -> tuple[Sequence[str], Iterator[LogPiece]]:
-    """The sessions of a host, and their logs. `asked`: the whole run, whose commands find a session that moves."""
+    """The sessions of a host, and their logs."""
     source = target.source()
     current = tuple(one.name for one in source.view.plan.sessions if one.flag != "elsewhere")
     every = current if current != source.view.sessions[: len(current)] else source.view.sessions
@@ -119,8 +119,7 @@ def _followed(
     chosen = [LogPosition(name) for name in names]
     if of["rank"] is not None or of["stderr"]:
         chosen = [_of_rank(target, names, **of)]
-    pieces = follow(target.transport, target.directory, chosen, lines, on=on, own=target.same_program, moved=moved)
-    return names, _begun(asked, pieces, wait=on) if len(names) == 1 else pieces
+    return names, follow(target.transport, target.directory, chosen, lines, on=on, own=target.same_program, moved=moved)
 
 
 def _show_logs(names: Sequence[str], pieces: Iterator[LogPiece], *, as_json: bool) -> None:

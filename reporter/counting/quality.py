@@ -347,7 +347,10 @@ def _cards(begin: Begin, provenance: Mapping[str, Any]) -> str:
     """The models of the GPUs that an attempt had, by their indexes."""
     granted = {gpu.strip() for gpu in begin.gpus.split(",")}
     try:
-        cards = zip(provenance["host"]["gpus"], provenance["host"]["cards"], strict=False)
+        models = provenance["host"]["cards"]
+        if isinstance(models, dict):  # of several hosts, which differ
+            return ""
+        cards = zip(provenance["host"]["gpus"], models, strict=False)
         return ", ".join(sorted({str(card) for index, card in cards if str(index) in granted}))
     except (TypeError, KeyError, IndexError):
         return ""

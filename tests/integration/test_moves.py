@@ -43,6 +43,8 @@ def test_what_waits_moves_to_a_host_that_has_nothing_left_while_somebody_keeps_t
     assert f"{name}: {giver} -> {taker}" in keeper.text
     assert desk.stream("keep")[-1]["record"] == "done", "there is nothing left to keep"
     assert boxes.hosts_of[name] == [taker]
+    said = desk.combo("logs", "-n", "1").stdout
+    assert not [one for one in boxes.hosts_of if one not in said], said
     assert {one["name"]: one["host"] for one in status["sessions"]}[name] == taker
     folder = desk.home / desk.json("report")["report"]
     report = json.loads((folder / "final_benchmark_report.json").read_text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,9 @@ def reported(folder: Path, ahead: float) -> Summary:
         run.write()
         deal = {"grid_run": "g", "box": host, "number": [0, 0], "boxes": ["a", "b"], "of": {"on_a": "a", "on_b": "b"}}
         run.put(RUN.deal, Deal(deal).text)
+        manifest = json.loads((run.path / RUN.manifest).read_text())
+        cards = {"cards": ["H100" if host == "a" else "RTX 5090"], "gpus": [0], "driver": "550"}
+        (run.path / RUN.manifest).write_text(json.dumps({**manifest, "provenance": {"host": cards}}))
         Mirror(run.path).ahead = clock
         parts.append(Part(host, "quadruped-20260509T073525-1a2b", (run.path, ())))
     return summarize(collect_run(joint_copy("quadruped-20260509T073525-1a2b", parts)[0])).summary
@@ -44,6 +48,13 @@ def test_a_wrong_clock_of_one_host_makes_no_run_longer_and_is_told(
     assert found.timing.finished == START + 60
     (told,) = [one for one in found.quality.findings if one.where == "b"]
     assert told.what.startswith(f"its clock was 5.0 h {'ahead' if ahead > 0 else 'behind'}")
+
+
+def test_what_hosts_are_is_told_of_each_where_they_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    cards = {"host.cards.a": '["H100"]', "host.cards.b": '["RTX 5090"]'}
+    told = {key: value for key, value in reported(tmp_path, 0.0).provenance.items() if key.startswith("host.")}
+    assert told == {**cards, "host.gpus": "[0]", "host.driver": "550"}
 
 
 def test_clocks_that_agree_are_left_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
