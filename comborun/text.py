@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from itertools import zip_longest
 
 from comborun.errors import UserError, shape
 from comborun.rules import vocabulary
@@ -85,11 +86,11 @@ def harmless(text: str, keep: str = "\n\t") -> str:
     return "".join(one for one in plain if one in keep or unicodedata.category(one) not in INVISIBLE)
 
 
-def alike(sentences: Iterable[tuple[str, str]]) -> list[str]:
-    """Sentences (place, text). Those of the same shape become one, with a count."""
-    groups: dict[str, list[tuple[str, str]]] = {}
-    for where, what in sentences:
-        groups.setdefault(shape(what), []).append((where, what))
+def alike(sentences: Iterable[tuple[str, str]], kinds: Iterable[object] = ()) -> list[str]:
+    """Sentences (place, text). Those of one kind become one, with a count; without kinds, those of one shape."""
+    groups: dict[object, list[tuple[str, str]]] = {}
+    for (where, what), kind in zip_longest(sentences, kinds):
+        groups.setdefault(shape(what) if kind is None else kind, []).append((where, what))
     many = {key: f" (and {len(same) - 1} more like this)" if len(same) > 1 else "" for key, same in groups.items()}
     return [f"{same[0][0]}: {same[0][1]}{many[key]}" for key, same in groups.items()]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from comborun import answers
 from comborun.answers.status import (
@@ -32,8 +32,7 @@ SCHEMA = 1
 
 
 def answer(status: RunStatus) -> Status:
-    link, use, end = status.link, status.use, status.expected
-    scheduler, outage = status.scheduler, status.outage
+    link, use, scheduler, outage = status.link, status.use, status.scheduler, status.outage
     return Status(
         schema=SCHEMA,
         run=status.run,
@@ -58,18 +57,8 @@ def answer(status: RunStatus) -> Status:
         memory=_space(use.memory),
         disk=_space(use.disk),
         gpus=use.gpus,
-        now=status.now,
-        started=status.started,
-        seconds=status.seconds,
-        successes=status.successes,
         host_event=outage and HostEvent(outage.kind, outage.last_sign, outage.sessions),
-        estimated_end=end and end.likeliest,
-        estimated_end_range=end and (end.earliest, end.latest),
-        episodes_done=status.done,
-        episodes_recorded=status.recorded,
-        episodes_planned=status.planned,
-        counts=status.counts(),
-        smoke=status.smoke(),
+        **_progress(status),
         sessions=tuple(map(_session, status.sessions)),
         after=_session(status.after) if status.after else None,
         multiplexer=status.multiplexer or None,
@@ -89,6 +78,23 @@ def answer(status: RunStatus) -> Status:
         folder_gone=link.gone,
         hosts=tuple(map(_host, status.hosts)),
     )
+
+
+def _progress(status: RunStatus) -> dict[str, Any]:
+    end = status.expected
+    return {
+        "now": status.now,
+        "started": status.started,
+        "seconds": status.seconds,
+        "successes": status.successes,
+        "estimated_end": end and end.likeliest,
+        "estimated_end_range": end and (end.earliest, end.latest),
+        "episodes_done": status.done,
+        "episodes_recorded": status.recorded,
+        "episodes_planned": status.planned,
+        "counts": status.counts(),
+        "smoke": status.smoke(),
+    }
 
 
 def _host(one: HostStatus) -> HostOfRun:

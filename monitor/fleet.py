@@ -17,9 +17,10 @@ from comborun.monitor.status import Expected, Link
 from comborun.monitor.watch import Clock, Source, last_seen
 from comborun.monitor.wording import MARKS, listed, urgency
 from comborun.remote.launches import remembered
-from comborun.remote.runs import STAMPED, GpuUser, Listing, Run, keep_listings, last_listings, number
+from comborun.remote.runs import STAMPED, GpuUser, Listing, Run, keep_listings, last_listings
 from comborun.remote.transport import LOCAL, LocalTransport
 from comborun.rules.facts import Fact
+from comborun.rules.results.fields import number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

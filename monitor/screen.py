@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from rich.console import Console
 from rich.text import Text
 
-from comborun.errors import shape
 from comborun.monitor.status import UP, RunStatus, SessionStatus
 from comborun.monitor.table import USUAL, Rows, host_facts, render, render_whole
 from comborun.monitor.wording import MARKS, clock_words, listed, visible
@@ -88,8 +87,9 @@ def _remarks(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
         yield say(after.notify_problem)
     if after.undecided and not (before and before.undecided == after.undecided):
         yield after.undecided
-    known = {shape(one.uncounted) for one in before.sessions} if before else set()
-    yield from alike((one.name, one.uncounted) for one in after.sessions if shape(one.uncounted) not in {"", *known})
+    known = {one.uncounted_for for one in before.sessions} if before else set()
+    new = [one for one in after.sessions if one.uncounted_for not in {(), *known}]
+    yield from alike([(one.name, one.uncounted) for one in new], [one.uncounted_for for one in new])
 
 
 def _counts(status: RunStatus) -> str:

@@ -18,6 +18,7 @@ from comborun.monitor.wording import visible
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact
 from comborun.rules.records import NOTE_MOST
+from comborun.rules.results.counts import FORMER
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import alike, harmless
 from comborun.words import say
@@ -152,6 +153,11 @@ class SessionStatus(NamedTuple):
     def uncounted(self) -> str:
         """The reasons in one sentence."""
         return visible(why_not_counted(self.reasons), NOTE_MOST)
+
+    @property
+    def uncounted_for(self) -> tuple[str, ...]:
+        """The codes of the reasons; of a former version its words."""
+        return tuple(fact.text("text") if fact.code == FORMER else fact.code for fact in self.reasons)
 
     @property
     def word(self) -> str:
@@ -340,7 +346,8 @@ class RunStatus(RunFacts):
     @property
     def uncounted(self) -> list[str]:
         """Why rows of its sessions don't count; the same reason of several sessions is one sentence."""
-        return alike((session.name, session.uncounted) for session in self.sessions if session.uncounted)
+        found = [one for one in self.sessions if one.reasons]
+        return alike([(one.name, one.uncounted) for one in found], [one.uncounted_for for one in found])
 
     def counts(self) -> dict[str, int]:
         """The number of planned sessions in each state; ended ones by outcome."""

@@ -20,6 +20,7 @@ from comborun.remote.launches import memory, remembered, short
 from comborun.remote.transport import LOCAL
 from comborun.rules.facts import Fact
 from comborun.rules.names import RUN
+from comborun.rules.results.fields import number
 from comborun.rules.run_files import newest_plan
 from comborun.rules.vocabulary import Outcome
 from comborun.text import close_to
@@ -136,13 +137,6 @@ class Listing(NamedTuple):
     """whether it has not answered yet, but may still"""
 
 
-def number(text: str | None) -> float | None:
-    try:
-        return float(text or "")
-    except ValueError:
-        return None
-
-
 def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
     """The runs below `roots` in one round trip, the newest first: of one root by their making, not by the clock."""
     roots = tuple(dict.fromkeys(roots))
@@ -196,14 +190,14 @@ def _newest_first(answer: Iterable[Iterable[dict[str, Any]]]) -> tuple[Run, ...]
     found: dict[str, tuple[tuple[str, int], Run]] = {}
     for below in answer:
         started = ""
-        for number, entry in enumerate(below):
+        for place, entry in enumerate(below):
             directory = entry["directory"]
             held, reason = entry["held"], Fact.of(entry["held"].get("reason"))
             held |= {"why": say(reason)} if reason else {}
             run = Run(PurePosixPath(directory).name, directory, entry["done"], held, entry["canary"], entry["left"])
             run = replace(run, grid_run=entry.get("grid_run", ""))
             started = max(started, run.stamp)
-            found[directory] = (started, number), run
+            found[directory] = (started, place), run
     return tuple(run for _, run in sorted(found.values(), key=lambda entry: (*entry[0], entry[1].id), reverse=True))
 
 

@@ -195,7 +195,7 @@ def stop_all(target: Target) -> orders.Stopped:
     number = 1 + max((max(one.stops.stop, one.stops.resumed) for one in there.values()), default=0)
     noted = at_once({host: partial(_note, part_on(target, host), number) for host in there})
     torn = [host for host, one in found.items() if getattr(one, "code", "") == str(Denial.DEAL_UNREADABLE)]
-    able = [*torn, *(host for host, one in noted.items() if _is_done(one))]
+    able = [*torn, *(host for host, one in noted.items() if not isinstance(one, UserError))]
     ended = at_once({host: partial(_end, part_on(target, host)) for host in able})
     replies = {host: one for host, one in ended.items() if isinstance(one, run_orders.Reply)}
     failed = {host: one for host, one in {**found, **noted, **ended}.items() if isinstance(one, UserError)}
@@ -213,10 +213,6 @@ def stop_all(target: Target) -> orders.Stopped:
             ),
         ),
     )
-
-
-def _is_done(one: object) -> bool:
-    return not isinstance(one, UserError)
 
 
 def _note(part: Target, number: int) -> BoxState:

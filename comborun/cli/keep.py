@@ -97,7 +97,8 @@ class _Lines(StatusScreen):
 
     def show(self, status: RunStatus) -> None:
         for one in status.hosts:
-            state, before = _state_of(one), self._hosts.get(one.host, "answers")
+            state = "lost" if one.lost else "answers" if one.link.reachable else "away"
+            before = self._hosts.get(one.host, "answers")
             self._hosts[one.host] = state
             if state != before:
                 self._changed(one, state)
@@ -126,10 +127,6 @@ class _Lines(StatusScreen):
             took = f", took {duration(status.seconds)}" if status.seconds else ""
             word = "ended" if status.how_over == "finished" else "held"
             _say(f"{word}: {listed(status.counts())}{took}; {several(self._moves, 'move')}")
-
-
-def _state_of(one: HostStatus) -> str:
-    return "lost" if one.lost else "answers" if one.link.reachable else "away"
 
 
 def _say(line: str) -> None:

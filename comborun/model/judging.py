@@ -75,8 +75,6 @@ def compile_pattern(text: str) -> re.Pattern[str]:
 NoticeKind = Literal["finished", "failed", "stalled", "host"]
 NOTICE_KINDS: tuple[NoticeKind, ...] = ("finished", "failed", "stalled", "host")
 
-PLANNED = "{episodes}"
-"""in `evidence.line`: the number of the attempt's episodes"""
 IGNORE = "ignore"
 """takes the place of a failure class: for log lines that show no failure"""
 Signature = tuple[str, str]

@@ -11,6 +11,11 @@ if TYPE_CHECKING:
 NAME = "[A-Za-z0-9_-]{1,200}"
 """regular expression: the name of a session, a model server or a run"""
 
+SERVER = re.compile("[a-z0-9-]+")
+"""the name of a model server, and of its kind"""
+VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+"""the name of an environment variable"""
+
 AFTER = "after"
 """The session that runs the grid's `after` command. No combo can have this name: theirs contain an underscore."""
 

@@ -9,8 +9,9 @@ from comborun.errors import Problem
 from comborun.grid.draft import some
 from comborun.grid.keys.results import ProgressKeys, naming, rules_of
 from comborun.model.command import CommandError, placeholders, split_command
-from comborun.model.judging import PLANNED, EvidenceRules
+from comborun.model.judging import EvidenceRules
 from comborun.rules.endings.failures import Failure
+from comborun.rules.results.counts import PLANNED
 from comborun.text import did_you_mean
 
 if TYPE_CHECKING:

@@ -93,7 +93,9 @@ def _unlike(draft: Draft, combos: list[Combo]) -> Iterator[Problem]:
 
 def _same_names(draft: Draft, combos: list[Combo]) -> Iterator[Problem]:
     """Environments that rows give the same name, or names that can't stand in a list."""
-    listed = f"{{{ENVIRONMENTS}" in _all_text(combos[0].settings)
+    settings = combos[0].settings
+    texts = (settings.command_text, settings.setup, *settings.variables.values())
+    listed = any(f"{{{ENVIRONMENTS}" in text for text in texts)
     first: dict[str, Combo] = {}
     for combo in combos:
         rules = combo_rules(combo.settings.results, combo.policy, combo.environment)
@@ -106,10 +108,6 @@ def _same_names(draft: Draft, combos: list[Combo]) -> Iterator[Problem]:
         if listed and any(_BREAKS.intersection(value) for value in values):
             message = f"`together`: a comma, a quote or a backslash in `{combo.environment.name}` or its attributes"
             yield draft.at_key(("environments",), message, f"{{{ENVIRONMENTS}}} is a list with commas")
-
-
-def _all_text(settings: SettingKeys) -> str:
-    return " ".join((settings.command_text, settings.setup, *settings.variables.values()))
 
 
 def _texts(draft: Draft, combos: list[Combo]) -> Iterator[Problem]:

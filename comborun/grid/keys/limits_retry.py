@@ -26,9 +26,10 @@ from comborun.grid.keys.values import (
     parse_whole,
     scalar_of,
 )
-from comborun.model.judging import DEFAULT_RETRY, IGNORE, NOTICE_KINDS, PLANNED, EvidenceRules, NoticeKind, RetryRule
+from comborun.model.judging import DEFAULT_RETRY, IGNORE, NOTICE_KINDS, EvidenceRules, NoticeKind, RetryRule
 from comborun.rules.endings.failures import Failure
 from comborun.rules.endings.retry import LONGEST_WAIT_S
+from comborun.rules.results.counts import PLANNED
 
 LONGEST_SILENCE = 86400.0
 """seconds between two notices"""

@@ -19,6 +19,7 @@ from pydantic_core import PydanticCustomError, core_schema
 from comborun.errors import UserError
 from comborun.grid.yaml_tree import Items, Map, Place, Scalar, ScalarKind
 from comborun.model.plan import SecretSource, Unit
+from comborun.rules.names import VARIABLE
 from comborun.rules.patterns import PatternError, compiled, unhurried
 from comborun.rules.results.fields import number
 from comborun.text import clean, close_to, did_you_mean, listed
@@ -337,7 +338,7 @@ def _secret_source(tree: object) -> str:
 
 def _variable(tree: object) -> str:
     name = line_of(tree)
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+    if not VARIABLE.fullmatch(name):
         raise UserError(f"`{name}` can't be the name of a variable", "letters, digits and _; not a digit first")
     if name.startswith("COMBORUN_"):
         raise UserError(f"{name}: comborun uses this prefix itself", "take a name that does not begin with COMBORUN_")

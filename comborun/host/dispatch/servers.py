@@ -7,7 +7,6 @@ it is ready. A *kind* is an entry of the grid; it has one server, or one for eac
 from __future__ import annotations
 
 import os
-import re
 import time
 
 from comborun.host.dispatch.sessions import Ending, Granted, Queued, Server
@@ -20,6 +19,7 @@ from comborun.rules.endings import breaker
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HoldReason, Notice, ServerStop
+from comborun.rules.names import SERVER
 from comborun.rules.room.waits import Wait
 
 TYPE_CHECKING = False
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from comborun.rules.names import AttemptLayout
 
 _RESTARTS = 3
-_NAME = re.compile("[a-z0-9-]+")
 
 
 class Servers:
@@ -51,7 +50,7 @@ class Servers:
         new = []
         for row in files.read_rows(self._run.layout.server_table):
             name, kind = queue.text(row, "name"), queue.text(row, "kind")
-            if not (_NAME.fullmatch(name) and _NAME.fullmatch(kind)):
+            if not (SERVER.fullmatch(name) and SERVER.fullmatch(kind)):
                 continue
             self._run.admission.register(name, queue.request(row))
             if name not in self._servers:

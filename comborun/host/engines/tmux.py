@@ -8,7 +8,7 @@ import re
 from comborun.host.engines.protocol import Multiplexer
 from comborun.host.system import commands, files
 from comborun.host.system.children import background
-from comborun.rules.names import RunLayout
+from comborun.rules.names import VARIABLE, RunLayout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from comborun.host.system.children import Opening
 
-_VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _NOT_HANDED_ON = frozenset(("_", "PWD", "OLDPWD", "SHLVL", "TERM"))
 _OF_A_LOGIN = ("DISPLAY", "SSH_AUTH_SOCK", "SSH_CONNECTION", "XAUTHORITY")
 """a window has none of these from the process that started the server"""
@@ -38,7 +37,7 @@ class Tmux(Multiplexer):
 
     def prepare(self) -> None:
         """A window gets the environment of its starter, not of the process that started the server."""
-        names = {name for name in os.environ if _VARIABLE.fullmatch(name) and name not in _NOT_HANDED_ON}
+        names = {name for name in os.environ if VARIABLE.fullmatch(name) and name not in _NOT_HANDED_ON}
         handed_on = " ".join(sorted(names.union(_OF_A_LOGIN)))
         text = "set -sq exit-empty off\nset -g history-limit 500\n"  # a server that is just ending refuses windows
         files.write_text(self._file, f'{text}set -g update-environment "{handed_on}"\n')

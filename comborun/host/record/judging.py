@@ -22,7 +22,7 @@ from comborun.rules.endings.failures import failure_of
 from comborun.rules.facts import Fact
 from comborun.rules.results import tally, videos
 from comborun.rules.results.caught import BESIDE_ERRORS
-from comborun.rules.results.counts import COUNTING_FAILED, Counts, RequiredEvidence, completeness
+from comborun.rules.results.counts import COUNTING_FAILED, PLANNED, Counts, RequiredEvidence, completeness
 from comborun.rules.results.fields import LOG, NO_VERDICTS, TEXT_MOST, Identity, ResultRules, unreadable
 from comborun.rules.results.proposals import seed
 from comborun.rules.results.result_files import Folder, fingerprint
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from comborun.rules.results.counts import Span
     from comborun.rules.vocabulary import Cause
 
-PLANNED = "{episodes}"
-"""in a pattern of evidence: the number of episodes of the attempt"""
 FILES_THEN = "files_then"
 """patterns of evidence that found a file before the first signal"""
 READ_FILES_MOST = 2000

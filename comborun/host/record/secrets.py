@@ -6,22 +6,20 @@ dispatch/secrets.json names them, and says whether the host or the laptop has ea
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Iterable
 
 from comborun.host.system import files
 from comborun.rules.endings.evidence import Evidence, MissingResource
-from comborun.rules.names import RunLayout
+from comborun.rules.names import VARIABLE, RunLayout
 
-_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _LOGIN_S = 20.0
 _OVER = b"comborun-over\0"
 
 
 def wanted(run: RunLayout) -> dict[str, str]:
     """Name -> `host` or `laptop`, of a run's secrets."""
-    return {name: source for name, source in files.read(run.wanted_secrets).items() if _NAME.fullmatch(name)}
+    return {name: source for name, source in files.read(run.wanted_secrets).items() if VARIABLE.fullmatch(name)}
 
 
 def gather(run: RunLayout, given: bytes | None) -> None:

@@ -32,7 +32,7 @@ from comborun.rules import machines, records
 from comborun.rules.endings.breaker import closed, quarantined
 from comborun.rules.facts import Fact
 from comborun.rules.holds import DRAINING, PAUSED
-from comborun.rules.names import AFTER, SERVERS
+from comborun.rules.names import AFTER, SERVER, SERVERS
 from comborun.rules.run_files import attempts_of, newest_plan, shares_output
 from comborun.rules.vocabulary import Life
 
@@ -51,7 +51,6 @@ RUNNING_SHARE, ENDED_SHARE, FEWEST = 73728, 24576, 160
 _ORDERS = {PAUSED: "pause", DRAINING: "drain"}
 _ENTRIES = 100
 """of a folder of output that are looked at"""
-_SERVER = re.compile("[a-z0-9-]+")
 
 
 def main(arguments: list[str]) -> int:
@@ -177,7 +176,7 @@ class Probe:
             "quarantine": self._quarantine(),
             "closed": self._closed(),
             "waiting": self._waiting(),
-            "servers": [self._server(name) for name in servers if _SERVER.fullmatch(name)],
+            "servers": [self._server(name) for name in servers if SERVER.fullmatch(name)],
             "done": over(layout),
             "elsewhere": elsewhere(layout),
             "following": training.summary(layout),

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     Span = Tuple[int, int]
     """the first planned episode, and how many; 0: as many as the program decides"""
 
+PLANNED = "{episodes}"
+"""in a pattern of evidence: the number of episodes of the attempt"""
 OF_ANOTHER, WITHOUT_INDEX, REFUSED, WITHOUT_VERDICT = (
     *("rows_of_another", "rows_without_index"),
     *("rows_refused", "rows_without_verdict"),

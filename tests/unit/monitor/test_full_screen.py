@@ -618,3 +618,13 @@ def test_a_narrow_screen_says_that_a_filter_is_on_and_how_many_rows_fit(width: i
     desk.choose(words="state:failed,partial,lost policy:pi")
     (line,) = (one for one in text(desk).split("\n") if "filter: sta" in one)
     assert line.endswith(f"1 of {len(desk.rows)} ─")
+
+
+def test_a_passing_message_goes_with_the_next_look_and_another_one_stays() -> None:
+    desk = desk_of(a_view(a_plan()), an_answer())
+    desk.say("looking ...", passing=True)
+    desk.renew(desk.look)
+    assert not desk.message
+    desk.say("copied: it")
+    desk.renew(desk.look)
+    assert desk.message == "copied: it"

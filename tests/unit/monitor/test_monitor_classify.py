@@ -244,3 +244,16 @@ def test_no_reason_about_results_hides_the_error_that_ended_a_program() -> None:
     assert other.remark.index("KeyError") < other.remark.index("*.csv")
     well = only(Seen("grass_act").ended("exited", "none", facts=nothing))
     assert [one.code for one in well.reasons] == [NO_EPISODE]
+
+
+def test_one_reason_of_several_sessions_is_told_once_whatever_files_it_names() -> None:
+    def seen(name: str, code: str, of: str) -> Seen:
+        facts = facts_data([Fact(code, patterns=["*.csv"], files=[of], count=1)])
+        return Seen(name).ended("exited", "none", facts=facts)
+
+    sessions = [a_session("act", one) for one in ("grass", "stairs", "maze")]
+    ends = (seen("grass_act", NO_MATCH, "a.txt"), seen("stairs_act", NO_MATCH, "b"), seen("maze_act", NO_EPISODE, "c"))
+    status = status_of(a_view(a_plan(sessions)), an_answer(*ends))
+    same, other = status.uncounted
+    assert (same.partition(":")[0], other.partition(":")[0]) == ("grass_act", "maze_act")
+    assert same.endswith("(and 1 more like this)")
