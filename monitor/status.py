@@ -170,10 +170,11 @@ class SessionStatus(NamedTuple):
 
     @property
     def unquoted_line(self) -> str:
-        """The last line of its log, unless its note quotes it."""
+        """The last line of its log, unless its note says the same: it quotes it, or comborun wrote both."""
         end = self.latest.end if self.life is Life.ENDED else None
-        said = (visible(fact.text("said")) for fact in end.facts) if end else ()
-        return "" if any(_alike(one, self.last_line) for one in said) else self.last_line
+        said = [visible(fact.text("said")) for fact in end.facts] if end else []
+        told = said and self.last_line.startswith("comborun: ")
+        return "" if told or any(_alike(one, self.last_line) for one in said) else self.last_line
 
     @property
     def extra(self) -> bool:

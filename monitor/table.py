@@ -74,7 +74,7 @@ def render_whole(status: RunStatus, rows: Rows = USUAL) -> RenderableType:
     ordered = rows.of(status)
     chosen = columns(status, whole_width(status))
     lines = [*_title(status, min(sum(one.width + PADDING for one in chosen), _PAGE))]
-    for line in (*_table(chosen, ordered, ""), *_footer(status, _ENDLESS)):
+    for line in (*_table(chosen, ordered, "", rows), *_footer(status, _ENDLESS)):
         line.rstrip()
         line.overflow = "ignore"
         lines.append(line)
@@ -90,7 +90,7 @@ def render(status: RunStatus, width: int, rows_of: Rows = USUAL, height: int | N
     chosen = columns(replace(status, sessions=tuple(rows)), width)
     notes = [] if any(one.title == LAST_LINE.title for one in chosen) else list(_notes(status, ordered, width))
     faded = "" if status.link.reachable else "dim"
-    title, table = _title(status, width), [*_table(chosen, rows, faded)]
+    title, table = _title(status, width), [*_table(chosen, rows, faded, rows_of)]
     scrolls = height is not None and len(title) + len(notes) + len(table) >= height
     lines = [*title, *([] if scrolls else notes), *table]
     if len(rows) < len(ordered):
@@ -136,7 +136,10 @@ SORTS: Mapping[str, Callable[[SessionStatus], Any]] = {
 """the orders of `combo status --sort`; success: the lowest rate first"""
 
 
-def _table(chosen: Sequence[Column], sessions: Sequence[SessionStatus], style: str) -> Iterator[Text]:
+def _table(chosen: Sequence[Column], sessions: Sequence[SessionStatus], style: str, wanted: Rows) -> Iterator[Text]:
+    if wanted.failed and not sessions:
+        yield Text("no session has gone wrong")
+        return
     yield _row(chosen, [Text(one.title) for one in chosen], "dim")
     for session in sessions:
         yield _row(chosen, [one.cell(session, one.setting) for one in chosen], style)

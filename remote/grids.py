@@ -140,12 +140,18 @@ def laid_out(
 # The needs that a grid's text shows
 
 
-def preflight_question(grid: Grid, *, local: bool, windows: bool = True, new: bool = True) -> bytes:
-    """The question for comborun/host/doctor/preflight.py. `windows`: sessions run on that machine itself."""
+def preflight_question(
+    grid: Grid, *, local: bool, windows: bool = True, new: bool = True, displays: bool = True
+) -> bytes:
+    """The question for comborun/host/doctor/preflight.py. `windows`: sessions run on that machine itself. `displays`:
+    whether to look for Xvfb, which the doctor does by itself.
+    """
     needs = needs_of(grid, local=local)
     files = ((combo.policy.name, _checkpoint(combo.policy)) for combo in grid.combos)
+    own = (combo.settings.display and combo.settings.display.own for combo in grid.combos)
     asked = {
         "windows": windows,
+        "xvfb": displays and any(own),
         "new": new,
         "name": grid.name,
         "root": grid.root,

@@ -175,5 +175,8 @@ def wanted_by(grid: Grid, *, local: bool) -> HostNeeds:
         found |= dict.fromkeys(f"{_X_SERVERS}/X{number}" for number in servers)
     programs = ("Xvfb",) if any(display.own for display in displays) else ()
     return HostNeeds(
-        tuple(found)[:_MOST_FILES], programs, grid.host_python or "", preflight_question(grid, local=local)
+        tuple(found)[:_MOST_FILES],
+        programs,
+        grid.host_python or "",
+        preflight_question(grid, local=local, displays=False),
     )

@@ -44,7 +44,7 @@ _COMMANDS = {
     "Steer": {
         "stop": ("control", "End a run, or sessions of it."),
         "retry": ("control", "Start failed sessions again."),
-        "set": ("control", "Change GPUs, reserves and sessions at once of a run that goes on."),
+        "set": ("control", "Change GPUs, reserves or the number of sessions while a run goes on."),
         "slots": ("control", "Let N sessions run at once from now on."),
         "pause": ("control", "Start nothing new until `combo resume`."),
         "drain": ("control", "Start nothing new, and let running sessions end."),

@@ -94,6 +94,7 @@ class Lack(Word):
     ON_PATH = "program_not_on_path"  # program, near
     RUNTIME = "container_runtime_missing"  # runtime
     RUNTIME_FAILS = "container_runtime_fails"  # runtime, said: the last line of its answer
+    XVFB = "xvfb_missing"
     ROOTLESS = "container_user_is_mapped"  # runtime: of docker, whose user namespace gives files to another user
     DISK_FULL = "disk_is_full"  # root, free_kib
     DISK_SHORT = "disk_too_short"  # root, free_mib, wrote_mib: by the last run of this grid

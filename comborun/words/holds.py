@@ -34,7 +34,7 @@ def _server_ends(fact: Fact) -> str:
 WORDS: Words = {
     HoldReason.BY_PERSON: "[{words}|by hand]",
     HoldReason.FAILURES_IN_A_ROW: (
-        "{failure:class} {times} times in a row[ on this host{host:if}][, at last: {ending}|, at last: {note}]"
+        "{times} failures of one kind in a row[ on this host{host:if}]: {failure:class}[ ({ending})| ({note})]"
     ),
     HoldReason.TOO_MANY_FAILED: lambda fact: fill(
         "{failed} of {sessions:session} ended without success; the limit is "

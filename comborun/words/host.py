@@ -155,6 +155,7 @@ WORDS: Words = {
         "[; did you mean {near}?|; write its whole path, or add its folder to PATH in `setup`]"
     ),
     Lack.RUNTIME: "container: {runtime} is not installed; `runtime` may be docker, podman or apptainer",
+    Lack.XVFB: "display: there is no Xvfb on the PATH, which `display: xvfb` asks for: sudo apt-get install xvfb",
     Lack.RUNTIME_FAILS: "container: {runtime} starts nothing here: {said}",
     Lack.ROOTLESS: (
         "container: {runtime} is rootless here, and your user there could not write results; "

@@ -11,7 +11,7 @@ import time
 import pytest
 from box import Box, bash, kill, until
 from recorded import record
-from traces import HOLD, NAMES, STARTED, concurrency, starts
+from traces import HOLD, NAMES, RECORD, STARTED, concurrency, starts
 
 from comborun.rules.vocabulary import Cause, Outcome
 
@@ -59,6 +59,24 @@ def test_a_session_whose_supervisor_and_command_are_gone_is_lost_and_tried_again
     assert first.started == pytest.approx(begin.started)
     assert second.clean
     assert starts(box, "env_one") == ["1", "2"]
+
+
+def test_what_was_complete_when_its_processes_died_never_runs_again(box: Box) -> None:
+    box.plan({"env_one": bash(STARTED + RECORD + "echo; exec sleep 60", results=("*.jsonl",))})
+    box.start()
+    begin = box.begun("env_one")
+    until(lambda: list(box.directory.glob("sessions/env_one/attempt-1/out/*.jsonl")), "its record is there")
+    box.kill_dispatcher()
+    kill(begin.supervisor, signal.SIGKILL)
+    os.killpg(begin.pid, signal.SIGKILL)
+    box.start()  # a user starts it, which asks for another attempt of what is lost
+    box.await_done()
+    assert box.ended("env_one").outcome is Outcome.SUCCEEDED
+    for verb in ("pause", "resume"):
+        box.program("control", verb)
+    box.start()
+    box.await_done()
+    assert starts(box, "env_one") == ["1"]
 
 
 def test_after_a_restart_of_the_machine_what_ran_is_lost_and_runs_again(box: Box) -> None:

@@ -151,7 +151,7 @@ def test_trouble_of_the_host_is_told(box: Box) -> None:
     box.plan({f"env_p{i}": bash("sleep 0.3; kill -SEGV $$") for i in range(4)}, parallel=1, policy=policy)
     box.start()
     until(lambda: notices(box, "host"), "the notice is there")
-    assert notices(box, "host")[0]["note"] == "the run is halted: crashed 2 times in a row on this host"
+    assert notices(box, "host")[0]["note"] == "the run is halted: 2 failures of one kind in a row on this host: crashed"
 
 
 def test_a_command_that_hangs_holds_up_nobody_and_is_ended(box: Box) -> None:

@@ -57,6 +57,22 @@ def lines(text: str, ckpt: str = "~/policy.pt", *, local: bool = False) -> list[
     return list(map(say, host_facts(LocalTransport(), named=preflight_question(grid, local=local)).absent))
 
 
+def test_a_display_of_its_own_needs_xvfb_before_anything_starts(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(display: str, *, there: bool, **how: bool) -> list[str]:
+        monkeypatch.setattr(
+            preflight.shutil, "which", lambda name, path=None: "/bin/it" if there or name != "Xvfb" else None
+        )
+        text = f"command: sh ~/project/eval.py\nworkdir: ~/project\ndisplay: {display}\n"
+        asked = preflight_question(parse_grid(HEAD + text, Path("/laptop/grid.yaml")), local=False, **how)
+        return [one.code for one in preflight.lacks(json.loads(asked)) if one.code == Lack.XVFB]
+
+    assert lacking("xvfb", there=False) == [Lack.XVFB]
+    assert lacking("xvfb", there=True) == []
+    assert lacking("':1'", there=False) == []
+    assert lacking("xvfb", there=False, windows=False) == [], "a node of Slurm is another machine"
+    assert lacking("xvfb", there=False, displays=False) == [], "the doctor finds it by itself"
+
+
 CONDA = "setup: |\n  source ~/miniconda3/etc/profile.d/conda.sh\n  conda activate isaac\n"
 
 

@@ -127,7 +127,7 @@ class Lifecycle:
                 if self._person and not isinstance(session, Server):  # that asks for another attempt
                     for one in run.attempts.members(name):
                         if one == name or run.attempts.latest(one) == number:
-                            run.attempts.ask(one, number)
+                            run.attempts.ask(one, number, lost=True)
                 self._finalize(session)
         return [name] if life == Life.LOST and not isinstance(session, Server) else []
 

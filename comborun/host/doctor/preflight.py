@@ -40,7 +40,13 @@ _END = 1 << 20
 def lacks(wanted: dict[str, Any]) -> list[Fact]:
     found = [lack for combo in wanted["programs"] for lack in _combo(combo, wanted["windows"])]
     once = [lack for place, lack in enumerate(found) if lack not in found[:place]]
-    return [*_relative(wanted), *once, *_disk(files.home(wanted["root"]), wanted)]
+    xvfb = wanted["windows"] and wanted.get("xvfb") and not shutil.which("Xvfb")
+    return [
+        *_relative(wanted),
+        *once,
+        *([Fact(Lack.XVFB)] if xvfb else []),
+        *_disk(files.home(wanted["root"]), wanted),
+    ]
 
 
 def folders(wanted: dict[str, Any]) -> list[str]:

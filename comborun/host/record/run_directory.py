@@ -253,12 +253,19 @@ class RunDirectory:
 
     def retried_after(self, name: str) -> int:
         """The number of the attempt after which a user asked for a retry; 0: none."""
-        return records.integer(files.read(self.layout.retry_request(name)), "attempt") or 0
+        asked = files.read(self.layout.retry_request(name))
+        number = records.integer(asked, "attempt") or 0
+        moot = asked.get("unless") == Outcome.SUCCEEDED and outcome_of(self.end(name, number)) == Outcome.SUCCEEDED
+        return 0 if moot else number
 
-    def ask(self, name: str, number: int) -> bool:
-        """Ask for another attempt after that one, with fresh budgets."""
+    def ask(self, name: str, number: int, *, lost: bool = False) -> bool:
+        """Ask for another attempt after that one, with fresh budgets. `lost`: that one has no end yet; if it turns out
+        to be complete, there is no other attempt.
+        """
         fields = [("attempt", number), ("at", round(time.time(), 6))]
-        return files.write(self.layout.retry_request(name), fields)
+        return files.write(
+            self.layout.retry_request(name), [*fields, *([("unless", Outcome.SUCCEEDED.value)] if lost else [])]
+        )
 
     def follows(self, name: str, number: int) -> NextRetry | None:
         """What follows an ended attempt: one that a user asked for, or a retry; None: nothing."""

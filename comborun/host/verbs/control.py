@@ -273,7 +273,7 @@ class Steering:
         elif seen.life == Life.ENDED and self._has_succeeded(name, number, seen.record):
             self._say(name, "has succeeded, and does not run again")
         elif seen.life in (Life.ENDED, Life.LOST):
-            self._must(self.attempts.ask(name, number), self.layout.session(name))
+            self._must(self.attempts.ask(name, number, lost=seen.life == Life.LOST), self.layout.session(name))
             self.tell(f"again {self.attempts.process_of(name)} {number}")
             self._say(name, f"attempt {number + 1} comes next")
             return True

@@ -55,7 +55,7 @@ def _end_attempts(run: RunDirectory) -> None:
         if not elsewhere(record, process.machine()):
             continue
         if not name.startswith(SERVERS):
-            run.ask(name, number)
+            run.ask(name, number, lost=True)
         if not run.finalize_lost(name, number, reading.left):
             raise unwritable(run.at(name, number).directory)
         say(f"{bare(name)}: lost", session=bare(name))

@@ -325,3 +325,19 @@ def test_of_attempts_on_other_machines_no_pid_and_no_lock_says_anything(run: Run
     assert run.finalize_lost("s", 1)
     os.close(lock)
     assert (run.end("s", 1)["cause"], nodes.frozen) == ("preempted", [str(folder)])
+
+
+@pytest.mark.parametrize(
+    ("rows", "lost", "follows"), [("s" * 10, True, False), ("s" * 9, True, True), ("s" * 10, False, True)]
+)
+def test_another_attempt_that_was_asked_for_before_the_end_is_not_made_if_that_one_is_complete(
+    run: RunDirectory, rows: str, lost: bool, follows: bool
+) -> None:
+    claim(run, 1)
+    assert run.ask("s", 1, lost=lost)
+    assert run.retried_after("s") == 1, "it has no end yet"
+    files.remove(run.at("s", 1).claim)
+    Path(run.at("s", 1).output).rmdir()
+    end(run, 1, rows)
+    assert bool(run.follows("s", 1)) is follows
+    assert run.asked("s", 1) is follows

@@ -104,3 +104,18 @@ def test_a_session_that_promised_no_episodes_is_counted_without_a_total() -> Non
     PlainScreen(shown).show(status_of(a_view(free), an_answer(Seen("grass_act").ended(records=6, successes=2))))
     assert "grass_act: succeeded, 6 episodes, 2 of 6 successful" in shown.export_text()
     assert say(Fact("work_done", done=6, planned=0, unit="episode")) == "6 episodes done"
+
+
+@pytest.mark.parametrize(
+    ("log", "code", "shown"),
+    [
+        (b"comborun: there is no Xvfb\n", "no_xvfb", ""),
+        (b"its own last words\n", "no_xvfb", "its own last words"),
+        (b"comborun: the warm-up failed\n", "", "comborun: the warm-up failed"),
+    ],
+)
+def test_what_comborun_wrote_into_the_log_does_not_stand_beside_its_note(log: bytes, code: str, shown: str) -> None:
+    plan = a_plan([a_session("act", "maze")])
+    ending = [{"code": code}] if code else []
+    status = status_of(a_view(plan), an_answer(Seen("maze_act").ended("launch_failed", "none", ending=ending, log=log)))
+    assert status.sessions[0].unquoted_line == shown

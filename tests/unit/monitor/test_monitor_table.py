@@ -260,6 +260,13 @@ def test_rows_are_chosen_and_sorted(rows: Rows, names: list[str]) -> None:
     assert rows.failed == (len(found) == len(names))
 
 
+def test_a_table_of_what_went_wrong_says_that_nothing_did() -> None:
+    plan = a_plan([a_session("act", "maze")])
+    file = io.StringIO()
+    show_once(Console(file=file), status_of(a_view(plan), an_answer()), Rows(failed=True))
+    assert file.getvalue().splitlines()[-1] == "no session has gone wrong"
+
+
 def test_every_column_has_its_line_in_the_documents() -> None:
     lines = (CHECKOUT / "docs/grid.md").read_text().splitlines()
     assert [line for line in grid_lines() if line not in lines] == []
