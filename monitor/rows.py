@@ -79,10 +79,19 @@ def _ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
+def _places(status: RunStatus) -> dict[str, int]:
+    """The places of queued sessions, each in the queue of its host."""
+    queues: dict[str, int] = {}
+    places = {}
+    for one in status.sessions:
+        if one.life is Life.QUEUED:
+            places[one.name] = queues[one.host] = queues.get(one.host, 0) + 1
+    return places
+
+
 def chosen(status: RunStatus, choice: Choice, causes: Sequence[SharedCause] = (), *, folds: bool = True) -> list[Row]:
     """The rows of a list, in their order; `causes` are those of the status. `folds`: whether groups may be one row."""
-    queue = [one.name for one in status.sessions if one.life is Life.QUEUED]
-    places = {name: place for place, name in enumerate(queue, 1)}
+    places = _places(status)
     fits = parsed(choice.words)
     rows = [Row(one, why(one, places.get(one.name))) for one in status.every]
     rows = [row for row in rows if fits(row)]

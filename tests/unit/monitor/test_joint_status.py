@@ -15,6 +15,7 @@ from comborun.monitor.document import answer
 from comborun.monitor.fullscreen import heading, pages
 from comborun.monitor.joint import PartStatus, joined
 from comborun.monitor.observe import History, fold
+from comborun.monitor.rows import Choice, chosen
 from comborun.monitor.screen import changes
 from comborun.monitor.snapshot import parse_snapshot
 from comborun.monitor.status import Link, RunStatus
@@ -69,6 +70,14 @@ def test_a_run_goes_on_while_a_session_is_between_two_hosts() -> None:
     assert whole(over[0], part("y", there, deal=MOVED, **ENDED), deal=MOVED).finished
     stopped = part("y", deal=MOVED, stopped=True, dispatcher=None)
     assert whole(over[0], stopped, deal=MOVED).finished, "a person has ended it"
+
+
+def test_a_place_in_the_queue_is_one_of_its_own_host() -> None:
+    status = whole(part("x", deal=MOVED), part("y", deal=MOVED), deal=MOVED)
+    assert [(row.session.host, row.why) for row in chosen(status, Choice())] == [
+        ("x", "1st in the queue"),
+        ("y", "1st in the queue"),
+    ]
 
 
 def test_it_names_what_has_moved() -> None:
