@@ -94,7 +94,7 @@ def host(status: RunStatus, samples: Sequence[Sample], found: Sequence[Event], w
         lines += [Text(), *_machine(status, samples, width), Text()]
     lines += [server_line(one, status.now, status.server_waits.get(one.name), width) for one in status.servers]
     head = Text(f"{visible(status.host)}: GPUs by session and by other user, the machine, what comes next", "dim")
-    return Page(head, [*lines, *_slots(status, width)])
+    return Page(cut(head, width), [*lines, *_slots(status, width)])
 
 
 def _several(status: RunStatus, width: int) -> Iterator[Text]:

@@ -34,6 +34,7 @@ from comborun.reporter.statistics.proportion import clopper_pearson
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.events import Event
 from comborun.rules.facts import Fact, data_of
+from comborun.rules.results.fields import ResultRules
 from comborun.words.times import span
 
 SIZES = [(160, 50), (80, 24), (40, 15), (20, 5), (7, 3), (1, 1)]
@@ -267,6 +268,10 @@ def test_the_video_pane_of_a_narrow_screen_says_its_whole_sentence() -> None:
     assert desk.session
     desk.videos[videos_at(desk.session)] = ()
     assert "says where they are" in " ".join(text(desk).split())
+    named = ResultRules(videos=("*.mp4",))
+    view = a_view(a_plan([replace(one, results=named) for one in desk.look.view.plan.sessions]))
+    desk.look = desk.look._replace(view=view)
+    assert "its attempts left none" in " ".join(text(desk).split())
 
 
 def test_a_list_of_videos_holds_until_the_attempt_ends() -> None:
