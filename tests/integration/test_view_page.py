@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,12 @@ import pytest
 from box import until
 from desk import Desk
 from markupsafe import Markup
-from monitor_stage import Seen, a_hold, a_plan, a_session, a_view, an_answer, look_at
+from monitor_stage import Seen, a_hold, a_host, a_plan, a_session, a_view, an_answer, look_at
 from sshd import fresh_user, running_sshd
 
 from comborun.monitor.classify import classify
 from comborun.monitor.fleet import FleetRow
-from comborun.monitor.view.pages import HERE, Site, of_run, render
+from comborun.monitor.view.pages import HERE, Site, of_hosts, of_run, render
 from comborun.monitor.watch import Look
 from comborun.remote.runs import Run
 
@@ -291,7 +292,8 @@ def test_the_runs_of_all_hosts_have_whole_names_and_numbers(tab: Any) -> None:
 
 
 def test_on_a_phone_the_name_of_the_run_and_the_button_of_a_long_alert_are_whole(tab: Any) -> None:
-    view = a_view(a_plan([a_session("p", "maze")]), "a-host-with-a-rather-long-name.example.org")
+    plan = replace(a_plan([a_session("p", "maze")]), grid="walkers_on_every_ground")
+    view = a_view(plan, "a-host-with-a-rather-long-name.example.org")
     history = look_at(an_answer(Seen("maze_p"), host=(a_hold("draining", "somebody needs the GPUs " * 4),)), view=view)
     look = Look(1, view, history, classify(view, history))
     main = Markup(render("run.html.j2", Site(acts=True), look, "run", **of_run(look), news=()))
@@ -303,6 +305,20 @@ def test_on_a_phone_the_name_of_the_run_and_the_button_of_a_long_alert_are_whole
         heights = tab.evaluate(f"[...document.querySelectorAll('{part}')].map((one) => one.clientHeight)")
         assert heights, part
         assert max(heights) < 2 * LINE, part
+
+
+def test_on_a_phone_a_chart_shows_its_newest_end_and_keys_can_scroll_it(tab: Any) -> None:
+    view = a_view(a_plan([a_session("p", "maze")]))
+    history = look_at(an_answer(Seen("maze_p", gpus="0"), host=a_host((41000, 81559, 90))), view=view)
+    look = Look(1, view, history, classify(view, history))
+    css = (HERE / "static" / "view.css").read_text()
+    tab.set_viewport_size({"width": 390, "height": 800})
+    main = render("host.html.j2", Site(), look, "host", **of_hosts(look, {}, 0))
+    tab.set_content(f"<!doctype html><style>{css}</style><body><main>{main}</main>")
+    edges = tab.evaluate("[...document.querySelectorAll('.chart svg')].map((one) => one.getBoundingClientRect().right)")
+    assert len(edges) == 2, "a GPU, and the slots"
+    assert max(edges) <= 390
+    assert not tab.locator(".chart:not([tabindex])").count()
 
 
 @pytest.mark.parametrize(("mark", "pause"), [(" data-soon", 2000), ("", 10000)])

@@ -126,7 +126,10 @@ def test_events_say_who_held_a_gpu_and_broken_ones_say_nothing() -> None:
     history = GpuHistory()
     history.add(found[0])
     assert [mib for mib, _ in history.parts(found[0])] == [10, 15, 5], "the rest is of nobody who is known"
-    assert list(history.labels(NOW - 100)) == ["grass_flat", "ann: train.py"]
+    labels = history.labels(NOW - 100)
+    assert list(labels) == ["grass_flat", "ann: train.py", "not known whose"]
+    assert [colour for _, colour in history.parts(found[0])] == [*labels.values()]
+    assert len({*labels.values()}) == 3
     assert history.labels(NOW) == {}
 
 
