@@ -76,6 +76,22 @@ def test_episodes_are_counted_once_the_records_are_read(made: int) -> None:
     assert ("Reading the records" in page) != bool(made)
 
 
+@pytest.mark.parametrize(("bundled", "where"), [(False, "is on the host"), (True, "is not in this copy")])
+def test_a_list_of_episodes_says_where_a_video_is_that_is_not_here(bundled: bool, where: str) -> None:
+    history = look_at(ANSWER, view=VIEW)
+    look = Look(1, VIEW, history, classify(VIEW, history))
+    row = a_rollout("flat", 3, "success")._replace(video="3.mp4")
+    known = {"one": None, "groups": (), "complaint": "", "busy": False, "made": 1, "here": lambda _: False}
+    known |= {
+        "rows": (row,),
+        "count": 1,
+        "age": {row.key: 0},
+        "wanted": dict.fromkeys(("show", "policy", "environment"), ""),
+    }
+    page = render("rollouts.html.j2", Site(bundled=bundled), look, "rollouts", **known)
+    assert [one for one in ("is on the host", "is not in this copy") if one in page] == [where]
+
+
 def test_news_are_what_ended_or_stalled_after_the_last_look_the_most_urgent_first() -> None:
     status = status_of(VIEW, ANSWER)
     assert [(word, [one.name for one in found]) for word, found in news(status, NOW - 20)] == [("partial", [NAMES[1]])]
