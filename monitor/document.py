@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from comborun.monitor.snapshot import Hold as Held
     from comborun.monitor.snapshot import ServerStatus, Space
     from comborun.monitor.status import HostStatus, RunStatus, SessionStatus
+    from comborun.rules.facts import Fact
 
 SCHEMA = 1
 """version of the document"""
@@ -65,16 +66,7 @@ def answer(status: RunStatus) -> Status:
         undecided=status.undecided or None,
         hint=say(status.advice) if status.advice else None,
         unheard=say(status.notify_problem) if status.notify_problem else None,
-        facts=tuple(
-            filter(
-                None,
-                (
-                    status.ordered and status.ordered.fact,
-                    *(status.advice, status.would_move, status.notify_problem),
-                    *(*status.back, status.moved, status.following),
-                ),
-            )
-        ),
+        facts=_facts(status),
         folder_gone=link.gone,
         hosts=tuple(map(_host, status.hosts)),
     )
@@ -95,6 +87,12 @@ def _progress(status: RunStatus) -> dict[str, Any]:
         "counts": status.counts(),
         "smoke": status.smoke(),
     }
+
+
+def _facts(status: RunStatus) -> tuple[Fact, ...]:
+    ordered, advice = status.ordered and status.ordered.fact, status.advice
+    found = (ordered, advice, status.would_move, status.notify_problem, *status.back, status.moved, status.following)
+    return tuple(filter(None, found))
 
 
 def _host(one: HostStatus) -> HostOfRun:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -80,14 +79,19 @@ def _ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def chosen(status: RunStatus, choice: Choice, causes: Sequence[SharedCause] = (), *, folds: bool = True) -> list[Row]:
-    """The rows of a list, in their order; `causes` are those of the status. `folds`: whether groups may be one row."""
-    queues = Counter[str]()  # each host has its own
-    places = dict[str, int]()
+def _places(status: RunStatus) -> dict[str, int]:
+    """The places of queued sessions, each in the queue of its host."""
+    queues: dict[str, int] = {}
+    places = {}
     for one in status.sessions:
         if one.life is Life.QUEUED:
-            queues[one.host] += 1
-            places[one.name] = queues[one.host]
+            places[one.name] = queues[one.host] = queues.get(one.host, 0) + 1
+    return places
+
+
+def chosen(status: RunStatus, choice: Choice, causes: Sequence[SharedCause] = (), *, folds: bool = True) -> list[Row]:
+    """The rows of a list, in their order; `causes` are those of the status. `folds`: whether groups may be one row."""
+    places = _places(status)
     fits = parsed(choice.words)
     rows = [Row(one, why(one, places.get(one.name))) for one in status.every]
     rows = [row for row in rows if fits(row)]

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from comborun.model.attempt import SLURM
 from comborun.model.plan import Plan, Session
-from comborun.monitor.snapshot import NOT_STARTED, Attempt, SlurmTask, Waiting
+from comborun.monitor.slurm_seen import SlurmTask
+from comborun.monitor.snapshot import NOT_STARTED, Attempt, Waiting
 from comborun.monitor.status import SessionStatus
 from comborun.monitor.waiting import budget, next_start
 from comborun.monitor.wording import last_line, visible

@@ -13,7 +13,8 @@ from typing import Literal, NamedTuple
 
 from comborun.model.plan import Unit
 from comborun.model.work import Spans, grouped, size, union
-from comborun.monitor.snapshot import NOT_STARTED, Attempt, Hold, HostUse, RunFacts, SlurmTask, Waiting
+from comborun.monitor.slurm_seen import SlurmTask
+from comborun.monitor.snapshot import NOT_STARTED, Attempt, Hold, HostUse, RunFacts, Waiting
 from comborun.monitor.wording import visible
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact

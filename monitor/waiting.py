@@ -9,12 +9,12 @@ from comborun.generate.slurm_jobs import kind_of
 from comborun.model.plan import Plan, Session
 from comborun.model.resources import NO_SLURM
 from comborun.monitor.observe import History, RunView
+from comborun.monitor.slurm_seen import Scheduler
 from comborun.monitor.snapshot import (
     Attempt,
     ClosedEnvironment,
     Hold,
     Quarantine,
-    Scheduler,
     ServerStatus,
     Snapshot,
     Waiting,

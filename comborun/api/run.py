@@ -168,8 +168,8 @@ class Run:
         """Start sessions again that ended without success, each with a new budget of retries."""
         from comborun.api import joint, steering
 
-        if failed and stalled:
-            raise UserError("both failed and stalled are given", "give one of them")
+        if bool(sessions) + failed + stalled != 1:
+            raise UserError("retry takes names of sessions, or failed=True, or stalled=True", "status() lists them")
         which: Literal["", "failed", "stalled"] = "failed" if failed else "stalled" if stalled else ""
         some = bool(which)
         return joint.on_each(

@@ -8,7 +8,7 @@ from comborun.rules.holds import Notice
 from comborun.rules.vocabulary import first_of, several
 from comborun.words import because, fill, part
 from comborun.words.endings import class_words, how_ended, outcome_words
-from comborun.words.times import brief, clock, span
+from comborun.words.times import brief, clock, clocks, span
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ def _ends_about(fact: Fact) -> str:
     """`ends 14:28–14:36 (in 8–16 min)`."""
     earliest, latest, left = (fact.number(key) or 0.0 for key in ("earliest", "latest", "in_s"))
     now = earliest - left
-    first, last = clock(earliest, near=now), clock(latest, near=now)
-    return f"ends {f'about {last}' if first == last else f'{first}–{last}'} (in {span(left, latest - now)})"
+    when = clocks(earliest, latest, now)
+    return f"ends {when if '–' in when else f'about {when}'} (in {span(left, latest - now)})"
 
 
 def _host_back(fact: Fact) -> str:

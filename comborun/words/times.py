@@ -48,6 +48,15 @@ def clock(moment: float, *, near: float | None = None) -> str:
     return time.strftime("%H:%M" if shown[:3] == day[:3] else "%a %H:%M", shown)
 
 
+def clocks(first: float, last: float, near: float) -> str:
+    """A range of times of day: `14:28–15:10`, `Sat 23:50–Sun 01:20`, `Sat 14:28–15:10`; one if both are the same."""
+    low, high = clock(first, near=near), clock(last, near=near)
+    if low == high:
+        return low
+    one_day = low != "?" != high and time.localtime(first)[:3] == time.localtime(last)[:3]
+    return f"{low}–{high.rpartition(' ')[2] if one_day else high}"
+
+
 def span(shortest: float, longest: float) -> str:
     """A range of durations: `8–12 min`, `45 s–2 min`, or one of them if both have the same text."""
     low, high = brief(shortest), brief(longest)

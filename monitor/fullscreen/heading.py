@@ -14,7 +14,7 @@ from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import printable
 from comborun.words import say
 from comborun.words.endings import outcome_words
-from comborun.words.times import brief, clock, duration
+from comborun.words.times import brief, clock, clocks, duration
 
 WIDE = 110
 _NARROW = 60
@@ -41,9 +41,8 @@ def below_title(status: RunStatus, link: Link, width: int, height: int) -> list[
 def title(status: RunStatus, link: Link, passed: float, width: int) -> Text:
     """The run, its hold with the key that lifts it, its end, and the age of the last contact, as far as they fit."""
     told = dict(_parts(status, link, passed))
-    if width < _NARROW and "end" in told and status.expected:
-        first, last = (clock(at, near=status.now) for at in (status.expected.earliest, status.expected.latest))
-        told["end"] = Text(f"ends {first}–{last}" if first != last else f"ends {last}")
+    if width < _NARROW and "end" in told and status.expected and status.now is not None:
+        told["end"] = Text(f"ends {clocks(status.expected.earliest, status.expected.latest, status.now)}")
     word = held(status)
     name = Text.assemble((visible(status.run, 60), "bold"), (" on ", "dim"), visible(status.host, 40))
     whole = sum(text.cell_len + len(GAP) for text in told.values()) + (60 if word else 0)

@@ -24,7 +24,7 @@ from comborun.rules.room.capacity import Card
 from comborun.rules.vocabulary import Life, Outcome, amount
 from comborun.text import MIB, printable
 from comborun.words.events import say_event
-from comborun.words.times import brief, clock
+from comborun.words.times import brief, clock, clocks
 
 _GPU_USE = "gpu_use"
 """kind of the events that say who uses the GPUs"""
@@ -94,7 +94,7 @@ def host(status: RunStatus, samples: Sequence[Sample], found: Sequence[Event], w
         lines += [Text(), *_machine(status, samples, width), Text()]
     lines += [server_line(one, status.now, status.server_waits.get(one.name), width) for one in status.servers]
     head = Text(f"{visible(status.host)}: GPUs by session and by other user, the machine, what comes next", "dim")
-    return Page(head, [*lines, *_slots(status, width)])
+    return Page(cut(head, width), [*lines, *_slots(status, width)])
 
 
 def _several(status: RunStatus, width: int) -> Iterator[Text]:
@@ -185,8 +185,7 @@ def _expected(one: SessionStatus, now: float, width: int) -> Text:
     line.append(f"  {visible(one.host, 12)}" if one.host else "")
     line.append(f"  GPU {','.join(map(str, one.gpus))}" if one.gpus else "")
     if one.expected:
-        early, late = (clock(at, near=now) for at in (one.expected.earliest, one.expected.latest))
-        line.append(f"  ends {early}–{late}" if early != late else f"  ends {early}")
+        line.append(f"  ends {clocks(one.expected.earliest, one.expected.latest, now)}")
     return line
 
 

@@ -150,11 +150,12 @@ def _attempt(one: Attempt, now: float | None, width: int) -> Iterator[Text]:
     yield from (Text(each.plain, "dim") for each in wrapped(said, width, "  "))
 
 
-def video_lines(found: Sequence[Video] | None, session: SessionStatus, width: int) -> list[Text]:
+def video_lines(found: Sequence[Video] | None, session: SessionStatus, width: int, *, named: bool) -> list[Text]:
+    """`named`: the grid says where its videos are."""
     if found is None:
         return [Text("asking the host ...", "dim")]
     if not found:
-        ended = "`results: {videos: ...}` says where they are"
+        ended = "its attempts left none" if named else "`results: {videos: ...}` says where they are"
         why = "they are listed when an attempt ends" if session.alive else ended
         return [Text(line.plain, "dim") for line in wrapped(f"no video: {why}", width)]
     how = "not played here: y copies the path, `combo view` plays them in a browser"

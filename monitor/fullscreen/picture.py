@@ -204,7 +204,8 @@ def _pane_lines(desk: Desk, session: SessionStatus, width: int) -> list[Text]:
     if desk.pane == "episodes":
         return pane.episode_lines(desk.look, session, width)
     if desk.pane == "video":
-        return pane.video_lines(desk.videos_of(session), session, width)
+        named = any(one.results.videos for one in desk.look.view.plan.sessions if one.name == session.name)
+        return pane.video_lines(desk.videos_of(session), session, width, named=named)
     log = desk.logs.get(session.name)
     most = _LINES if desk.full else desk.pane_height
     data = log.data if log and log.attempt == session.attempt else session.latest.tail

@@ -18,6 +18,8 @@ from comborun.words.endings import outcome_words
 from comborun.words.times import brief, span
 
 _LONGEST_NAME, _SHORTEST_NAME = 28, 9
+_LONGEST_SPAN = 13
+"""`16.6 h–2.35 d`"""
 _LEAST_WHY = 0.3
 """of the width"""
 _LAST = "WHY, OR LAST LINE"
@@ -251,7 +253,7 @@ def layout(rows: Sequence[Row], width: int) -> Layout:
         Column("SUCCESS", _success, max(7, 2 * digits + 4), right=True, drop=50),
         Column("95 %", _interval, 6, right=True, drop=20),
         Column("QUIET", _quiet, 6, right=True, drop=60),
-        Column("LEFT", _left, 10, right=True, drop=40),
+        Column("LEFT", _left, _LONGEST_SPAN, right=True, drop=40),
         *([Column("HOST", _host, max(4, host), drop=30)] if host else []),
         *([Column("GPU", _gpu, max(3, gpu), drop=25)] if gpu else []),
         *([Column("TRY", _tries, 3, right=True, drop=15)] if tries else []),

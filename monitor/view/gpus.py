@@ -63,7 +63,7 @@ class GpuHistory:
             return
         for names, known, colours in (
             (sample.sessions, self._colours, SERIES[:-1]),
-            (sample.others, self._foreign, OTHERS),
+            (sample.others, self._foreign, OTHERS[1:]),
         ):
             for name in names:
                 known.setdefault(name, colours[len(known) % len(colours)])
@@ -85,7 +85,9 @@ class GpuHistory:
         ours, others = ({name for one in shown for name in getattr(one, kind)} for kind in ("sessions", "others"))
         found = {name: colour for name, colour in self._colours.items() if name in ours}
         found |= {name: colour for name, colour in self._foreign.items() if name in others}
-        return found if ours or others or not shown else {"everybody together": OTHERS[0]}
+        if any(self.parts(one)[-1][0] for one in shown):
+            found["not known whose" if found else "everybody together"] = OTHERS[0]
+        return found
 
 
 class GpuWatch:

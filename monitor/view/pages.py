@@ -223,7 +223,7 @@ def compile_templates() -> None:
 @cache
 def templates() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
+    from markupsafe import Markup, escape
 
     environment = Environment(
         loader=FileSystemLoader(HERE / "templates"),
@@ -238,6 +238,7 @@ def templates() -> Environment:
     environment.filters.update({function.__name__: function for function in own})
     environment.filters.update(
         interval=exact_interval,
+        broken=lambda name: escape(name).replace("_", Markup("_<wbr>")),
         say=lambda fact: harmless(say(fact)),
         short=short,
         quoted=shlex.quote,

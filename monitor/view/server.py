@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import mimetypes
 import shlex
 import subprocess
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha256
-from itertools import chain
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from threading import Lock, Thread
@@ -22,7 +19,7 @@ from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -32,7 +29,7 @@ from comborun.monitor.view import pages
 from comborun.monitor.view.access import FILE_POLICY, REPORT_POLICY, Access, Guard
 from comborun.monitor.view.all_hosts import AllHosts
 from comborun.monitor.view.feed import Feed
-from comborun.monitor.view.logs import Logs
+from comborun.monitor.view.files import Files, body_of
 from comborun.monitor.view.records import (
     Renewed,
     ReportSoFar,
@@ -40,44 +37,30 @@ from comborun.monitor.view.records import (
     alike,
     choose,
     elsewhere,
-    is_inside,
     report_so_far,
     rollouts,
     videos_there,
 )
-from comborun.remote.fetch import FetchOptions, fetch
+from comborun.remote.fetch import FetchOptions
 from comborun.remote.logs import newest_events
 from comborun.remote.transport import LOCAL
-from comborun.rules.names import DEFAULT_ROOT, RUN, attempt_number
+from comborun.rules.names import DEFAULT_ROOT
 from comborun.text import harmless
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from comborun.monitor.fleet import Fleet
-    from comborun.monitor.watch import Look, Source
+    from comborun.monitor.watch import Look
     from comborun.rules.events import Event
 
 _LISTED = 60
 """sessions in the list, unless the user wants all: with 500 a tab would work for seconds"""
 _CACHED = 24
 """rendered pages of the newest look"""
-_BODY_MOST = 4096
 _ORDER_S = 120.0
 _REPORTS = ("report.html", "report.md", "final_benchmark_report.json", "episodes.csv")
 _VERBS = ("retry", "stop", "resume", "slots")
-_FETCH_BYTES = 1 << 20
-_PLAYED = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
-
-
-@dataclass
-class Transfer:
-    """A file on its way to this machine."""
-
-    done: int = 0
-    total: int = 0
-    complaint: str = ""
-    over: bool = False
 
 
 class Server:
@@ -86,7 +69,6 @@ class Server:
         self._feed = feed
         self._access = access
         self._site = site
-        self._logs = Logs()
         self._kept: OrderedDict[tuple[object, ...], tuple[str, str]] = OrderedDict()
         self._stops: dict[tuple[str, int], Sequence[Event]] = {}
         """a stopped session and its attempt -> what the run's events said after that"""
@@ -96,7 +78,7 @@ class Server:
         self._episodes: Renewed[tuple[Rollout, ...]] = Renewed((), 4.0 if local else 20.0)
         self._report = Renewed(ReportSoFar(), 30.0)
         self._hosts = AllHosts(fleet)
-        self._transfers: dict[str, Transfer] = {}
+        self._files = Files(feed, self._records, lambda: {row.video for row in self._episodes.value})
         self._scratch = TemporaryDirectory(prefix="comborun-view-")
         """0700; the report is written there"""
         Thread(target=pages.compile_templates, daemon=True).start()
@@ -105,11 +87,7 @@ class Server:
         of_run = [
             *(Route(f"/{'' if name == 'run' else name}", self._page) for name in pages.SCREENS if name != "cell"),
             Route("/cell/{name}", self._page, name="cell"),
-            Route("/log/{name}/{attempt:int}", self._log),
-            Route("/search/{name}/{attempt:int}", self._search),
-            Route("/files/{path:path}", self._file),
-            Route("/fetched/{path:path}", self._fetched),
-            Route("/fetch", self._fetch, methods=["POST"]),
+            *self._files.routes(),
             Route("/whole/{name}", self._whole),
             Route("/act", self._act, methods=["POST"]),
         ]
@@ -129,7 +107,7 @@ class Server:
 
         request = Request(scope, receive)
         if request.method == "POST":
-            word = (await _body(request)).decode("utf-8", "replace")
+            word = (await body_of(request)).decode("utf-8", "replace")
             opened = request.url.path == f"{self._access.base}key" and self._access.opens(word)
             headers = {"set-cookie": self._access.cookie} if opened else {}
             await Response(status_code=204 if opened else 403, headers=headers)(scope, receive, send)
@@ -149,7 +127,7 @@ class Server:
         part, looked = bool(request.headers.get("x-part")), _number(request.headers.get("x-looked", ""))
         renewed = {"rollouts": self._renewed_episodes, "report": self._renewed_report}.get(screen)
         number = renewed(look) if renewed else self._hosts.need() if screen == "hosts" else 0
-        key = (life, number, path, request.url.query, round(looked), len(self._transfers))
+        key = (life, number, path, request.url.query, round(looked), self._files.asked)
         with self._rendering:  # ten pages that ask at once share one
             if life != self._life:
                 self._life = life
@@ -198,7 +176,7 @@ class Server:
             "rows": found, "count": count, "wanted": wanted, "one": one, "groups": (),
             "beside": beside,
             "lacking": [policy for policy in dict.fromkeys(others) if policy not in shown],
-            "here": self._here, "busy": self._episodes.busy, "complaint": self._episodes.complaint,
+            "here": self._files.here, "busy": self._episodes.busy, "complaint": self._episodes.complaint,
             "made": self._episodes.number, "neighbours": _neighbours(found, one),
         }  # fmt: skip
 
@@ -247,119 +225,13 @@ class Server:
         kind = "text/html" if name.endswith("html") else "text/plain"
         return FileResponse(path, media_type=f"{kind}; charset=utf-8", headers={"content-security-policy": policy})
 
-    # Logs and files
-
-    def _log(self, request: Request) -> Response:
-        source, name, attempt = self._addressed(request)
-        if source is None:
-            return PlainTextResponse("there is no such session", 404)
-        start = request.query_params.get("from", "-1")
-        try:
-            part = self._logs.part(source, name, attempt, int(start) if start.isdecimal() else -1)
-        except UserError as error:
-            return JSONResponse({"complaint": harmless(error.headline)}, 503)
-        return JSONResponse(None if part is None else part._asdict())
-
-    def _search(self, request: Request) -> Response:
-        source, name, attempt = self._addressed(request)
-        word = request.query_params.get("q", "")[:200]
-        if source is None or not word or "\0" in word or "\n" in word:
-            return PlainTextResponse("there is no such session", 404)
-        try:
-            return JSONResponse([one._asdict() for one in self._logs.search(source, name, attempt, word)])
-        except UserError as error:
-            return JSONResponse({"complaint": harmless(error.headline)}, 503)
-
-    def _addressed(self, request: Request) -> tuple[Source | None, str, int]:
-        watched, name = self._feed.watcher.source, request.path_params["name"]
-        attempt = request.path_params["attempt"]
-        known = name in watched.view.sessions and 0 < attempt < 10**9
-        return watched.at(name) if known else None, name, attempt
-
-    def _here(self, path: str) -> bool:
-        return self._resolved(path) is not None
-
-    def _resolved(self, path: str) -> Path | None:
-        """A regular file of an attempt, inside the run; None for everything else, also for a link that leads out."""
-        if not is_inside(path) or "\0" in path:
-            return None
-        with suppress(OSError, RuntimeError):
-            source = self._feed.watcher.source
-            found = (source.folder / path).resolve(strict=True)
-            for folder in (one.folder.resolve() for one in source.by_host().values()):
-                inside = found.is_relative_to(folder / "sessions") and is_inside(str(found.relative_to(folder)))
-                if inside and found.is_file():
-                    return found
-        return None
-
-    def _file(self, request: Request) -> Response:
-        found = self._resolved(request.path_params["path"])
-        if found is None:
-            return self._log_there(request.path_params["path"])
-        kind = _PLAYED.get(found.suffix.lower())
-        guessed = mimetypes.guess_type(found.name)[0] or "text/plain"
-        shown = kind or ("text/plain; charset=utf-8" if _is_text(found, guessed) else "application/octet-stream")
-        headers = {"content-security-policy": FILE_POLICY, "cache-control": "private, no-cache"}
-        if shown == "application/octet-stream":
-            headers["content-disposition"] = "attachment"
-        return FileResponse(found, media_type=shown, headers=headers)
-
-    def _log_there(self, path: str) -> Response:
-        """A log that only the host has; logs are not copied while a run goes on."""
-        parts = PurePosixPath(path).parts
-        name, attempt = parts[1:3] if len(parts) == 4 else ("", "")
-        source, number = self._feed.watcher.source, attempt_number(attempt)
-        if name not in source.view.sessions or path != RUN.attempt(name, number).log:
-            return PlainTextResponse("there is no such file here", 404)
-        try:
-            sent = self._logs.whole(source.at(name), name, number)
-            first = next(sent, None)
-        except UserError as error:
-            return PlainTextResponse(harmless(error.headline), 503)
-        if first is None:
-            return PlainTextResponse("there is no such log", 404)
-        headers = {"content-security-policy": FILE_POLICY, "cache-control": "private, no-cache"}
-        return StreamingResponse(chain([first], sent), media_type="text/plain; charset=utf-8", headers=headers)
-
-    async def _fetch(self, request: Request) -> Response:
-        """Copy one file of an attempt to this machine."""
-        path = (await _body(request)).decode("utf-8", "replace")
-        if path not in {row.video for row in self._episodes.value}:
-            return PlainTextResponse("there is no such video", 404)
-        transfer = self._transfers.get(path)
-        if transfer is None or transfer.over:
-            self._transfers[path] = transfer = Transfer()
-            Thread(target=self._bring, args=(path, transfer), daemon=True).start()
-        return JSONResponse({}, 202)
-
-    def _bring(self, path: str, transfer: Transfer) -> None:
-        def received(which: PurePosixPath, done: int, total: int) -> None:
-            if str(which) == path:
-                transfer.done, transfer.total = done, total
-
-        source = self._feed.watcher.source.at(PurePosixPath(path).parts[1])
-        options = FetchOptions(limit=_FETCH_BYTES, others=(PurePosixPath(path),), received=received)
-        try:
-            fetch(source.transport, source.view.directory, source.folder, options)
-            self._records()
-            transfer.complaint = "" if self._here(path) else "the host has this file no more"
-        except (UserError, OSError) as error:
-            transfer.complaint = harmless(str(error))
-        transfer.over = True
-
-    def _fetched(self, request: Request) -> Response:
-        path = request.path_params["path"]
-        one = self._transfers.get(path) or Transfer(over=self._here(path))
-        here = self._here(path)
-        return JSONResponse({"done": one.done, "total": one.total, "complaint": one.complaint, "here": here})
-
     # Orders
 
     async def _act(self, request: Request) -> Response:
         if not self._site.acts:
             return PlainTextResponse("this page only shows: `combo view --act` also gives orders", 403)
         try:
-            asked = json.loads(await _body(request))
+            asked = json.loads(await body_of(request))
             words = self._command(asked["verb"], asked.get("sessions", []), asked.get("count"))
         except (ValueError, KeyError, TypeError, AttributeError):
             return PlainTextResponse("there is no such order", 400)
@@ -397,16 +269,6 @@ def _ordered(words: list[str]) -> dict[str, Any]:
     return {"done": done.returncode == 0, "words": harmless(said, keep="\n")[:2000]}
 
 
-async def _body(request: Request) -> bytes:
-    """The body; of a longer one than any of ours nothing."""
-    found = b""
-    async for chunk in request.stream():
-        found += chunk
-        if len(found) > _BODY_MOST:
-            return b""
-    return found
-
-
 def _stamp(look: Look) -> object:
     return look.status.done, look.status.recorded, tuple(look.status.counts().items())
 
@@ -415,11 +277,6 @@ def _number(text: str) -> float:
     with suppress(ValueError):
         return min(max(float(text), 0.0), 1e12) if len(text) < 30 and text != "nan" else 0.0
     return 0.0
-
-
-def _is_text(path: Path, guessed: str) -> bool:
-    with path.open("rb") as stream:
-        return b"\0" not in stream.read(4096) and not guessed.startswith(("image/", "video/", "audio/"))
 
 
 def _neighbours(rows: list[Rollout], one: Rollout | None) -> tuple[str, str]:

@@ -118,6 +118,8 @@ def test_a_run_is_opened_by_its_name_and_a_mistake_is_an_exception_with_a_code(r
     with pytest.raises(comborun.UserError) as session:
         run.stop("nothing")
     assert (session.value.code, bool(session.value.hint)) == ("unknown_session", True)
+    with pytest.raises(comborun.UserError, match="failed=True"):
+        run.retry()
     grid = Path("~/bad.yaml").expanduser()
     grid.write_text("name: bad\npolicies: [a]\nenvironments: [b]\ncommand: x\nepisodes: ten\n")
     with pytest.raises(comborun.GridError) as mistakes:

@@ -11,18 +11,20 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from box import until
 from desk import Desk
-from monitor_stage import Seen, a_plan, a_session, a_view, an_answer, look_at
+from markupsafe import Markup
+from monitor_stage import Seen, a_hold, a_host, a_plan, a_session, a_view, an_answer, look_at
 from sshd import fresh_user, running_sshd
 
 from comborun.monitor.classify import classify
 from comborun.monitor.fleet import FleetRow
-from comborun.monitor.view.pages import HERE, Site, of_run, render
+from comborun.monitor.view.pages import HERE, Site, of_hosts, of_run, render
 from comborun.monitor.watch import Look
 from comborun.remote.runs import Run
 
@@ -49,6 +51,8 @@ for episode in range(int(count)):
         print(json.dumps(row), file=file, flush=True)
     print(f"{place}: {episode}\\rsaid episode {episode} <script>document.title='owned'</script>", flush=True)
 """
+LINE = 20
+"""pixels, at least"""
 A4 = 703
 """pixels between the margins of a page on paper"""
 SHOWN = "document.querySelectorAll('#sessions tbody tr:not([hidden])').length"
@@ -165,6 +169,7 @@ def test_a_run_is_followed_from_its_start_to_its_end_on_every_screen(desk: Desk,
     tab.goto(f"{base}cell/maze_good")
     tab.wait_for_selector("#lines:has-text('said episode 2')")
     assert "maze: 2" not in tab.inner_text("#lines")
+    tab.wait_for_selector("#log-size:text-matches('attempt 1, [1-9][0-9]+ bytes')")
 
     # Videos of one seed play on one playhead
     tab.goto(f"{base}rollouts?at=maze_poor:1")
@@ -286,6 +291,36 @@ def test_the_runs_of_all_hosts_have_whole_names_and_numbers(tab: Any) -> None:
     assert "905/1200" in tab.inner_text("#runs")
 
 
+def test_on_a_phone_the_name_of_the_run_and_the_button_of_a_long_alert_are_whole(tab: Any) -> None:
+    plan = replace(a_plan([a_session("p", "maze")]), grid="walkers_on_every_ground")
+    view = a_view(plan, "a-host-with-a-rather-long-name.example.org")
+    history = look_at(an_answer(Seen("maze_p"), host=(a_hold("draining", "somebody needs the GPUs " * 4),)), view=view)
+    look = Look(1, view, history, classify(view, history))
+    main = Markup(render("run.html.j2", Site(acts=True), look, "run", **of_run(look), news=()))
+    page = render("page.html.j2", Site(), look, "run", main=main, said={}, tag="")
+    css = (HERE / "static" / "view.css").read_text()
+    tab.set_viewport_size({"width": 390, "height": 800})
+    tab.set_content(re.sub("<(link|script)[^>]*>", "", page).replace("<head>", f"<head><style>{css}</style>"))
+    for part in ("h1", ".alert.whole button"):
+        heights = tab.evaluate(f"[...document.querySelectorAll('{part}')].map((one) => one.clientHeight)")
+        assert heights, part
+        assert max(heights) < 2 * LINE, part
+
+
+def test_on_a_phone_a_chart_shows_its_newest_end_and_keys_can_scroll_it(tab: Any) -> None:
+    view = a_view(a_plan([a_session("p", "maze")]))
+    history = look_at(an_answer(Seen("maze_p", gpus="0"), host=a_host((41000, 81559, 90))), view=view)
+    look = Look(1, view, history, classify(view, history))
+    css = (HERE / "static" / "view.css").read_text()
+    tab.set_viewport_size({"width": 390, "height": 800})
+    main = render("host.html.j2", Site(), look, "host", **of_hosts(look, {}, 0))
+    tab.set_content(f"<!doctype html><style>{css}</style><body><main>{main}</main>")
+    edges = tab.evaluate("[...document.querySelectorAll('.chart svg')].map((one) => one.getBoundingClientRect().right)")
+    assert len(edges) == 2, "a GPU, and the slots"
+    assert max(edges) <= 390
+    assert not tab.locator(".chart:not([tabindex])").count()
+
+
 @pytest.mark.parametrize(("mark", "pause"), [(" data-soon", 2000), ("", 10000)])
 def test_what_is_awaited_is_asked_for_soon_also_after_the_end(tab: Any, mark: str, pause: int) -> None:
     script = (HERE / "static" / "view.js").read_text()
@@ -310,6 +345,7 @@ def test_long_names_leave_the_list_its_last_column_and_a_printed_page_its_width(
     )
     look = Look(1, view, history, classify(view, history))
     main = render("run.html.j2", Site(bundled=True), look, "run", **of_run(look), news=())
+    assert "<span>a_<wbr>longer_<wbr>place_<wbr>0</span>" in main, "names break where their words end"
     css = (HERE / "static" / "view.css").read_text()
     filters = "".join(
         f"<label>{name} <select><option>{places[0]}</select></label>" for name in ("policy", "environment")

@@ -31,14 +31,18 @@ class Part:
         at = run.at(name, number)
         self.rules: Rules = judging.rules_of(at)
         self.end = as_it_is(at, run.end(name, number))
-        found = globs.found(at.output, self.rules.results.files)
-        self.links = any(os.path.islink(f"{at.output}/{path}") for path in found)
-        """whether its results lie elsewhere, where another attempt may overwrite them"""
+        self._output = at.output
         self.counts: Counts = Counts.of(self.end) if "verdicts" in self.end else live_counts(at)
 
     @property
     def span(self) -> Span:
         return self.rules.span
+
+    @property
+    def links(self) -> bool:
+        """Whether its results lie elsewhere, where another attempt may overwrite them."""
+        found = globs.found(self._output, self.rules.results.files)
+        return any(os.path.islink(f"{self._output}/{path}") for path in found)
 
     @property
     def made(self) -> set[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
@@ -19,7 +20,7 @@ from comborun.monitor.fullscreen.keys import KEYS, document_lines
 from comborun.monitor.fullscreen.ordering import Ordering
 from comborun.monitor.fullscreen.orders import Orders
 from comborun.monitor.fullscreen.picture import picture
-from comborun.monitor.fullscreen.table import layout
+from comborun.monitor.fullscreen.table import _LONGEST_SPAN, layout
 from comborun.monitor.observe import RunView
 from comborun.monitor.rate_interval import exact_interval
 from comborun.monitor.rows import Choice, chosen, parsed
@@ -33,6 +34,8 @@ from comborun.reporter.statistics.proportion import clopper_pearson
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.events import Event
 from comborun.rules.facts import Fact, data_of
+from comborun.rules.results.fields import ResultRules
+from comborun.words.times import span
 
 SIZES = [(160, 50), (80, 24), (40, 15), (20, 5), (7, 3), (1, 1)]
 MISSING = "ModuleNotFoundError: No module named 'isaacsim'"
@@ -121,6 +124,14 @@ def test_what_explains_is_wrapped_and_not_cut(width: int) -> None:
     assert MISSING.replace(" ", "") in shown()
     desk.full, desk.page = False, "help"
     assert "showsthesessionsofafoldedrow;inthegrid,acelltotheright" in shown()
+
+
+def test_the_column_of_the_time_that_is_left_has_room_for_every_range_and_a_gap_before_usual_ones() -> None:
+    view, answer = a_busy_run()
+    column = next(one for one in layout(desk_of(view, answer).rows, 160).columns if one.title == "LEFT")
+    moments = [1.25**power for power in range(72)]  # up to 100 days
+    assert max(len(span(low, high)) for low, high in combinations(moments, 2)) == _LONGEST_SPAN == column.width
+    assert column.width > len("31 s–2 min")
 
 
 def test_the_first_row_that_is_seen_says_its_cause() -> None:
@@ -257,6 +268,10 @@ def test_the_video_pane_of_a_narrow_screen_says_its_whole_sentence() -> None:
     assert desk.session
     desk.videos[videos_at(desk.session)] = ()
     assert "says where they are" in " ".join(text(desk).split())
+    named = ResultRules(videos=("*.mp4",))
+    view = a_view(a_plan([replace(one, results=named) for one in desk.look.view.plan.sessions]))
+    desk.look = desk.look._replace(view=view)
+    assert "its attempts left none" in " ".join(text(desk).split())
 
 
 def test_a_list_of_videos_holds_until_the_attempt_ends() -> None:

@@ -72,6 +72,14 @@ def test_a_run_goes_on_while_a_session_is_between_two_hosts() -> None:
     assert whole(over[0], stopped, deal=MOVED).finished, "a person has ended it"
 
 
+def test_a_place_in_the_queue_is_one_of_its_own_host() -> None:
+    status = whole(part("x", deal=MOVED), part("y", deal=MOVED), deal=MOVED)
+    assert [(row.session.host, row.why) for row in chosen(status, Choice())] == [
+        ("x", "1st in the queue"),
+        ("y", "1st in the queue"),
+    ]
+
+
 def test_it_names_what_has_moved() -> None:
     moved = whole(part("x", deal=MOVED), part("y", deal=MOVED), deal=MOVED).moved
     assert moved

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -46,7 +47,7 @@ from comborun.rules.room.capacity import Card
 from comborun.rules.room.waits import Wait
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import GIB
-from comborun.words.times import brief, clock, duration
+from comborun.words.times import brief, clock, clocks, duration
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"
 
@@ -309,3 +310,19 @@ def test_a_narrow_table_has_each_cause_of_failures_once_where_it_is_seen(
     lines = file.getvalue().splitlines()
     place = lines.index(f"✗ scene_005_act (3 alike): {line}")
     assert place < 12 if first else place > 40
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "shown"),
+    [
+        ((16, 28), (16, 28), "16:28"),
+        ((16, 28), (17, 10), "16:28–17:10"),
+        ((23, 50), (25, 20), "23:50–Sun 01:20"),
+        ((38, 28), (39, 10), "Sun 14:28–15:10"),
+        ((38, 28), (14 + 8 * 24, 10), "Sun 14:28–Sun 14:10"),
+    ],
+)
+def test_a_range_of_times_names_a_day_once(first: tuple[int, int], last: tuple[int, int], shown: str) -> None:
+    midnight = time.mktime((2026, 11, 28, 0, 0, 0, 0, 0, -1))
+    low, high = (midnight + 3600 * hours + 60 * minutes for hours, minutes in (first, last))
+    assert clocks(low, high, midnight + 3600 * 14) == shown

@@ -49,6 +49,49 @@ def test_the_map_has_a_row_for_each_policy_and_the_mean_of_the_environments_with
     assert (rough.mean, rough.environments) == (pytest.approx(0.4), 1)
 
 
+def test_a_cell_without_verdicts_says_what_is_done_and_never_looks_like_a_rate() -> None:
+    history = look_at(ANSWER, view=VIEW)
+    look = Look(1, VIEW, history, classify(VIEW, history))
+    page = render("run.html.j2", Site(), look, "run", **of_run(look), news=())
+    shown = page.partition('class="map')[2].partition("</table>")[0]
+    assert [part.partition("</small>")[0] for part in shown.split("<small>")[1:] if "–" not in part[:12]] == [
+        "9/10", "1/4", "2/5", "0 done",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("made", [0, 1])
+def test_episodes_are_counted_once_the_records_are_read(made: int) -> None:
+    history = look_at(ANSWER, view=VIEW)
+    look = Look(1, VIEW, history, classify(VIEW, history))
+    known = {"rows": (), "count": 0, "one": None, "groups": (), "complaint": "", "busy": True, "made": made}
+    page = render(
+        "rollouts.html.j2",
+        Site(),
+        look,
+        "rollouts",
+        wanted=dict.fromkeys(("show", "policy", "environment"), ""),
+        **known,
+    )
+    assert (">0 episodes<" in page) == bool(made)
+    assert ("Reading the records" in page) != bool(made)
+
+
+@pytest.mark.parametrize(("bundled", "where"), [(False, "is on the host"), (True, "is not in this copy")])
+def test_a_list_of_episodes_says_where_a_video_is_that_is_not_here(bundled: bool, where: str) -> None:
+    history = look_at(ANSWER, view=VIEW)
+    look = Look(1, VIEW, history, classify(VIEW, history))
+    row = a_rollout("flat", 3, "success")._replace(video="3.mp4")
+    known = {"one": None, "groups": (), "complaint": "", "busy": False, "made": 1, "here": lambda _: False}
+    known |= {
+        "rows": (row,),
+        "count": 1,
+        "age": {row.key: 0},
+        "wanted": dict.fromkeys(("show", "policy", "environment"), ""),
+    }
+    page = render("rollouts.html.j2", Site(bundled=bundled), look, "rollouts", **known)
+    assert [one for one in ("is on the host", "is not in this copy") if one in page] == [where]
+
+
 def test_news_are_what_ended_or_stalled_after_the_last_look_the_most_urgent_first() -> None:
     status = status_of(VIEW, ANSWER)
     assert [(word, [one.name for one in found]) for word, found in news(status, NOW - 20)] == [("partial", [NAMES[1]])]
@@ -99,7 +142,10 @@ def test_events_say_who_held_a_gpu_and_broken_ones_say_nothing() -> None:
     history = GpuHistory()
     history.add(found[0])
     assert [mib for mib, _ in history.parts(found[0])] == [10, 15, 5], "the rest is of nobody who is known"
-    assert list(history.labels(NOW - 100)) == ["grass_flat", "ann: train.py"]
+    labels = history.labels(NOW - 100)
+    assert list(labels) == ["grass_flat", "ann: train.py", "not known whose"]
+    assert [colour for _, colour in history.parts(found[0])] == [*labels.values()]
+    assert len({*labels.values()}) == 3
     assert history.labels(NOW) == {}
 
 
@@ -205,6 +251,14 @@ def test_a_halted_run_is_not_called_ended_while_work_is_left(how: str, halted: b
     history = look_at(an_answer(*ended, dispatcher=None, host=holds), view=VIEW)
     said = end_words(Look(1, VIEW, history, classify(VIEW, history)))
     assert said.startswith("halted") == halted
+
+
+@pytest.mark.parametrize(("hosts", "label"), [(1, "slots"), (2, "slots on each host")])
+def test_slots_say_whether_they_are_of_each_host(hosts: int, label: str) -> None:
+    history = look_at(ANSWER, view=VIEW)
+    look = Look(1, VIEW, history, classify(VIEW, history))
+    places = of_hosts(look, {}, 0)["places"] * hosts
+    assert f"<label>{label} <input" in render("host.html.j2", Site(acts=True), look, "host", hours=0, places=places)
 
 
 @pytest.mark.parametrize(("part", "own"), [("6c1", 2), ("", 1)])
