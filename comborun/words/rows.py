@@ -129,7 +129,7 @@ def _without_index(fact: Fact) -> str:
 
 def _refused(fact: Fact) -> str:
     more = fact.count("rows") - 1
-    return f"{_place(fact)}{f' (and {more} more)' * (more > 0)}: {part(fact, 'why')}"
+    return f"{_place(fact)}{f' (and {more} more)' * (more > 0)}: {part(fact, 'why')}{_line(fact)}"
 
 
 def _without_verdict(fact: Fact) -> str:
@@ -328,6 +328,10 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "row_sums_up": "a row that sums up others: left out",
     "verdict_elsewhere": lambda fact: (
         f"{several(fact.count('episodes'), 'episode')} without the field of a verdict{_line(fact)}"
+    ),
+    "perhaps_settings": lambda fact: (
+        f"{several(fact.count('episodes'), 'verdict')} with nothing beside ({', '.join(fact.texts('found'))}), as in"
+        f" settings: none counts{_line(fact)}"
     ),
     "several_counts": _several_counts,
     "counts_contradict": lambda fact: f"its counts contradict each other ({', '.join(fact.texts('found'))})",

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from report_runs import RunDirectory, row
 
-from comborun.reporter.collect import collect_folder
+from comborun.reporter.collect import collect_folder, collect_run
 from comborun.rules.results.counts import UNDECIDED, Counts
 from comborun.rules.results.fields import Identity, ResultRules
 from comborun.rules.results.result_files import Folder
@@ -70,6 +71,19 @@ def test_a_field_of_another_coding_gives_no_verdict_and_the_line_that_reads_it(
     assert 0 < by_line.successes < len(values)
     if field == "success":
         assert not any(record.success is not None for record in collect_folder(tmp_path).records)
+
+
+@pytest.mark.parametrize(("other", "counts"), [([0, 4, 2, 1], False), ([1, 0, 0, 1], True), ([True, "yes"], True)])
+def test_what_one_session_shows_of_a_field_holds_for_zeros_and_ones_of_all_sessions_of_a_run(
+    tmp_path: Path, other: list[Any], counts: bool
+) -> None:
+    run = RunDirectory(tmp_path)
+    for policy, values in (("flat", [1, 0, 1, 1]), ("rough", other)):
+        session = run.session(policy, "stairs", count=4)
+        run.attempt(session, "".join(row(at, value) for at, value in enumerate(values)))
+    run.write()
+    judged = [one.success for one in collect_run(run.path).records if one.policy == "flat"]
+    assert judged == ([True, False, True, True] if counts else [None] * 4)
 
 
 GOOD = [True, False, True, True]
