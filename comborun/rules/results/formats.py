@@ -359,7 +359,7 @@ def _unpacked(stream: BinaryIO, packer: str) -> BinaryIO:
 
 
 def wide_encoding(head: bytes) -> str:
-    """The encoding of text of which each character has two bytes, as PowerShell and Excel write it; empty for others."""
+    """The encoding of text with two bytes for each character, as PowerShell and Excel write it; empty for others."""
     if head.startswith(WIDE_MARKS):
         return "utf-16"
     first = head[:_WIDE_SHOWN]
