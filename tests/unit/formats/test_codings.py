@@ -46,6 +46,7 @@ CODINGS: dict[str, tuple[list[Any], Any]] = {
     "percentages with a sign": (["100%", "0%", "100%"], {"any_of": ["100%"]}),
     "numbers as text": (["1.0", "0.0", "1.0"], {"at_least": 1}),
     "two letters": (["ok", "ko", "OK"], {"any_of": ["ok", "OK"]}),
+    "letters": (["S", "F", "S"], {"any_of": ["S"]}),
     "signs": (["✓", "✗", "✓"], {"any_of": ["✓"]}),
     "kinds of an end": (["SUCCESS", "COLLISION", "timeout"], {"any_of": ["SUCCESS"]}),
     "truths and an end": ([True, "timeout", True], {"any_of": ["true"]}),
@@ -117,7 +118,7 @@ def test_another_attempt_of_the_session_is_of_the_same_coding() -> None:
     assert whole.facts[0].code == UNDECIDED
 
 
-@pytest.mark.parametrize("values", [["s", "f", "s"], [50, 50, 50], [0, 137, 92, 0, 204], ["60%", "20%", "60%"]])
+@pytest.mark.parametrize("values", [["a", "b", "a"], [50, 50, 50], [0, 137, 92, 0, 204], ["60%", "20%", "60%"]])
 def test_values_that_show_no_success_come_with_a_line_to_fill_in(tmp_path: Path, values: list[Any]) -> None:
     counts = host(tmp_path, written(tmp_path, values), len(values))
     assert not counts.verdicts
