@@ -195,9 +195,9 @@ class HostChoice:
 
         With `kept`, this machine's memory is used if the host does not answer.
         """
-        if self.host is None and wanted and "/" in wanted and (Path(wanted) / RUN.manifest).is_file():
-            directory = Path(wanted).resolve()
-            return Target(self.connect(), directory.name, str(directory), listener=self.listener)
+        here = bool(self.host is None and wanted and (Path(wanted) / RUN.manifest).is_file())
+        if here and wanted and "/" in wanted:
+            return self._in_folder(wanted)
         if wanted and (at := self.of_grid(Path(wanted))):
             return at[0].find(at[1], kept=kept)
         if self.host is None and (parts := parts_of(wanted)):
@@ -215,8 +215,16 @@ class HostChoice:
                 raise
             last = launches[-1]
             return Target(transport, last.run, last.directory, self.options(transport.host), error, self.listener)
+        except UserError:
+            if here and wanted:  # a copy that was moved or renamed
+                return self._in_folder(wanted)
+            raise
         options = self.options(transport.host)
         return Target(transport, run.id, run.directory, options, listener=self.listener, listed=there, sent=sent)
+
+    def _in_folder(self, path: str) -> Target:
+        directory = Path(path).resolve()
+        return Target(self.connect(), directory.name, str(directory), listener=self.listener)
 
     def _joint(self, parts: tuple[Launch, ...]) -> Target:
         """A run on several hosts, as this machine's memory has it. No host is asked."""

@@ -129,7 +129,7 @@ def _without_index(fact: Fact) -> str:
 
 def _refused(fact: Fact) -> str:
     more = fact.count("rows") - 1
-    return f"{_place(fact)}{f' (and {more} more)' * (more > 0)}: {part(fact, 'why')}"
+    return f"{_place(fact)}{f' (and {more} more)' * (more > 0)}: {part(fact, 'why')}{_line(fact)}"
 
 
 def _without_verdict(fact: Fact) -> str:
@@ -260,7 +260,9 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
         f"no file matches {', '.join(fact.texts('patterns'))}: it wrote {_some(fact)}, where no results are found;"
         f" have the program write JSON lines, {_PRINTED}"
     ),
-    reasons.WROTE_NOTHING: "no file is below {{output_dir}}",
+    reasons.WROTE_NOTHING: lambda _: (
+        f"no file is below {{output_dir}}: have the program write JSON lines there, {_PRINTED}"
+    ),
     reasons.TOO_MANY: "more than {most} result files: they are counted when it has ended",
     reasons.CHANGED: "its results have changed since it ended, and count as they are now",
     reasons.NOT_RECOUNTED: "its results have changed since it ended, and are too long to count at a look: these are the"
@@ -290,6 +292,7 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "verdict_no_number": "the field {field!r} holds no finite number",
     "verdict_no_truth": "the field {field!r} is neither true nor false",
     "not_json": "not JSON",
+    "python_object": "no JSON, but an object as Python prints it: write `json.dumps(row)`",
     "json_broken_off": "half-written JSON",
     "not_json_after_record": "not JSON after a whole record",
     "nested_too_deeply": "nested too deeply",
@@ -297,7 +300,8 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "line_too_long": "longer than {most_mib} MiB",
     "last_line_cut_off": "the last line is cut off",
     "last_row_cut_off": "the last line is cut off: it lacks its newline",
-    "open_quote": "the last line is cut off: a quote in it has no end",
+    "open_quote": "cut off: a quote in line {at} has no end",
+    "no_header": "the first line has {cells} values and no names: write a header such as `episode,success` before them",
     "other_number_of_cells": "{cells} cells, where the header has {header}",
     "task_without_successes": "entry {entry} of per_task lists no successes",
     "group_without_episodes": "a rate of {group} is stated beside lists of other groups, and it has no list itself",
@@ -331,6 +335,10 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "verdict_elsewhere": lambda fact: (
         f"{several(fact.count('episodes'), 'episode')} without the field of a verdict{_line(fact)}"
     ),
+    "perhaps_settings": lambda fact: (
+        f"{several(fact.count('episodes'), 'verdict')} with nothing beside ({', '.join(fact.texts('found'))}), as in"
+        f" settings: none counts{_line(fact)}"
+    ),
     "several_counts": _several_counts,
     "counts_contradict": lambda fact: f"its counts contradict each other ({', '.join(fact.texts('found'))})",
     "rates_of_no_number": lambda fact: (
@@ -343,7 +351,6 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
         f"a file of {fact.text('kind')}, which is not read: have the program write JSON lines, {_PRINTED}"
     ),
     "packed_file": "packed with {packer}: unpack it first",
-    "utf_16": "UTF-16: convert it to UTF-8 first",
     "summary_not_read": "a summary is not read: only files with single episodes count",
     "file_too_large": "larger than {most_mib} MiB",
     "unreadable_file": "can't be read: {error}",
@@ -421,6 +428,10 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "failures_beside_errors": (
         "{episodes:failure} beside {lines:line} of the log such as {line!r}, counted as the rows say: for an episode"
         " that broke off, write null as its verdict"
+    ),
+    "log_says_otherwise": lambda fact: (
+        f"lines of the log say otherwise of {fact.count('episodes')} of {fact.count('of')} episodes"
+        f" ({', '.join(fact.texts('some'))}{', ...' * (fact.count('episodes') > 3)}): counted as the files say"
     ),
     "matches_overwritten": (
         "{matches:result} that the pattern finds left out, since a carriage return overwrites them: end each with a"

@@ -347,8 +347,9 @@ def _leave_undecided(files: Sequence[Reading]) -> None:
         (key, next((one for one in attempts.values() if one.undecided), None)) for key, attempts in codings.items()
     )
     unsure = {key: coding for key, coding in found if coding}
-    for reading in files:
-        unsure = {**_beside_numbers(reading, unsure), **unsure}
+    runs = [reading for reading in files if any(session for session, _, _ in reading.codings)]
+    for together in (*([reading] for reading in files), runs):
+        unsure = {**_beside_numbers(together, unsure), **unsure}
     for reading in files:
         if of := next((unsure[key[:2]] for key in reading.codings if key[:2] in unsure), None):
             reading.withdraw(reading.proposal)  # which is the same line, without its cautions
@@ -360,18 +361,18 @@ def _leave_undecided(files: Sequence[Reading]) -> None:
             ]
 
 
-def _beside_numbers(reading: Reading, unsure: Mapping[tuple[str, Combo], Coding]) -> dict[tuple[str, Combo], Coding]:
-    """The combos of a folder's file whose verdicts are 0 and 1, beside others whose field holds other numbers: there 0
-    and 1 are numbers like them."""
-    known = (unsure.get(key[:2]) for key in reading.codings if not key[0])
+def _beside_numbers(
+    files: Sequence[Reading], unsure: Mapping[tuple[str, Combo], Coding]
+) -> dict[tuple[str, Combo], Coding]:
+    """The combos of one file, or of a run, whose verdicts are 0 and 1, beside others whose field holds other numbers:
+    there 0 and 1 are numbers like them."""
+    codings = [(key[:2], coding) for reading in files for key, coding in reading.codings.items()]
+    known = (unsure.get(key) for key, _ in codings)
     odd = next((one for one in known if one and all(isinstance(value, int | float) for value in one.others)), None)
     if odd is None:
         return {}
-    return {
-        (session, combo): odd
-        for (session, combo, _), coding in reading.codings.items()
-        if not session and coding.truths and {*coding.truths} <= {"0", "1", "0.0", "1.0"}
-    }
+    alike = ((key, one) for key, one in codings if one.field == odd.field and one.truths)
+    return {key: odd for key, one in alike if {*one.truths} <= {"0", "1", "0.0", "1.0"}}
 
 
 def _settle_counts(files: Iterable[Reading], by_plan: Collection[str]) -> None:

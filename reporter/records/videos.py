@@ -28,6 +28,9 @@ _ATTEMPT = re.compile(rf"(?:.*?/)?{ATTEMPT}{NUMBER}(?=/)")
 _FILMED_LEAST, _ROUND = 4, 5
 """episodes with a video that lead to expect a further one; of what a program's own limit is a multiple"""
 
+_ROW_LEAST = 3
+"""videos whose names differ only by a number that lead to expect those between them"""
+
 Key = tuple[str, str, str, int]
 
 
@@ -88,6 +91,8 @@ class Links:
                 self._by_name(video.path, by_episode)
         self._by_claim(claims, _Near((_name(one.path), one.path, _folders(one.path)[::-1], one.path) for one in videos))
         self._gaps(records)
+        if not unlisted:  # else they may come
+            self._numbers({video.path for video in videos}.difference(self.of.values()))
         shown = {*self.of.values(), *(finding.path for finding in self.findings)}
         self.apart = [video.path for video in videos if not video.fault and video.path not in shown]
 
@@ -156,6 +161,21 @@ class Links:
                 self._report(f"{policy} × {environment}", f"no video of episode {last}, the last one")
                 lacking.append(last)
             self.missing.update(key(episodes[one]) for one in lacking if one in episodes)
+
+    def _numbers(self, paths: Iterable[str]) -> None:
+        """Report numbers that are missing between those of names that are alike but for them: of workers, cameras and
+        episodes that no record names."""
+        rows: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+        for path in paths:
+            for found in re.finditer(r"\d{1,9}", path[len(_attempt(path)) :]):
+                start, end = (len(_attempt(path)) + at for at in found.span())
+                rows[path[:start], path[end:]].add(int(found[0]))
+        for (before, after), there in sorted(rows.items()):
+            dense = range(min(there), max(there) + 1)
+            if _ROW_LEAST <= len(there) < len(dense) < 2 * len(there):
+                missing = [number for number in dense if number not in there]
+                some = ", ".join(map(str, missing[:_ROUND])) + ", ..." * (len(missing) > _ROUND)
+                self._report(f"{before}*{after}", f"no video with the number {some}, between others of this name")
 
 
 def _lacks_last(verdicts: Mapping[int, Verdict], filmed: Sequence[int]) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 
 from box import until
 from desk import Desk, evaluate
@@ -36,6 +37,12 @@ def test_a_folder_that_is_called_like_a_grid_does_not_hide_its_run(ended: Desk) 
     (ended.home / "little").mkdir()
     assert f"{run_id(ended)}/report" in ended.combo("report", "little").stdout
     assert "no results of a known format below little" in ended.combo("report", "./little").stderr
+
+
+def test_a_copy_of_a_run_under_another_name_is_read_as_the_run(ended: Desk) -> None:
+    subprocess.run(["cp", "-a", ended.runs[-1], ended.home / "kept"], check=True)
+    for words in (["report", "kept"], ["report", "kept", "--grid", ended.grid()]):
+        assert "16 of 16 planned episodes" in ended.combo(*words, code=0).stdout
 
 
 def test_launch_returns_at_once_and_says_how_to_go_on(desk: Desk) -> None:

@@ -54,6 +54,8 @@ _NO_EPISODE = re.compile(
 )
 
 
+_STEPS = re.compile(r"(?i)(?:.*_)?(?:time_?)?(?:steps?|frames?|ticks?|transitions?|trajectory|trace|history)")
+"""names of what lies within an episode that has a verdict of its own"""
 _ASIDE = re.compile(
     r"(?i)(?:.*[_.-])?(?:warm_?-?up|train(?:ing)?|calib(?:ration)?|debug|smoke|dry_?run|burn_?in|practice|demos?|expert|oracle"
     r"|baseline|reference|skipped|discarded|invalid|excluded|pre(?:view|roll)?|sanity|test_?run)s?(?:[_.-].*)?"
@@ -65,6 +67,11 @@ _SETTINGS = re.compile(
     r"|reward|weight|limit)s?(?:[_.-].*)?"
 )
 """names of what a program was told, where `success` is no outcome"""
+_OUTCOMES = re.compile(
+    r"(?i)(?:.*[_.-])?(?:results?|res|outcomes?|episodes?|eps?|trials?|rollouts?|traj\w*|demos?|eval(?:uation)?s?|metrics?|info"
+    r"|stats?|summary|report)(?:[_.-]?\d+)?"
+)
+"""names by which an object with a verdict and nothing else is an episode"""
 
 
 def episodes(value: Any, identity: Identity, path: str = "") -> list[tuple[Row, int | None]]:
@@ -88,10 +95,26 @@ def episodes(value: Any, identity: Identity, path: str = "") -> list[tuple[Row, 
     if not found:
         raise unknown_document(value)
     chosen = _chosen(found, identity)
+    _refuse_bare(chosen, identity, path)
     if len(chosen) > 1:
         _tell_apart(chosen)
     rows = [row for one in chosen for row in one.rows]
     return [(row, None if found[0].rank == SINGLE else at) for at, row in enumerate(rows)]
+
+
+def _refuse_bare(found: list[Candidate], identity: Identity, path: str) -> None:
+    """Raise RefusedError for objects that hold a verdict alone, and that no name calls episodes: a setting looks the
+    same. A test of the grid says that they are none."""
+    folder, _, name = path.rpartition("/")
+    around = (name.partition(".")[0], folder.rpartition("/")[2])
+    bare = [one for one in found if one.bare and not identity.success.tests and not tells(one.path, identity)]
+    bare = [one for one in bare if not any(map(_OUTCOMES.fullmatch, (*one.path, *around)))]
+    if bare:
+        rows = [row for one in bare for row in one.rows]
+        truths = all(isinstance(identity.success.find(row), bool) for row in rows)
+        rule = {"any_of": ["true"]} if truths else {"at_least": 1}
+        keys = [{"key": "success", "value": {"field": identity.success.name, **rule}}]
+        raise RefusedError(FORMAT, "perhaps_settings", episodes=len(rows), found=[one.about for one in bare], keys=keys)
 
 
 def _tell_apart(found: list[Candidate]) -> None:
@@ -197,8 +220,11 @@ def _lists(value: Any, identity: Identity, path: Path, around: Row, depth: int) 
         around = {**around, **_words(value)}
         keyed = _keyed(value, identity)
         if keyed:
-            yield Candidate(PARTLY, path, [_within(around, row) for row in keyed])
-        inner = () if keyed else value.items()
+            own = {"name", identity.success.name.partition(".")[0]}
+            bare = all({*row} <= own for row in keyed)
+            yield Candidate(PARTLY, path, [_within(around, row) for row in keyed], bare)
+        whole = _holds(value, identity)
+        inner = () if keyed else [(key, one) for key, one in value.items() if not (whole and _STEPS.fullmatch(key))]
     for key, entry in inner if depth < DEPTH else ():
         if isinstance(entry, (dict, list)):
             yield from _lists(entry, identity, (*path, key), around, depth + 1)
@@ -239,12 +265,14 @@ def _single(value: Any, identity: Identity, path: str) -> list[Candidate]:
     """A document that is one episode. Its index is in its field, else in the name of the file or folder."""
     alone = True
     beside: list[Row] = []
+    way: list[str] = []
     while isinstance(value, dict) and not _holds(value, identity):
         inner = {key: one for key, one in value.items() if isinstance(one, dict) and not SUM.fullmatch(key)}
         alone = alone and len(value) == 1
         beside, holding = [*inner.values()], [key for key, one in inner.items() if _holds(one, identity)]
         if len(holding) == 1 < len(inner):
             inner = {key: inner[key] for key in holding if not (_ASIDE.fullmatch(key) or _SETTINGS.fullmatch(key))}
+        way += inner if len(inner) == 1 else ()
         value = next(iter(inner.values())) if len(inner) == 1 else None
     if not isinstance(value, dict) or not (alone or isinstance(identity.success.find(value), bool)):
         return []
@@ -258,7 +286,8 @@ def _single(value: Any, identity: Identity, path: str) -> list[Candidate]:
             index = field.origin
         if index is not None:
             row[field.name] = index
-    return [Candidate(SINGLE, (), [row])]
+    bare = bool(way) and {*value} <= {identity.success.name.partition(".")[0]}
+    return [Candidate(SINGLE, tuple(way), [row], bare)]
 
 
 def _number_in(path: str) -> int | None:
@@ -293,7 +322,8 @@ def rank(value: list[Any], identity: Identity, name: str, depth: int) -> int | N
     held = [field.name if field.word else field.find(row) for field in (identity.success, identity.episode)]
     if MISSING not in held and not all(isinstance(one, list) for one in held):
         return FITS
-    nested = any(isinstance(entry, list) and any(isinstance(one, dict) for one in entry) for entry in row.values())
+    parts = (entry for key, entry in row.items() if isinstance(entry, list) and not _STEPS.fullmatch(key))
+    nested = any(isinstance(one, dict) for entry in parts for one in entry)
     if held[0] is not MISSING and not isinstance(held[0], list) and not identity.success.word and not nested:
         return PARTLY
     named = name.lower() in EPISODE_LISTS or depth == 0

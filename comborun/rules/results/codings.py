@@ -25,7 +25,7 @@ GOOD = {"success", "succeeded", "successful", "pass", "passed", "true", "1", "ye
 BAD = {"fail", "failed", "failure", "false", "0", "no", "timeout", "timed out"}
 _MORE_GOOD = GOOD.union(
     {
-        *("y", "t", "okay", "complete", "completed", "finished", "win", "won", "reached", "succ", "suc"),
+        *("y", "t", "s", "okay", "complete", "completed", "finished", "win", "won", "reached", "succ", "suc"),
         *("goal", "reached_goal", "achieved", "accomplished", "correct", "good", "wahr", "ja", "erfolg", "erfolgreich"),
         *("vrai", "oui", "succès", "réussi", "réussite", "verdadero", "si", "sí", "éxito", "exito", "vero", "sì"),
         *("successo", "sim", "sucesso", "успех", "да", "成功", "是", "true_", "np.true_", "bool(true)", "+", "✓"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 
 from comborun.rules.facts import Fact
@@ -160,6 +161,8 @@ _ARRAY_NAMES = {
     "ep_lengths": "length",
 }
 """what one value of an array is called"""
+_PROCESS = re.compile(r"(?i)[._-]?(?:rank|worker|gpu|proc(?:ess)?|shard|env|seed|part)?[._-]?\d{1,6}")
+"""what a process puts into the name of its array"""
 _CODES = {"b1": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q"}
 _CODES.update({"f2": "e", "f4": "f", "f8": "d"})
 _MAGIC = b"\x93NUMPY"
@@ -173,6 +176,8 @@ def arrays(file: Whole) -> Iterator[Entry]:
     name = file.path.rpartition("/")[2].partition(".")[0]
     held = held_arrays(file.data, name)
     if own not in held:
+        if len(held) == 1:
+            held = {_PROCESS.sub("", name): one for name, one in held.items()}
         held = {own if name in SUCCESS_LISTS and name != "successes" else name: one for name, one in held.items()}
     known = [name for name in held if name in _ARRAY_NAMES or name == own]
     if not known:

@@ -62,6 +62,8 @@ def decode(line: str) -> tuple[list[Any], str]:
         except (ValueError, RecursionError) as error:
             if isinstance(error, RecursionError):
                 return values, "nested_too_deeply"
+            if line.startswith("{'", position):
+                return values, "python_object"
             return values, "not_json_after_record" if values else "not_json"
         if nests and deep(value):
             return values, "nested_too_deeply"
@@ -98,7 +100,8 @@ def decode_whole(text: str) -> Any:
     try:
         value, end = _wary_decoder.raw_decode(text, _after_blanks(text, 0))
     except json.JSONDecodeError as error:
-        if error.pos >= len(text.rstrip()) or not text.rstrip().endswith(("}", "]")):
+        begun = text.lstrip().startswith(("{", "["))
+        if begun and (error.pos >= len(text.rstrip()) or not text.rstrip().endswith(("}", "]"))):
             raise RefusedError(TORN, "half_written_json") from error
         raise RefusedError(UNREADABLE, "not_json_document", error=error.msg, at=error.lineno) from error
     except RecursionError as error:

@@ -30,10 +30,12 @@ INDEX_KEY = re.compile(r"[A-Za-z_ .-]*(\d{1,9})")
 
 
 class Candidate:
-    __slots__ = ("path", "rank", "rows")
+    __slots__ = ("bare", "path", "rank", "rows")
 
-    def __init__(self, rank: int, path: Path, rows: list[Any]) -> None:
+    def __init__(self, rank: int, path: Path, rows: list[Any], bare: bool = False) -> None:
         self.rank, self.path, self.rows = rank, path, rows
+        self.bare = bare
+        """whether its objects hold a verdict and nothing else"""
 
     @property
     def about(self) -> str:

@@ -49,6 +49,8 @@ _HEAD_LINES = 100
 
 MARK, WIDE_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 """byte order marks of UTF-8 and of UTF-16"""
+_WIDE_SHOWN = 16
+"""bytes by which UTF-16 is known without a mark"""
 _SQLITE = b"SQLite format 3\0"
 _ARRAY = b"\x93NUMPY"
 _FOREIGN = (
@@ -294,13 +296,12 @@ def look(stream: BinaryIO, path: str, identity: Identity, asked: str = "") -> Fi
         return File(DATABASE, stream.seek(0, os.SEEK_END), str(getattr(stream, "name", "")))
     if archive := ARRAYS if head.startswith(_ARRAY) else _ARCHIVES.get(suffix_of(path)):
         return File(archive, 0)
-    if packed := packing(head):
-        content = _unpacked(stream, packed)
-        file = look(content, unpacked_name(path), identity, asked)
+    packed, wide = packing(head), wide_encoding(head)
+    if packed or wide:
+        content = _unpacked(stream, packed) if packed else _narrowed(stream, wide)
+        file = look(content, unpacked_name(path) if packed else path, identity, asked)
         file.content = file.content or content
         return file
-    if head.startswith(WIDE_MARKS):
-        raise RefusedError(UNREADABLE, "utf_16")
     start = len(MARK) if head.startswith(MARK) else 0
     return File(asked or _recognized(stream, path, head[start:], identity), start)
 
@@ -355,6 +356,28 @@ def _unpacked(stream: BinaryIO, packer: str) -> BinaryIO:
     if packing(content):  # packed twice
         raise RefusedError(UNREADABLE, "packed_file", packer=packer)
     return io.BytesIO(content)
+
+
+def wide_encoding(head: bytes) -> str:
+    """The encoding of text with two bytes for each character, as PowerShell and Excel write it; empty for others."""
+    if head.startswith(WIDE_MARKS):
+        return "utf-16"
+    first = head[:_WIDE_SHOWN]
+    for zeros, others, encoding in ((first[1::2], first[::2], "utf-16-le"), (first[::2], first[1::2], "utf-16-be")):
+        if len(first) == _WIDE_SHOWN and not any(zeros) and all(others):
+            return encoding
+    return ""
+
+
+def _narrowed(stream: BinaryIO, encoding: str) -> BinaryIO:
+    """Such text as UTF-8. Raises RefusedError."""
+    import io
+
+    stream.seek(0)
+    content = stream.read(UNPACKED_MOST + 1)
+    if len(content) > UNPACKED_MOST:
+        raise RefusedError(UNREADABLE, "file_too_large", most_mib=UNPACKED_MOST >> 20)
+    return io.BytesIO(content.decode(encoding, "replace").encode())
 
 
 def unpacked_name(path: str) -> str:

@@ -35,16 +35,23 @@ _WORD = (
     r".{0,200}?\b(?P<verdict>(?:not? (?:an? )?|un)?"
     r"(?:success(?:ful)?|succeeded|solved|pass(?:ed)?|ok|fail(?:ed|ure)?|timeout))\b(?![ _]?rate)"
 )
+_SIGN = (
+    r"\W{1,6}(?P<verdict>[SF✅❌✓✗✔✘]|erfolg(?:reich)?|fehlgeschlagen"
+    r"|succès|échec|éxito|fracaso|sucesso|falha|成功|失败)(?!\w)"
+)
+"""verdicts as letters, as signs and in other languages, right behind the number"""
+_RATE = r"(?i)\bsucc(?:ess\w*)?(?:[ _]rate)?(?: so far)?\W{0,4}(?:\d{1,3}(?:\.\d{1,9})?\W{1,4})?"
 _TRUTH = r"\bsuccess(?!_?rate)\w*\W{1,4}(?P<verdict>true|false|0|1)\b(?![.%/,]\d|\s?[%/])"
 LOG_PATTERNS = (
     _NUMBER + r".{0,200}?" + _TRUTH,
     _NUMBER + _SCORE + _WORD,
     _NUMBER + _WORD,
+    _NUMBER + _SIGN,
     _COUNTER + r".{0,200}?" + _TRUTH,
     _COUNTER + _WORD,
     r"(?i)" + _TRUTH,
     r"(?i)^\W{0,8}(?P<verdict>success(?:ful)?|succeeded|solved|pass(?:ed)?|fail(?:ed|ure)?|timeout)\W{0,8}$",
-    r"(?i)\bsucc(?:ess\w*)?(?:[ _]rate)?\W{0,4}(?P<successes>\d{1,9})\s?/\s?(?P<episodes>\d{1,9})\b",
+    _RATE + r"(?P<successes>\d{1,9})\s?/\s?(?P<episodes>\d{1,9})\b",
     r"(?i)\b(?P<successes>\d{1,9})\s?(?:/|(?:out )?of\b)\s?(?P<episodes>\d{1,9})\b.{0,20}?\bsucce(?:ss|ed)",
     r"(?i)\b(?P<successes>\d{1,9}) succe\w{2,9} (?:out )?of (?P<episodes>\d{1,9})\b",
     _NUMBER + _SCORE,

@@ -105,7 +105,7 @@ def why_repeated(files: Iterable[tuple[str, Kept]], identity: Identity, span: Sp
         found = _numbered([by, identity.episode.name], by)
     elif by:
         found = _numbered("line", by)
-    elif not (found := _by_file(told, planned)) and len(told) <= planned:
+    elif not (found := _by_file(told, planned, identity)) and len(told) <= planned:
         named = [name for name in names if _words(name) & _NAMES][:_PAIRS_MOST]
         pair = next((pair for pair in combinations(named, 2) if _unique(told, pair)), None)
         found = _numbered(list(pair), " and ".join(pair)) if pair else _by_text(told, identity.episode.name)
@@ -186,9 +186,10 @@ def _by_text(told: list[Told], name: str) -> dict[str, Any]:
     return _numbered("line", name) if apart else {}
 
 
-def _by_file(told: list[Told], planned: int) -> dict[str, Any]:
+def _by_file(told: list[Told], planned: int, identity: Identity) -> dict[str, Any]:
     """Whether each file numbers its own episodes, as ranks do that share the planned ones. Equal files are copies, if
-    their names do not say that several processes wrote them. Files of other fields tell of the same episodes.
+    their names do not say that several processes wrote them, or if measurements are equal, too. Files of other fields
+    tell of the same episodes, unless some say success where others say failure.
     """
     files: dict[str, list[tuple[int, Any]]] = {}
     for path, index, row in told:
@@ -196,17 +197,33 @@ def _by_file(told: list[Told], planned: int) -> dict[str, Any]:
     rows = list(files.values())
     if len(rows) < 2 or len({(path, index) for path, index, _ in told}) < len(told):
         return {}
-    parallel = _parallel(files)
     if any(set(one[0][1]) != set(rows[0][0][1]) for one in rows):
         return {}
+    if _measured(rows[0]) and all(one == rows[0] for one in rows):
+        return {}
     equal = any(one == rows[0] for one in rows[1:])
+    parallel = _parallel(files)
     fits = len(told) <= planned
     even = len(told) < planned + len(files) and max(map(len, rows)) == min(map(len, rows))
     times = {sum(two == one for two in rows) for one in rows}
     copies = len(times) == 1 and times != {1} and any(map(_COPY_OF.search, files))
     found = (fits or even) if not equal else fits and (parallel or (len(told) == planned and not copies))
-    others = not (equal or any(map(_COPY_OF.search, files)))  # of a trial, whose program ran more than was asked for
+    contested = any({True, False} <= {*verdicts} for verdicts in _verdicts(told, identity).values())
+    # of a trial, whose program ran more than was asked for, or steps of an episode
+    others = (contested or not equal) and not any(map(_COPY_OF.search, files))
     return _numbered("line", FILE) if found or (parallel and not equal) or (others and len(told) > planned) else {}
+
+
+def _measured(rows: list[tuple[int, Any]]) -> bool:
+    """Whether rows hold measurements that chance does not make equal in another file."""
+    return len({one for _, row in rows for one in row.values() if isinstance(one, float) and one % 1}) > 1
+
+
+def _verdicts(told: list[Told], identity: Identity) -> dict[int, list[bool | None]]:
+    verdicts: dict[int, list[bool | None]] = {}
+    for _, index, row in told:
+        verdicts.setdefault(index, []).append(verdict_of(row, identity.success)[0])
+    return verdicts
 
 
 def _numbered(value: object, by: str) -> dict[str, Any]:

@@ -260,7 +260,7 @@ class Table(RowLines):
 
     def finish(self) -> Iterator[Entry]:
         if self._open and not self._rest.strip():
-            yield self.refused(TORN, "open_quote")
+            yield self.refused(TORN, "open_quote", at=self._line - len(self._open) + 1)
         yield from super().finish()
 
     def _cells(self, line: str) -> Iterator[Entry]:
@@ -271,10 +271,16 @@ class Table(RowLines):
                 self._between = max("\t;,|", key=line.count)
                 if self._between not in line:
                     self._between = " "
-                self._header = [name.strip() for name in _split(line, self._between)]
+                names = [name.strip() for name in _split(line, self._between)]
+                if _are_values(names):
+                    yield self.refused(NO_RECORD, "no_header", cells=len(names))
+                else:
+                    self._header = names
             return
         cells = _split(line, self._between)
-        if len(cells) != len(self._header):
+        if len(cells) > len(self._header) and {*self._header} <= {*map(str.strip, cells)}:
+            self._header = [name.strip() for name in cells]  # the program started again, with more columns
+        elif len(cells) != len(self._header):
             if self._held is None and sums_up(dict(zip(self._header, cells)), self.identity, self._like):
                 yield self._line, NOTHING, Fact("row_sums_up"), None
                 return
@@ -283,6 +289,13 @@ class Table(RowLines):
             comma = self._between != ","
             named = ((name, text) for name, text in zip(self._header, cells) if name not in _UNNAMED)
             yield from self.held({name: cell(text, comma, True) for name, text in named})
+
+
+def _are_values(names: list[str]) -> bool:
+    """Whether the first line of a table has values, and no names. pandas numbers columns without names: 0, 1, 2."""
+    told = [cell(name) for name in names]
+    numbers = [str(at) for at in range(len(names))]
+    return all(isinstance(one, (bool, int, float)) for one in told) and names != numbers
 
 
 def _split(line: str, between: str) -> list[str]:

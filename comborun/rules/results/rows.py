@@ -5,7 +5,7 @@ from __future__ import annotations
 from comborun.rules.facts import Fact
 from comborun.rules.results.caught import ASIDE, WITH_ERRORS, broken_off
 from comborun.rules.results.codings import Coding
-from comborun.rules.results.counts import UNCLEAR_COMMA
+from comborun.rules.results.counts import UNCLEAR_COMMA, keys_of
 from comborun.rules.results.fields import ENVIRONMENT, NAMES_ANOTHER, TEXT_MOST, RefusedError
 from comborun.rules.results.one_row import names_sibling, of_sibling, order_of, read_row
 from comborun.rules.results.rates import Count
@@ -194,5 +194,7 @@ class Refusals:
 
     def fields(self, of: int) -> dict[str, Any]:
         """The fields of a fact about them; `of`: the number of all rows."""
-        example = {"file": self.file, "line": self.line, "why": self.why and self.why.as_data()}
+        why = self.why.as_data() if self.why else {}
+        keys = why.pop("keys") if self.why and keys_of(self.why) else None
+        example = {"file": self.file, "line": self.line, "keys": keys, "why": why}
         return {"rows": self.count, "of": of, **{key: value for key, value in example.items() if value}}

@@ -93,6 +93,30 @@ def test_the_plan_tells_what_counts_of_a_document(tmp_path: Path, case: str) -> 
     assert told(counts) == (6, 10, 10)
 
 
+@pytest.mark.parametrize("zeros", [True, False])
+def test_verdicts_with_nothing_beside_them_come_with_the_line_that_says_they_are_no_settings(
+    tmp_path: Path, zeros: bool
+) -> None:
+    document = {name: {"success": int(one) if zeros else one} for name, one in zip("abcdefghij", TEN, strict=True)}
+    counts = counted(tmp_path, {"r.json": document}, 10)
+    assert not counts.records
+    (line,) = (line for fact in counts.facts if (line := proposed(fact)))
+    assert told(counted(tmp_path, {}, 10, **line)) == (6, 10, 10)
+
+
+def test_steps_of_an_episode_that_has_a_verdict_are_no_episodes(tmp_path: Path) -> None:
+    steps = [{"reward": 0.5, "success": False}] * 10
+    for at, one in enumerate(TEN):
+        keyed_steps = {str(step): row for step, row in enumerate(steps)}
+        (tmp_path / f"traj_{at}.json").write_text(
+            json.dumps({"success": one, "steps": keyed_steps if at % 2 else steps})
+        )
+    assert told(counted(tmp_path, {}, 10)) == (6, 10, 10)
+    whole = {"episodes": [{"success": one, "frames": steps} for one in TEN]}
+    (tmp_path / "all").mkdir()
+    assert told(counted(tmp_path / "all", {"r.json": whole}, 10)) == (6, 10, 10)
+
+
 RETURNS: dict[str, Any] = {
     "a list called returns": {"returns": [0.5 * at for at in range(10)], "lengths": [9] * 10},
     "a bare list of as many as planned": [1.5] * 10,
@@ -167,6 +191,8 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "lists of flags": ({"cameras": TEN[:2], "robots": TEN[:2]}, "unknown_document"),
     "lists of flags in settings": ({"config": {"cameras": TEN[:5], "robots": TEN[5:]}}, "unknown_document"),
     "lists of flags that differ in length": ({"cameras": TEN[:3], "robots": TEN[3:]}, "unknown_document"),
+    "a setting in each of several objects": ({one: {"success": 1} for one in "abcdefghij"}, "perhaps_settings"),
+    "one setting": ({"cfg": {"success": True}}, "perhaps_settings"),
     "numbered devices": ({f"gpu_{at}": one for at, one in enumerate(TEN)}, "unknown_document"),
 }
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from report_runs import RunDirectory, row
 
-from comborun.reporter.collect import collect_folder
+from comborun.reporter.collect import collect_folder, collect_run
 from comborun.rules.results.counts import UNDECIDED, Counts
 from comborun.rules.results.fields import Identity, ResultRules
 from comborun.rules.results.result_files import Folder
@@ -45,6 +46,7 @@ CODINGS: dict[str, tuple[list[Any], Any]] = {
     "percentages with a sign": (["100%", "0%", "100%"], {"any_of": ["100%"]}),
     "numbers as text": (["1.0", "0.0", "1.0"], {"at_least": 1}),
     "two letters": (["ok", "ko", "OK"], {"any_of": ["ok", "OK"]}),
+    "letters": (["S", "F", "S"], {"any_of": ["S"]}),
     "signs": (["✓", "✗", "✓"], {"any_of": ["✓"]}),
     "kinds of an end": (["SUCCESS", "COLLISION", "timeout"], {"any_of": ["SUCCESS"]}),
     "truths and an end": ([True, "timeout", True], {"any_of": ["true"]}),
@@ -70,6 +72,19 @@ def test_a_field_of_another_coding_gives_no_verdict_and_the_line_that_reads_it(
     assert 0 < by_line.successes < len(values)
     if field == "success":
         assert not any(record.success is not None for record in collect_folder(tmp_path).records)
+
+
+@pytest.mark.parametrize(("other", "counts"), [([0, 4, 2, 1], False), ([1, 0, 0, 1], True), ([True, "yes"], True)])
+def test_what_one_session_shows_of_a_field_holds_for_zeros_and_ones_of_all_sessions_of_a_run(
+    tmp_path: Path, other: list[Any], counts: bool
+) -> None:
+    run = RunDirectory(tmp_path)
+    for policy, values in (("flat", [1, 0, 1, 1]), ("rough", other)):
+        session = run.session(policy, "stairs", count=4)
+        run.attempt(session, "".join(row(at, value) for at, value in enumerate(values)))
+    run.write()
+    judged = [one.success for one in collect_run(run.path).records if one.policy == "flat"]
+    assert judged == ([True, False, True, True] if counts else [None] * 4)
 
 
 GOOD = [True, False, True, True]
@@ -103,7 +118,7 @@ def test_another_attempt_of_the_session_is_of_the_same_coding() -> None:
     assert whole.facts[0].code == UNDECIDED
 
 
-@pytest.mark.parametrize("values", [["s", "f", "s"], [50, 50, 50], [0, 137, 92, 0, 204], ["60%", "20%", "60%"]])
+@pytest.mark.parametrize("values", [["a", "b", "a"], [50, 50, 50], [0, 137, 92, 0, 204], ["60%", "20%", "60%"]])
 def test_values_that_show_no_success_come_with_a_line_to_fill_in(tmp_path: Path, values: list[Any]) -> None:
     counts = host(tmp_path, written(tmp_path, values), len(values))
     assert not counts.verdicts

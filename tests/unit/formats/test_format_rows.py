@@ -72,10 +72,16 @@ def test_numbers_that_are_none_are_left_out_and_named() -> None:
         (row(0)[:-1] + '{"episode": 1, "suc\n' + row(2), [0, 2], [(1, "not JSON after a whole record")], []),
         ('{"episode": 1, "before": {"episode": 9, "success": true}\n', [], [(1, "not JSON")], []),
         (row(0) + "null\n" + row(1), [0, 1], [(2, "not a JSON object")], []),
+        (
+            row(0) + str({"episode": 1, "success": True}) + "\n",
+            [0],
+            [(2, "no JSON, but an object as Python prints it: write `json.dumps(row)`")],
+            [],
+        ),
         (row(0) + "[" * 100_000 + "\n" + row(1), [0, 1], [(2, "nested too deeply")], []),
         (row(0) + row(1, a=json.loads("[" * 200 + "]" * 200)) + row(2), [0, 2], [(2, "nested too deeply")], []),
     ],
-    ids=["no newline", "glued", "no digging", "null", "very deep", "deep"],
+    ids=["no newline", "glued", "no digging", "null", "Python's", "very deep", "deep"],
 )
 def test_a_broken_line_is_named_with_its_place_and_costs_no_other(
     text: str, episodes: list[int], rejects: list[tuple[int, str]], defects: list[tuple[int, str]]

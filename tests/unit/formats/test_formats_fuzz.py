@@ -24,6 +24,7 @@ from comborun.reporter.records.reading import Context
 from comborun.rules.results.fields import RefusedError, ResultRules
 from comborun.rules.results.filename_results import FILE, groups
 from comborun.rules.results.formats import FORMATS, LOG_PATTERN, NAMED, look
+from comborun.rules.results.log_patterns import LOG_PATTERNS
 from comborun.rules.results.rows import Rows
 from comborun.words import say
 
@@ -51,7 +52,14 @@ SOME |= {
     "ids/r.json": b'{"failed_episodes": [3, 7], "n": 10, "open": [3, 5], "success": [4, 5], "failed_ids": ["a", 1.5]}',
     "pairs/r.json": b'{"open": [3, 5], "close": [4, 5], "success": {"a": [1, 2], "b": [0, 3]}, "success_ids": [1]}',
     "tasks/r.json": b'{"s": {"t0": {"ep0": {"success": true}}, "t1": {"ep0": {"success": false}}}}',
+    "wide/r.csv": "episode,success\n0,1\n1,0\n".encode("utf-16"),
+    "wide/r.jsonl": '{"episode": 0, "success": true}\n{"episode": 1, "success": false}\n'.encode("utf-16-le"),
+    "tables/r.csv": b'0,1,0.5\nepisode,success\n0,1\n1,0\nepisode,success,note\n2,1,"a\n3,0,b\n',
+    "python/r.jsonl": b"{'episode': 0, 'success': True}\n{\"episode\": 1, \"success\": false}\n",
+    "steps/r.json": b'{"success": true, "steps": {"0": {"success": false}, "1": {"success": true}}, "frames": [{}]}',
+    "bare/r.json": b'{"mug": {"success": 1}, "bowl": {"success": 0}, "cfg": {"env": {"success": true}}}',
     "pattern/y.txt": b"[1/2] success: True\nTrial 1: FAILURE\nEpisode 1 raised ValueError, skipping\nsucc 1/2\n",
+    "pattern/z.log": "Episode 1: ✅\nEpisode 2 ❌\ntrial 3: S\nSuccess rate so far: 2/3 = 66.7%\n".encode(),
     "pattern/x.log": b"Episode 1: success, return 2.5\nEpisode 2: fail, return nan\n",
 }
 BAD = (
@@ -73,6 +81,7 @@ PATTERNS = (
     r"Episode (?P<episode>\d+).*?(?P<verdict>success|fail)",
     r"(?P<verdict>success|fail).*?(?P<score>[\d.,]+)",
     r"(?P<successes>\d+)\D+(?P<episodes>\d+)",
+    *LOG_PATTERNS,
 )
 
 
@@ -104,7 +113,9 @@ def counted(data: bytes, stream: BinaryIO, context: Context) -> dict[int, bool |
     except RefusedError:
         return None
     rows = Rows(file.reader(context.identity, context.path))
-    rest = data[file.start :]
+    if file.content:  # what was packed, or has two bytes for each character
+        file.content.seek(0)
+    rest = (file.content.read() if file.content else data)[file.start :]
     rows.feed(rest[: len(rest) // 2])
     rows.last()
     rows.feed(rest[len(rest) // 2 :])

@@ -17,7 +17,7 @@ from comborun.rules.results.counts import Counts
 from comborun.rules.results.fields import Identity, ResultRules
 from comborun.rules.results.result_files import Folder
 from comborun.rules.results.tally import tally
-from comborun.rules.results.unread import name_unread
+from comborun.rules.results.unread import against_log, name_unread, unread
 from comborun.words.rows import proposed, why_not_counted
 
 SIX = [at % 3 != 0 for at in range(6)]
@@ -45,6 +45,8 @@ def lines() -> bytes:
         ("success.npy", np.array(SIX), ".npy"),
         ("eval/successes.npy", np.array(SIX, dtype=np.float32), ".npy"),
         ("is_success.npy", np.array(SIX, dtype=np.int64), ".npy"),
+        ("success_rank0.npy", np.array(SIX), ".npy"),
+        ("rows.jsonl", lines().decode().encode("utf-16"), ""),
     ],
 )
 def test_packed_rows_and_single_arrays_are_read(tmp_path: Path, name: str, content: object, suffix: str) -> None:
@@ -53,9 +55,10 @@ def test_packed_rows_and_single_arrays_are_read(tmp_path: Path, name: str, conte
         (tmp_path / name).write_bytes(content)
     else:
         np.save(tmp_path / name, content)  # type: ignore[arg-type]
-    (fact,) = counted(tmp_path).facts
-    assert proposed(fact) == {"files": f"**/*{suffix}"}
-    counts = counted(tmp_path, f"**/*{suffix}")
+    if suffix:
+        (fact,) = counted(tmp_path).facts
+        assert proposed(fact) == {"files": f"**/*{suffix}"}
+    counts = counted(tmp_path, f"**/*{suffix or '.jsonl'}")
     assert (counts.records, counts.successes) == (6, 4)
     assert len(collect_folder(tmp_path).records) == 6
 
@@ -123,3 +126,81 @@ def test_texts_that_the_grid_names_get_the_pattern_that_reads_them(tmp_path: Pat
     held = Folder(str(tmp_path), rules.files, Identity("p", "e", rules, 6), "")
     counts = tally(held.read(), held.identity, (0, 6), over=True)
     assert (counts.records, counts.successes) == (6, 4)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "trial {at}: {S}",
+        "Episode {at} {✅}",
+        "Episode {at}: {erfolgreich}",
+        "episode {at} -> {成功}",
+        "Success rate so far: {k}/{n} = 50.0%",
+        "Success rate: 66.7% ({k}/{n})",
+    ],
+)
+def test_a_log_with_signs_letters_or_counts_comes_with_the_pattern_that_reads_it(tmp_path: Path, lines: str) -> None:
+    bad = {"S": "F", "✅": "❌", "erfolgreich": "fehlgeschlagen", "成功": "失败"}
+    text = ""
+    for at, one in enumerate(SIX):
+        line = lines.replace("{at}", str(at)).replace("{k}", str(sum(SIX[: at + 1]))).replace("{n}", str(at + 1))
+        for good, word in bad.items():
+            line = line.replace(f"{{{good}}}", good if one else word)
+        text += line + "\n"
+    (tmp_path / "out").mkdir()
+    (tmp_path / "log").write_text("loading\n" + text)
+    held = Folder(str(tmp_path / "out"), ["**/*.jsonl"], Identity("p", "e", ResultRules(), 6), "")
+    fact = unread(held, (0, 6), str(tmp_path / "log"))
+    assert fact
+    keys = proposed(fact)
+    rules = ResultRules(pattern=str(keys["pattern"]), source="log")
+    identity = Identity("p", "e", rules, 6)
+    counts = tally(Folder(str(tmp_path), [], identity, "", "log").read(), identity, (0, 6), over=True)
+    assert (counts.records, counts.successes) == (6, 4)
+
+
+def test_a_log_that_says_that_each_episode_is_done_tells_no_verdicts(tmp_path: Path) -> None:
+    for line in ("Episode {}: done", "Episode {} Finished", "trial {} S{}", "Episode {} success, step 3/10"):
+        text = "".join(line.format(at, at) + "\n" for at in range(6))
+        (tmp_path / "log").write_text(text)
+        held = Folder(str(tmp_path), ["**/*.jsonl"], Identity("p", "e", ResultRules(), 6), "")
+        found = unread(held, (0, 6), str(tmp_path / "log"))
+        assert not found or "step" in line
+
+
+def test_a_table_without_a_header_counts_nothing_and_one_that_begins_again_counts_all(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("".join(f"{at},{int(one)},0.5{at}\n" for at, one in enumerate(SIX)))
+    counts = counted(tmp_path, "**/*.csv")
+    assert (counts.records, counts.proposes) == (0, False)
+    assert "write a header" in why_not_counted(counts.facts)
+    parts = ["episode,success\n", *(f"{at},{int(SIX[at])}\n" for at in range(3))]
+    more = ["episode,success,time\n", *(f"{at},{int(SIX[at])},1.5\n" for at in range(3, 6))]
+    (tmp_path / "r.csv").write_text("".join([*parts, *more]))
+    counts = counted(tmp_path, "**/*.csv")
+    assert (counts.records, counts.successes) == (6, 4)
+
+
+@pytest.mark.parametrize(
+    ("line", "differ"),
+    [
+        ("Episode {at}: {said}", ["1", "3"]),
+        ("ep {one}/6 {said}", ["2", "4"]),
+        ("Episode {at}: {true}", None),
+        ("Episode {at}: step 1 {said}\nEpisode {at}: step 2 success", None),
+    ],
+)
+def test_a_log_that_says_otherwise_of_episodes_in_files_is_told(
+    tmp_path: Path, line: str, differ: list[str] | None
+) -> None:
+    """What it says several times of one episode may be of its steps."""
+    (tmp_path / "r.jsonl").write_bytes(lines())
+    words = ["fail", "success"]
+    text = ""
+    for at, one in enumerate(SIX):
+        said = one != (at in (1, 3))
+        text += line.format(at=at, one=at + 1, said=words[said], true=words[one]) + "\n"
+    (tmp_path / "log").write_text(text)
+    held = Folder(str(tmp_path), ["**/*.jsonl"], Identity("p", "e", ResultRules(), 6), "")
+    counts = tally(held.read(), held.identity, (0, 6), over=True)
+    facts = against_log(counts, held, (0, 6), str(tmp_path / "log"))
+    assert [list(fact.texts("some")) for fact in facts] == ([differ] if differ else [])

@@ -222,6 +222,21 @@ def test_files_of_two_tasks_that_all_succeed_are_no_copies(
     assert (told.records, completed) == ((0, 0) if line else (6, 6))
 
 
+def test_ranks_that_measured_the_same_to_the_last_digit_ran_the_same_episodes(tmp_path: Path) -> None:
+    rows = [{"episode": at, "success": at < 4, "return": at * 0.37} for at in range(6)]
+    told, completed = both(tmp_path, {f"rank{rank}.jsonl": rows for rank in range(2)}, ResultRules())
+    assert (told.records, told.proposes, completed) == (6, False, 6)
+
+
+def test_files_that_say_success_and_failure_of_one_index_are_no_copies_though_some_are_equal(tmp_path: Path) -> None:
+    files = {
+        f"traj_{at}.jsonl": [{"episode": step, "reward": 0.0, "success": step == 11 and at < 8} for step in range(12)]
+        for at in range(12)
+    }
+    told, completed = both(tmp_path, files, ResultRules())
+    assert (told.records, told.proposes, completed) == (0, False, 0)
+
+
 def test_two_files_of_other_fields_tell_of_the_same_episodes(tmp_path: Path) -> None:
     files: dict[str, list[Any]] = {
         "a.jsonl": [{"episode": at, "success": True} for at in range(5)],

@@ -25,7 +25,6 @@ BAD = {
     "a table without an index": ("eval.csv", NO_INDEX),
     "verdicts of another name": ("eval.json", json.dumps({"runs": {f"r{at}": {"solved": True} for at in range(4)}})),
     "one verdict": ("status.json", json.dumps({"success": True, "message": "finished"})),
-    "UTF-16": ("rows.jsonl", LINES.encode("utf-16")),
 }
 
 

@@ -66,6 +66,29 @@ def test_nothing_is_told_of_sessions_that_left_as_many_as_expected_or_none_at_al
     assert videos(filmed(tmp_path / "no", {"a": {}}).videos) is None
 
 
+@pytest.mark.parametrize(
+    ("names", "missing"),
+    [
+        ([f"worker{at}_rank0.mp4" for at in (0, 1, 3)], "worker*_rank0.mp4: 2"),
+        ([f"{camera}/episode_{at}.mp4" for camera in ("front", "wrist") for at in (0, 1, 2, 4)], "*.mp4: 3"),
+        ([f"ep_{at:03d}/rollout.mp4" for at in (7, 8, 10, 12)], "ep_*/rollout.mp4: 9, 11"),
+        ([f"step_{at}000.mp4" for at in (1, 3, 5)], ""),
+        ([f"{at}.mp4" for at in (0, 4)], ""),
+    ],
+)
+def test_a_number_that_is_missing_between_names_that_are_alike_is_told(
+    tmp_path: Path, names: list[str], missing: str
+) -> None:
+    found = [
+        (place, what) for place, what in told(filmed(tmp_path, {"a": dict.fromkeys(names, WHOLE)})) if "*" in place
+    ]
+    assert bool(found) == bool(missing)
+    for place, what in found:
+        name, _, numbers = missing.partition(": ")
+        assert place.endswith(name)
+        assert f"the number {numbers}, between" in what
+
+
 def test_a_video_that_its_episode_or_its_neighbours_tell_is_missing_is_told_once(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     named = "".join(row(at, video=f"clip{at}.mp4") for at in range(4))
