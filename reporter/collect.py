@@ -24,8 +24,9 @@ from comborun.reporter.records import videos
 from comborun.reporter.records.clocks import clocks_of, on_one_clock
 from comborun.reporter.records.collected import AttemptRecord, Canary, Collected, SessionHistory, SessionVideos
 from comborun.reporter.records.collector import RecordCollector, walk
-from comborun.reporter.records.combos import settle, stem_of
+from comborun.reporter.records.combos import settle
 from comborun.reporter.records.names import name_by_columns
+from comborun.reporter.records.path_parts import stem_of
 from comborun.reporter.records.reading import Context, Defect, Reading
 from comborun.reporter.records.rows import settle_rows, tell_errors
 from comborun.reporter.records.training_folders import trainings_in

@@ -40,7 +40,7 @@ from comborun.reporter.evidence.context import ContextFact, alike, run_names
 from comborun.reporter.evidence.fields import FieldFact, Fields, fields_of
 from comborun.reporter.merge import MergedCombo
 from comborun.reporter.records.collected import Canary, Collected, SessionVideos
-from comborun.reporter.records.combos import ONE_LEVEL
+from comborun.reporter.records.levels import ONE_LEVEL
 from comborun.reporter.shown_names import in_quotes, with_names
 from comborun.reporter.statistics.difference import letters
 from comborun.reporter.text import combo_name

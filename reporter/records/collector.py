@@ -17,7 +17,7 @@ from comborun.model.attempt import Aggregate, EpisodeRecord, Verdict, packed
 from comborun.model.work import Combo, grouped
 from comborun.reporter.records import files, videos
 from comborun.reporter.records.collected import Collected
-from comborun.reporter.records.combos import COLUMNS
+from comborun.reporter.records.path_parts import COLUMNS
 from comborun.reporter.records.reading import UNNAMED, Context, Defect, Reading, RejectKind
 from comborun.rules.facts import Fact
 from comborun.rules.results.codings import Coding

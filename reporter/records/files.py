@@ -8,14 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from comborun.reporter.records.combos import (
-    NAME_COMBO,
-    NAME_ENVIRONMENT,
-    combo_of_folder,
-    combo_of_path,
-    policy_of_path,
-    saying_names,
-)
+from comborun.reporter.records.combos import NAME_ENVIRONMENT
+from comborun.reporter.records.levels import NAME_COMBO
+from comborun.reporter.records.path_parts import combo_of_folder, combo_of_path, policy_of_path, saying_names
 from comborun.reporter.records.reading import UNNAMED, Context, Reading, RejectKind
 from comborun.rules.facts import Fact
 from comborun.rules.results import formats

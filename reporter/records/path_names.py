@@ -13,7 +13,7 @@ from comborun.errors import UserError
 from comborun.model.plan import Session
 from comborun.model.work import combo_of
 from comborun.reporter.records.collector import RecordCollector
-from comborun.reporter.records.combos import saying_names, stem_of
+from comborun.reporter.records.path_parts import saying_names, stem_of
 from comborun.reporter.records.reading import Context, Defect, Reading
 from comborun.rules.facts import Fact
 from comborun.rules.results.counts import NOT_IN_GRID
