@@ -68,6 +68,7 @@ class RecordCollector:
         self._unread = unread
         self._rebuilt: Counter[str] = Counter()
         """how many episodes files had that the next file continues to count, by folder or attempt"""
+        self._lines: defaultdict[str, Counter[Combo]] = defaultdict(Counter)
         self._keys: defaultdict[str, dict[tuple[object, ...], int]] = defaultdict(dict)
         self.files: list[Reading] = []
         """relative to the directory, with slashes; a folder for episodes that are file names"""
@@ -87,7 +88,7 @@ class RecordCollector:
         own = ordered or context.identity.episode.names or context.rules.named
         group = f"{context.session}:{context.attempt}" if own else str(at.parent)
         if ordered or rebuild(at.name):
-            context = replace(context, first=context.first + self._rebuilt[group])
+            context = replace(context, skipped=self._rebuilt[group], lines=self._lines[group])
         if context.identity.episode.names:
             context = replace(context, keys=self._keys[group])
         reading = _read(path, context, self._unread.get(at, ""))

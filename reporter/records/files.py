@@ -118,7 +118,7 @@ def _fill(reading: Reading, context: Context, source: Reader, entries: Iterator[
         else:
             number = order_of(value, order, context.identity)
             used = _context_of(reading, own, value, by_path)
-            reading.take(used, line, value, None if number is None else context.first + number)
+            reading.take(used, line, value, None if number is None else context.first + context.skipped + number)
     _settle(reading, context, source)
 
 

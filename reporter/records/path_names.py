@@ -13,7 +13,7 @@ from comborun.errors import UserError
 from comborun.model.plan import Session
 from comborun.model.work import combo_of
 from comborun.reporter.records.collector import RecordCollector
-from comborun.reporter.records.path_parts import saying_names, stem_of
+from comborun.reporter.records.path_parts import saying_names, stated, stem_of, without_date
 from comborun.reporter.records.reading import Context, Defect, Reading
 from comborun.rules.facts import Fact
 from comborun.rules.results.counts import NOT_IN_GRID
@@ -220,7 +220,8 @@ def _varying(levels: Sequence[Sequence[str]], *, outward: bool) -> int:
 
 
 def _parts(name: PurePosixPath) -> set[str]:
-    return {*map(_cleaned, name.parts[:-1]), _cleaned(stem_of(name))}
+    parts = (*name.parts[:-1], stem_of(name))
+    return {*map(_cleaned, (*parts, *map(without_date, parts), *stated(str(name)).values()))}
 
 
 def _cleaned(name: str) -> str:
