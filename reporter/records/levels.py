@@ -54,8 +54,8 @@ def _set_aside(files: Sequence[Reading]) -> None:
 
 def _by_levels(files: Sequence[Reading]) -> None:
     """Levels at which all paths are alike tell no combos apart. Of those that differ, or that the only path has, the
-    outer ones are the policy's and the others the environment's: so many that policies share most environments, and
-    then as few as may be. Of three and more nothing says so, so a person is asked."""
+    outermost is the policy's and the others together are the environment's. Of three and more nothing says so, so a
+    person is asked."""
     found = _of_paths(files)
     depths = {len(names) for _, names in found}
     if len(depths) != 1:
@@ -65,22 +65,16 @@ def _by_levels(files: Sequence[Reading]) -> None:
     several = len(differ) > LEVELS
     if len(differ) < LEVELS or (several and any(file.format not in NAME_COMBO for file, _ in found)):
         return
-    paths = [tuple(names[at] for at in differ) for _, names in found]
-    split = max(range(1, len(differ)), key=lambda at: (_shared({*paths}, at), -at))
-    for (file, _), path in zip(found, paths, strict=True):
-        policy, environment = "/".join(path[:split]), "/".join(path[split:])
+    for file, names in found:
+        policy, environment = names[differ[0]], "/".join(names[at] for at in differ[1:])
         kept = {combo for combo in file.combos if not {*zip((POLICY, ENVIRONMENT), combo, strict=True)} <= file.guessed}
         file.rename(dict.fromkeys(file.combos - kept, (policy, environment)))
         file.guessed = {(POLICY, policy), (ENVIRONMENT, environment)}
     if several:
-        policies, first = sorted({"/".join(path[:split]) for path in paths}, key=natural), found[0][0]
-        fields = {"policies": policies, "levels": len(differ), "environment": "/".join(paths[0][split:])}
-        first.defect(0, say(Fact(BY_LEVELS, **fields)))
-
-
-def _shared(paths: set[tuple[str, ...]], at: int) -> float:
-    """The share of all pairs of policies and environments that are there, if paths are split at this level."""
-    return len(paths) / (len({path[:at] for path in paths}) * len({path[at:] for path in paths}))
+        first, names = found[0]
+        policies = sorted({*levels[differ[0]]}, key=natural)
+        example = "/".join(names[at] for at in differ[1:])
+        first.defect(0, say(Fact(BY_LEVELS, policies=policies, levels=len(differ), environment=example)))
 
 
 def _by_columns(files: Sequence[Reading]) -> None:

@@ -27,8 +27,8 @@ _HELD = (
 )
 """words for what a file or a folder holds, whatever the policy and the environment"""
 SAYS_NOTHING = re.compile(
-    rf"(?:(?:per|all|final|full|raw|test|success)[-_ ])*{_HELD}(?:[-_ ](?:{_HELD}|info|rates?))*|success[-_ ]rates?"
-    r"|(?:attempt|episode|rank|shard|part|version|run|job|trial|worker)[-_]?\d+|seed[-_]?\d+|slurm(?:[-_]\d+)*"
+    rf"(?:(?:per|all|final|full|raw|test|success)[-_ ])*{_HELD}(?:[-_ ](?:{_HELD}|info|rates?))*"
+    r"|success(?:es|[-_ ]rates?)?|(?:attempt|episode|rank|shard|part|version|run|job|trial|worker)[-_]?\d+|seed[-_]?\d+|slurm(?:[-_]\d+)*"
     r"|_results?|_resume.*|all|running|stdout|stderr|nohup|console|main|client|multirun"
     r"|eval_embodiment|cosmos_log|detail_info|arena_experiment_result"
     r"|[\d_:.TZ+ -]*\d[\d_:.TZ+ -]*|episode_results_rebuild\d+|episode_\d+_(?:final_)?res",
@@ -102,7 +102,7 @@ def stated(path: str) -> dict[str, str]:
     """By kind, the names that parts of a path state: `env=pick,policy=pi0`, as Hydra calls folders."""
     pure = PurePosixPath(path)
     pairs = [pair for part in (*pure.parent.parts, stem_of(pure)) for pair in _pairs(part)]
-    named = {key.rpartition(".")[2].lstrip("+").casefold(): value for key, value in pairs}
+    named = {key.lstrip("+").removesuffix(".name").rpartition(".")[2].casefold(): value for key, value in pairs}
     found = {kind: next((named[name] for name in names if name in named), "") for kind, names in COLUMNS.items()}
     return {kind: name for kind, name in found.items() if name}
 

@@ -356,18 +356,14 @@ def test_a_file_in_one_folder_more_than_its_namesake_is_set_aside_and_named(fold
         "{}/{}/results-00000-of-00001.jsonl",
         "eval/{}/{}/demo_clean/ckpt_600/2026-11-02 10:30:00/rows.jsonl",
         "runs/{1}__{0}__1__1730510000/r.jsonl",
+        "out/policy.name={},+task={},eval.n=20/r.jsonl",
+        "{}/{}/success.jsonl",
     ],
 )
 def test_dates_pairs_shards_and_levels_that_all_paths_share_are_no_names(tmp_path: Path, form: str) -> None:
     combos = {*product(("pi0", "act"), ("pick", "lift"))}
     found = collected(tmp_path, {form.format(*names): bare("TTF") for names in combos})
     assert table(found) == dict.fromkeys(combos, (2, 3))
-
-
-def test_a_level_that_goes_with_the_policy_is_no_environment(tmp_path: Path) -> None:
-    places = product((("atlas", "pi0"), ("boreas", "act")), ("pick", "lift"))
-    found = collected(tmp_path, {f"{host}/{policy}/{name}.jsonl": bare("TTF") for (host, policy), name in places})
-    assert {*table(found)} == {*product(("atlas/pi0", "boreas/act"), ("pick", "lift"))}
 
 
 def test_an_environment_of_rows_that_is_both_names_of_the_path_is_taken_apart(tmp_path: Path) -> None:
