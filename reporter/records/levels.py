@@ -17,7 +17,8 @@ NAME_COMBO = frozenset({formats.JSONL_ROWS, formats.TABLE, formats.EPISODES, for
 """formats whose records may name their combo"""
 LEVELS = 2
 """of a path that names a policy and an environment"""
-ASIDE, BY_LEVELS, ONE_LEVEL, IN_DOUBT = "file_set_aside", "levels_guessed", "one_level_of_names", "names_in_doubt"
+ASIDE, BY_LEVELS, UNEVEN = "file_set_aside", "levels_guessed", "levels_uneven"
+ONE_LEVEL, IN_DOUBT = "one_level_of_names", "names_in_doubt"
 _SHOWN = 3
 _SIGNS = "_-. "
 
@@ -59,6 +60,7 @@ def _by_levels(files: Sequence[Reading]) -> None:
     found = _of_paths(files)
     depths = {len(names) for _, names in found}
     if len(depths) != 1:
+        _tell_uneven(found)
         return
     levels = [*zip(*(names for _, names in found), strict=True)]
     differ = [at for at, names in enumerate(levels) if len({*names}) > 1 or len(found) == 1]
@@ -75,6 +77,17 @@ def _by_levels(files: Sequence[Reading]) -> None:
         policies = sorted({*levels[differ[0]]}, key=natural)
         example = "/".join(names[at] for at in differ[1:])
         first.defect(0, say(Fact(BY_LEVELS, policies=policies, levels=len(differ), environment=example)))
+
+
+def _tell_uneven(found: Sequence[tuple[Reading, tuple[str, ...]]]) -> None:
+    """Of paths with unlike numbers of levels the last two name: say so, if some have more."""
+    common = next(
+        (at for at, names in enumerate(zip(*(names for _, names in found), strict=False)) if len({*names}) > 1), 0
+    )
+    if found and max(len(names) for _, names in found) - common > LEVELS:
+        file, names = max(found, key=lambda one: len(one[1]))
+        (policy, environment), *_ = sorted(file.combos)
+        file.defect(0, say(Fact(UNEVEN, levels=len(names) - common, policy=policy, environment=environment)))
 
 
 def _by_columns(files: Sequence[Reading]) -> None:

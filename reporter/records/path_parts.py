@@ -28,8 +28,9 @@ _HELD = (
 """words for what a file or a folder holds, whatever the policy and the environment"""
 SAYS_NOTHING = re.compile(
     rf"(?:(?:per|all|final|full|raw|test|success)[-_ ])*{_HELD}(?:[-_ ](?:{_HELD}|info|rates?))*"
-    r"|success(?:es|[-_ ]rates?)?|(?:attempt|episode|rank|shard|part|version|run|job|trial|worker)[-_]?\d+|seed[-_]?\d+|slurm(?:[-_]\d+)*"
-    r"|_results?|_resume.*|all|running|stdout|stderr|nohup|console|main|client|multirun"
+    r"|success(?:es|[-_ ]rates?)?|slurm(?:[-_]\d+)*"
+    r"|(?:attempt|episode|rank|shard|part|version|run|job|trial|worker|seed)[-_]?\d+"
+    r"|_results?|_resume.*|all|running|stdout|stderr|nohup|console|main|client|multirun|wandb"
     r"|eval_embodiment|cosmos_log|detail_info|arena_experiment_result"
     r"|[\d_:.TZ+ -]*\d[\d_:.TZ+ -]*|episode_results_rebuild\d+|episode_\d+_(?:final_)?res",
     re.IGNORECASE,

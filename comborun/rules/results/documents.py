@@ -211,7 +211,7 @@ def _runs_of_rows(held: Mapping[str, Array], rows: int, episodes: int, planned: 
     runs = next((values for name, values in beside.items() if _OF_RUNS.fullmatch(name)), [])
     if runs or planned == rows * episodes:
         return runs or [*range(rows)]
-    raise RefusedError(NO_RECORD, "rows_of_outcomes", rows=rows, episodes=episodes)
+    raise RefusedError(NO_RECORD, "rows_of_outcomes", rows=rows, episodes=episodes, all=rows * episodes)
 
 
 def held_arrays(data: bytes, name: str = "") -> dict[str, Array]:

@@ -71,6 +71,17 @@ def test_dates_in_a_name_and_pairs_of_hydra_hide_no_name_of_the_grid(tmp_path: P
     assert [one.key for one in combos if one.counts and one.counts.completed] == [("flat", "grass")]
 
 
+def test_a_name_of_the_grid_with_a_date_is_itself(tmp_path: Path) -> None:
+    grid = GRID.replace("rough_2", "flat_20261102").replace("stairs", "grass_2026-11-02")
+    combos = report_of(
+        tmp_path, "flat_20261102/grass.jsonl", "2026-11-03/flat_grass_2026-11-02.jsonl", grid=grid
+    ).combos
+    assert {one.key for one in combos if one.counts and one.counts.completed} == {
+        ("flat_20261102", "grass"),
+        ("flat", "grass_2026-11-02"),
+    }
+
+
 def test_a_file_whose_path_names_no_combo_is_rejected_and_nothing_still_runs(tmp_path: Path) -> None:
     summary = report_of(tmp_path, "x/r.jsonl", "flat/other.csv")
     assert summary.quality.counts["rejected"] == 3

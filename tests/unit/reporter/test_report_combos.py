@@ -305,7 +305,7 @@ def bare(outcomes: str) -> str:
         (("multirun/0/results.jsonl", "multirun/1/results.jsonl"), ("0", "1")),
         (
             ("wandb/run-20261102_103001-a1/files/rows.jsonl", "wandb/run-20261102_103002-b2/files/rows.jsonl"),
-            ("wandb (run-20261102_103001-a1)", "wandb (run-20261102_103002-b2)"),
+            ("run-20261102_103001-a1", "run-20261102_103002-b2"),
         ),
         (("A/pick.jsonl", "A/place.jsonl"), ()),
         (("A.jsonl",), ()),
@@ -371,6 +371,20 @@ def test_an_environment_of_rows_that_is_both_names_of_the_path_is_taken_apart(tm
     combos = {*product(("gr00t", "pi0"), ("pick", "lift"))}
     found = collected(tmp_path, {f"{a}/{b}/episode_results.jsonl": job % (a, b) for a, b in combos})
     assert table(found) == dict.fromkeys(combos, (1, 1))
+
+
+@pytest.mark.parametrize(
+    ("paths", "told"),
+    [
+        (("pi0/pick", "act/v2/pick"), "3 levels and others have fewer"),
+        (("sim/pi0/pick", "sim/act/v2/pick"), "3 levels and others have fewer"),
+        (("pi0/pick/results", "act/pick"), ""),
+        (("sim/pi0/pick", "sim/act"), ""),
+    ],
+)
+def test_a_path_with_more_levels_than_others_is_told(tmp_path: Path, paths: tuple[str, str], told: str) -> None:
+    found = collected(tmp_path, {f"{path}.jsonl": bare("TTF") for path in paths})
+    assert [told in one.reason for one in found.defects if "levels" in one.reason] == [True] * bool(told)
 
 
 @pytest.mark.parametrize("runs", [("seed0", "seed1"), ("run_1", "run_2"), ("2026-11-02", "2026-11-03")])
