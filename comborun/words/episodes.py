@@ -126,8 +126,8 @@ WORDS: Words = {
     "environments_by_column": "its column {column!r} names the environments",
     "levels_guessed": _levels,
     "levels_uneven": "its path has {levels} levels and others have fewer: the last two are taken for policy and"
-    " environment, {policy!r} and {environment!r}; if it is not so, the fields `policy` and `environment` or `--grid` say"
-    " it",
+    " environment, {policy!r} and {environment!r}; if it is not so, the fields `policy` and `environment` or `--grid`"
+    " say it",
     "one_level_of_names": _one_level,
     "names_in_doubt": _in_doubt,
     "axis_unnamed": _unnamed,
