@@ -3,7 +3,7 @@ paths differ, and by columns that show the order. What nothing says is told, so 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from comborun.reporter.records.path_parts import COLUMNS, saying_names, stated
 from comborun.reporter.records.reading import UNNAMED, Reading
@@ -129,10 +129,10 @@ def _in_doubt(files: Sequence[Reading]) -> None:
             file.defect(0, say(Fact(IN_DOUBT, kind=kind, longer=pairs, fewer=fewer[:_SHOWN])))
 
 
-def _beginning(name: str, names: Iterable[str]) -> str:
+def _beginning(name: str, names: Collection[str]) -> str:
     """The longest other name with which it begins, before a sign; not a number that goes on (`v1.5` of `v1`)."""
-    found = (one for one in names if name.startswith(one) and name[len(one) : len(one) + 1] in {*_SIGNS})
-    return max((one for one in found if any(map(str.isalpha, name[len(one) :]))), key=len, default="")
+    seams = (at for at in range(len(name) - 1, 0, -1) if name[at] in _SIGNS and any(map(str.isalpha, name[at:])))
+    return next((name[:at] for at in seams if name[:at] in names), "")
 
 
 def _with_fewer(partners: Mapping[str, set[str]]) -> list[str]:

@@ -388,8 +388,9 @@ def test_a_path_with_more_levels_than_others_is_told(tmp_path: Path, paths: tupl
 
 
 @pytest.mark.parametrize("runs", [("seed0", "seed1"), ("run_1", "run_2"), ("2026-11-02", "2026-11-03")])
-def test_two_runs_that_went_alike_are_no_copies(tmp_path: Path, runs: tuple[str, str]) -> None:
-    found = collected(tmp_path, {f"pi0/pick/{run}/results.jsonl": bare(GOOD) for run in runs})
+@pytest.mark.parametrize("text", [bare(GOOD), rows(GOOD)], ids=["named by paths", "named by rows"])
+def test_two_runs_that_went_alike_are_no_copies(tmp_path: Path, runs: tuple[str, str], text: str) -> None:
+    found = collected(tmp_path, {f"pi0/pick/{run}/results.jsonl": text for run in runs})
     assert sum(counts[1] for counts in table(found).values()) == 8
 
 
