@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,29 +13,38 @@ from types import MappingProxyType
 from typing import Any
 
 from comborun.errors import UserError
-from comborun.model.attempt import Begin, End, EpisodeRecord, own_end
-from comborun.model.codec import decoded
-from comborun.model.plan import Plan, Session
-from comborun.model.stopping import StopRule
-from comborun.model.work import Combo, combo_of, deal_in, process_of
+from comborun.model.attempt import EpisodeRecord
+from comborun.model.plan import Session
+from comborun.model.work import Combo, combo_of, process_of
 from comborun.reporter.evidence.starts import seeded_once
 from comborun.reporter.records import videos
 from comborun.reporter.records.clocks import clocks_of, on_one_clock
-from comborun.reporter.records.collected import AttemptRecord, Canary, Collected, SessionHistory, SessionVideos
+from comborun.reporter.records.collected import AttemptRecord, Collected, SessionHistory, SessionVideos
 from comborun.reporter.records.collector import RecordCollector, walk
-from comborun.reporter.records.combos import settle, stem_of
+from comborun.reporter.records.combos import settle
 from comborun.reporter.records.names import name_by_columns
+from comborun.reporter.records.path_parts import stem_of
 from comborun.reporter.records.reading import Context, Defect, Reading
 from comborun.reporter.records.rows import settle_rows, tell_errors
 from comborun.reporter.records.training_folders import trainings_in
-from comborun.rules import counting, events, globs, names
+from comborun.reporter.run_records import (
+    canary_of,
+    half_copied,
+    history_of,
+    manifest_of,
+    mapping,
+    plan_of,
+    stop_rule,
+    text_of,
+)
+from comborun.rules import events, globs, names
 from comborun.rules.curves import record as curves
 from comborun.rules.curves import training
 from comborun.rules.deal import sessions_moved
 from comborun.rules.facts import Fact
 from comborun.rules.following import Decision, Record
 from comborun.rules.holds import DRAINING, HALTED, PAUSED
-from comborun.rules.names import RUN, RunLayout
+from comborun.rules.names import RUN
 from comborun.rules.records import parse
 from comborun.rules.results.counts import CHANGED
 from comborun.rules.results.filename_results import FILE
@@ -45,35 +53,31 @@ from comborun.rules.results.result_files import changed
 from comborun.rules.results.unread import may_hold
 from comborun.rules.results.videos import apart as of_no_episode
 from comborun.rules.results.videos import is_video
-from comborun.rules.run_files import attempts_of, newest_plan
 from comborun.rules.vocabulary import several
 from comborun.words import say
 
-LOG_BYTES, LINES_SHOWN, LINE_SHOWN = 8192, 12, 300
-"""of a failed attempt's log: bytes read at its end, lines that are kept, characters of each"""
 _CALLED_RESULTS = re.compile(r"(?i)result|episode|rollout|outcome|success|(?:^|[_.-])eval")
 _PACKED_FOLDERS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst", ".7z", ".rar")
 _APART_MOST = 100
-_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingProxyType({})) -> Collected:
     """Everything in a run directory, from all attempts of all sessions. `unread` are result files that the directory
     lacks, each with the reason. They are reported as unreadable, so that a copy gives the same report as the run
     itself."""
-    whole = _plan(directory)
-    followed = Record(parse(line) for line in _text(directory / RUN.checkpoints).splitlines())
+    whole = plan_of(directory)
+    followed = Record(parse(line) for line in text_of(directory / RUN.checkpoints).splitlines())
     counts = {one["policy"] for one in followed.having(Decision.VERIFIED)}
     plan = replace(
         whole,
         sessions=tuple(one for one in whole.sessions if not one.flag and (not whole.follow or one.policy in counts)),
     )
-    clocks = clocks_of(_text(directory / names.CLOCKS))
-    histories = tuple(on_one_clock(_history(directory, session), clocks) for session in plan.sessions)
-    manifest = _manifest(directory)
+    clocks = clocks_of(text_of(directory / names.CLOCKS))
+    histories = tuple(on_one_clock(history_of(directory, session), clocks) for session in plan.sessions)
+    manifest = manifest_of(directory)
     collected = _without_replays(directory, _results(directory, histories, unread))
     declared = {combo_of(session): session.unpaired for session in plan.sessions if session.unpaired}
-    happened = events.parse(_text(directory / RUN.events))
+    happened = events.parse(text_of(directory / RUN.events))
     by_session = _seeded_by_session(plan.sessions, collected.records)
     return replace(
         collected,
@@ -81,16 +85,16 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
         by_run=True,
         sessions=histories,
         defects=(*collected.defects, *(Defect(one.host, 0, say(one.fact)) for one in clocks)),
-        aside=tuple(on_one_clock(_history(directory, session), clocks) for session in whole.sessions if session.flag),
-        done=MappingProxyType(parse(_text(directory / RUN.done))),
-        provenance=_mapping(manifest.get("provenance")),
-        environments=tuple(map(parse, _text(directory / RUN.environments).splitlines())),
+        aside=tuple(on_one_clock(history_of(directory, session), clocks) for session in whole.sessions if session.flag),
+        done=MappingProxyType(parse(text_of(directory / RUN.done))),
+        provenance=mapping(manifest.get("provenance")),
+        environments=tuple(map(parse, text_of(directory / RUN.environments).splitlines())),
         retuned=tuple(_retuned(happened)),
         moved=sessions_moved([*dict.fromkeys(one.session for one in happened if one.kind == events.Kind.TAKEN)]),
         followed=tuple(followed.remarks()),
         trained=MappingProxyType(_trained(directory, histories)),
-        stop_early=_stop_rule(directory, manifest),
-        canary=_canary(directory),
+        stop_early=stop_rule(directory, manifest),
+        canary=canary_of(directory),
         unpaired=MappingProxyType({**by_session, **declared, **collected.unpaired}),  # what a file says comes first
     )
 
@@ -131,13 +135,13 @@ def _results(directory: Path, histories: Sequence[SessionHistory], unread: Mappi
     folders = {(one.name, attempt.number): RUN.attempt(one.name, attempt.number) for one, attempt in attempts}
     unlisted = {key for key, at in folders.items() if not (directory / at.videos).is_file()}
     found = {
-        at.directory: videos.listed(_text(directory / at.videos), at.directory)
+        at.directory: videos.listed(text_of(directory / at.videos), at.directory)
         for key, at in folders.items()
         if key not in unlisted
     }
     bases = {session.name: session.results.base for session in sessions}
     collector.link_videos([*chain(*found.values())], bases, unlisted)
-    collected = collector.collected(_text(directory / RUN.id).strip() or directory.resolve().name)
+    collected = collector.collected(text_of(directory / RUN.id).strip() or directory.resolve().name)
     filmed = tuple(_filmed(histories, found, collected.records))
     lacking = (
         *_changed(directory, attempts, unread),
@@ -156,7 +160,7 @@ def _trained(directory: Path, histories: Sequence[SessionHistory]) -> dict[str, 
         process = process_of(history.session)
         layouts = ((one.number, RUN.attempt(process, one.number)) for one in history.attempts)
         for number, at in layouts:
-            text = _text(directory / at.curves)
+            text = text_of(directory / at.curves)
             if not text and (directory / at.log).is_file():
                 text = json.dumps(training.read(str(directory / at.log), str(directory / at.output)))
             if read := curves.parse(text):
@@ -227,7 +231,7 @@ def _without_replays(directory: Path, collected: Collected) -> Collected:
 
     Which of them count was decided when it was given up, and no verdict is looked at.
     """
-    kept = _mapping(json.loads(_text(directory / names.KEPT_EPISODES) or "{}"))
+    kept = mapping(json.loads(text_of(directory / names.KEPT_EPISODES) or "{}"))
     if not kept:
         return collected
 
@@ -261,29 +265,6 @@ def _changed(
             yield Defect(output, 0, say(Fact(CHANGED)))
 
 
-def _manifest(directory: Path) -> Mapping[str, Any]:
-    """Empty if it can't be read: a report does without its provenance."""
-    try:
-        return _mapping(json.loads(_text(directory / RUN.manifest) or "{}"))
-    except ValueError:
-        return {}
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _stop_rule(directory: Path, manifest: Mapping[str, Any]) -> StopRule | None:
-    """Raises UserError for a rule that can't be read: to ignore it would change the claims."""
-    data = manifest.get("stop_early")
-    try:
-        rule: StopRule | None = None if data is None else decoded(StopRule, data)
-    except (ValueError, KeyError, TypeError) as error:
-        where = f"{directory / RUN.manifest}: `stop_early` can't be read: {error!r}"
-        raise UserError(where, "was it written by this version?") from None
-    return rule
-
-
 def _seeded_by_session(sessions: Iterable[Session], records: Iterable[EpisodeRecord]) -> dict[Combo, str]:
     """The combos with `seeds` whose records hold one seed per session, not one per episode, and why that matters."""
     bases = {session.name: session.results.base for session in sessions}
@@ -301,7 +282,7 @@ def collect_folder(directory: Path) -> Collected:
     if not directory.is_dir():
         raise UserError(f"{directory} is not a folder", "give a run directory, or a folder of results")
     if (directory / RUN.plan(1)).is_file() and not (directory / RUN.manifest).is_file():
-        raise _half(directory, RUN.plan(1), RUN.manifest)
+        raise half_copied(directory, RUN.plan(1), RUN.manifest)
     collector = RecordCollector(directory)
     found = list(
         walk(directory, lambda name: candidate(name) or is_video(name) or _packer(name) or foreign_kind(name, b""))
@@ -410,71 +391,3 @@ def _is_empty(path: Path) -> bool:
         return not path.stat().st_size
     except OSError:
         return False
-
-
-def _plan(directory: Path) -> Plan:
-    """The newest plan, which contains the older ones."""
-    path = directory / RUN.plan(newest_plan(str(directory)))
-    try:
-        plan = Plan.from_json(path.read_text("utf-8", "surrogateescape"))
-        deal = deal_in(_text(directory / RUN.deal), map(_text, (directory / RUN.moves).glob("*")))
-        return plan.without(lambda one: deal is None or deal.runs_here(process_of(one)))
-    except OSError as error:
-        if (directory / RUN.manifest).is_file():
-            raise _half(directory, RUN.manifest, RUN.plan(1)) from None
-        raise UserError(
-            f"{directory} is not a run directory: {path.name}: {error.strerror}",
-            "give a run directory, or report a folder of results",
-        ) from None
-    except ValueError as error:
-        raise UserError(f"{path} can't be read as a plan: {error}", "was it written by this version?") from None
-
-
-def _half(directory: Path, held: str, lacking: str) -> UserError:
-    return UserError(
-        f"{directory} is a run directory that was not copied whole: it holds {held} but no {lacking}",
-        f"copy it again with all that is in it, or report its results alone: combo report {directory / RUN.sessions}",
-    )
-
-
-def _history(directory: Path, session: Session) -> SessionHistory:
-    attempts = []
-    for number in attempts_of(RunLayout(str(directory)), session.name):
-        at = RUN.attempt(session.name, number)
-        claim, begin, text = (_text(directory / path) for path in (at.claim, at.begin, at.end))
-        record = parse(text) if text else {}
-        end = End.of(record) if text and own_end(claim, text) else None
-        log = RUN.attempt(process_of(session), number).log if end and end.failure else ""
-        lines = _last_lines(directory / log) if log else ()
-        judged = str(record.get("results", ""))
-        attempts.append(AttemptRecord(number, Begin.parse(begin) if begin else None, end, lines, judged))
-    return SessionHistory(session, tuple(attempts))
-
-
-def _last_lines(path: Path) -> tuple[str, ...]:
-    """The end of a log, without colours and without overwritten text."""
-    try:
-        with path.open("rb") as stream:
-            stream.seek(max(0, stream.seek(0, os.SEEK_END) - LOG_BYTES))
-            text = stream.read().decode("utf-8", "replace")
-    except OSError:
-        return ()
-    lines = (counting.shown(line.rstrip()) for line in _COLOUR.sub("", text).split("\n"))
-    return tuple(line[:LINE_SHOWN] for line in lines if line.strip())[-LINES_SHOWN:]
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8", "replace")
-    except OSError:
-        return ""
-
-
-def _canary(directory: Path) -> Canary | None:
-    path = directory / RUN.canary
-    try:
-        return Canary.from_json(path.read_text("utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, TypeError) as error:
-        raise UserError(f"{path} can't be read: {error!r}", "combo recheck writes another") from None

@@ -45,6 +45,21 @@ def _one_level(fact: Fact) -> str:
     )
 
 
+def _in_doubt(fact: Fact) -> str:
+    kinds = "policies" if fact.text("kind") == "policy" else "environments"
+    others = "environments" if kinds == "policies" else "policies"
+    longer = [f"{name!r} beside {beside!r}" for name, beside in _of_two(fact.fields.get("longer"))]
+    fewer = [f"{_named(fact.texts('fewer'))}, in fewer {others} than the others"] if fact.texts("fewer") else []
+    return (
+        f"taken as {kinds} of their own: {'; '.join([*longer, *fewer])}; if one is a part, a trial or a repetition of"
+        f" another, take its files out of the folder, or give a field {fact.text('kind')!r} or `--grid`"
+    )
+
+
+def _of_two(pairs: object) -> list[tuple[str, str]]:
+    return [(str(one), str(other)) for one, other in pairs] if isinstance(pairs, (list, tuple)) else []
+
+
 def _unnamed(fact: Fact) -> str:
     kind, files = fact.text("kind"), fact.count("files")
     whose = "its rows and its path name" if files == 1 else f"the rows and paths of {files} files name"
@@ -110,7 +125,11 @@ WORDS: Words = {
     " whether that is a policy, an environment or an old result; a path POLICY/ENVIRONMENT counts",
     "environments_by_column": "its column {column!r} names the environments",
     "levels_guessed": _levels,
+    "levels_uneven": "its path has {levels} levels and others have fewer: the last two are taken for policy and"
+    " environment, {policy!r} and {environment!r}; if it is not so, the fields `policy` and `environment` or `--grid`"
+    " say it",
     "one_level_of_names": _one_level,
+    "names_in_doubt": _in_doubt,
     "axis_unnamed": _unnamed,
     "means_of_trials": _means,
     "runs_by_field": _runs,

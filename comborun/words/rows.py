@@ -387,6 +387,9 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "printed_statistics_cut_off": "the printed statistics are cut off",
     "no_list_of_successes": "no environment with a list of successes",
     "results_of_no_episodes": "results of no episodes",
+    "rows_of_outcomes": "outcomes of {rows} x {episodes} episodes, and nothing says whether the {rows} are evaluations"
+    " of a training, of which the last counts, or runs: an array `timesteps` or `seeds` with {rows} values beside them"
+    " says it, or a grid with `episodes: {all}`",
     "ranks_missing": "no metrics of rank {missing} of {ranks}: nothing is counted",
     "no_count": lambda fact: (
         f"no rate of a number of episodes, where it has {', '.join(fact.texts('has')) or 'no numbers'}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from comborun.model.work import Combo
+from comborun.reporter.basis import Basis, basis_of
 from comborun.reporter.comparing.comparison import corrected
 from comborun.reporter.comparing.graded import MeanDifference, Scores, mean_difference_of, scores
 from comborun.reporter.comparing.pairing import Arm, Side, meet
@@ -17,7 +18,6 @@ from comborun.reporter.pages.document import table
 from comborun.reporter.pages.text_table import TextTable, columns, filled
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.statistics.difference import FEWEST_UNPAIRED
-from comborun.reporter.summary import Basis, basis_of
 from comborun.reporter.text import combo_name, number, p_value
 from comborun.text import alike, several
 

@@ -8,14 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from comborun.reporter.records.combos import (
-    NAME_COMBO,
-    NAME_ENVIRONMENT,
-    combo_of_folder,
-    combo_of_path,
-    policy_of_path,
-    saying_names,
-)
+from comborun.reporter.records.combos import NAME_ENVIRONMENT
+from comborun.reporter.records.levels import NAME_COMBO
+from comborun.reporter.records.path_parts import combo_of_folder, combo_of_path, policy_of_path, saying_names
 from comborun.reporter.records.reading import UNNAMED, Context, Reading, RejectKind
 from comborun.rules.facts import Fact
 from comborun.rules.results import formats
@@ -123,7 +118,7 @@ def _fill(reading: Reading, context: Context, source: Reader, entries: Iterator[
         else:
             number = order_of(value, order, context.identity)
             used = _context_of(reading, own, value, by_path)
-            reading.take(used, line, value, None if number is None else context.first + number)
+            reading.take(used, line, value, None if number is None else context.first + context.skipped + number)
     _settle(reading, context, source)
 
 

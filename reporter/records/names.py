@@ -13,8 +13,8 @@ from comborun.model.attempt import Aggregate, EpisodeRecord
 from comborun.model.plan import Session
 from comborun.model.work import combo_of
 from comborun.reporter.records.collector import RecordCollector
-from comborun.reporter.records.combos import COLUMNS, policy_of_path
 from comborun.reporter.records.path_names import KINDS
+from comborun.reporter.records.path_parts import COLUMNS, OF_ENVIRONMENTS, policy_of_path
 from comborun.reporter.records.reading import UNNAMED, Context, Defect, Reading
 from comborun.rules.facts import Fact
 from comborun.rules.results.counts import IN_COLUMNS, NOT_IN_GRID
@@ -23,8 +23,6 @@ from comborun.rules.results.proposals import renamed
 from comborun.words import say
 
 BY_COLUMN = "environments_by_column"
-_OWN = ("env", "env_name", "env_id", "environment_name", "environment_id")
-"""columns that name an environment; others, such as `task` or `scene`, may name a part of one"""
 _NAMES_SHOWN = 10
 _VALUES_MOST = 100
 
@@ -58,7 +56,7 @@ def name_by_columns(files: Iterable[Reading]) -> None:
 
 def _of_environments(file: Reading) -> str:
     """The column that names an environment in each of its rows; empty without one."""
-    return next((column for column in _OWN if all(_is_name(one.field(column)) for one in file.records)), "")
+    return next((column for column in OF_ENVIRONMENTS if all(_is_name(one.field(column)) for one in file.records)), "")
 
 
 def _is_name(value: object) -> bool:

@@ -13,7 +13,7 @@ from comborun.errors import UserError
 from comborun.model.plan import Session
 from comborun.model.work import combo_of
 from comborun.reporter.records.collector import RecordCollector
-from comborun.reporter.records.combos import saying_names, stem_of
+from comborun.reporter.records.path_parts import saying_names, stated, stem_of, without_date
 from comborun.reporter.records.reading import Context, Defect, Reading
 from comborun.rules.facts import Fact
 from comborun.rules.results.counts import NOT_IN_GRID
@@ -50,7 +50,9 @@ class PathNames:
 
     def session(self, name: PurePosixPath) -> Session | None:
         """The session whose combo a path names: by both of its names, or by the one that tells it from the others."""
-        parts = _parts(name)
+        return self._session(_parts(name)) or self._session(_looser_parts(name))
+
+    def _session(self, parts: set[str]) -> Session | None:
         found = list({one.name: one for part in parts for one in self._sessions.get(part, ())}.values())
         pairs = product(*(self._named(axis, parts) for axis in KINDS))
         found = found or [one for policy, environment in pairs for one in self._combos.get((policy, environment), ())]
@@ -63,7 +65,7 @@ class PathNames:
         return self.own("policy", name), self.own("environment", name)
 
     def own(self, axis: str, name: PurePosixPath) -> str | None:
-        named = self._named(axis, _parts(name))
+        named = self._named(axis, _parts(name)) or self._named(axis, _looser_parts(name))
         return next(iter(named)) if len(named) == 1 else None
 
     def plans(self, reading: Reading) -> bool:
@@ -221,6 +223,12 @@ def _varying(levels: Sequence[Sequence[str]], *, outward: bool) -> int:
 
 def _parts(name: PurePosixPath) -> set[str]:
     return {*map(_cleaned, name.parts[:-1]), _cleaned(stem_of(name))}
+
+
+def _looser_parts(name: PurePosixPath) -> set[str]:
+    """The parts without dates, and what they state of policy and environment."""
+    looser = (*map(without_date, (*name.parts[:-1], stem_of(name))), *stated(str(name)).values())
+    return {*map(_cleaned, looser)}
 
 
 def _cleaned(name: str) -> str:

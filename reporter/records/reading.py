@@ -57,6 +57,10 @@ class Context:
     """number of episodes of its attempt; 0: not known"""
     keys: dict[tuple[object, ...], int] = field(default_factory=dict)
     """if the grid names several fields for the episode: their values in files of the attempt -> its number"""
+    skipped: int = 0
+    """if its format numbers its rows, and they continue those of other files: how many these have"""
+    lines: Counter[Combo] = field(default_factory=Counter)
+    """if rows are numbered by their place: how many of each combo these files have had so far"""
     over: bool = True
     """whether its program has ended"""
     words: Identity | None = None
@@ -137,8 +141,6 @@ class Reading:
     numbered_by: str = ""
     """the field of the index"""
 
-    lines: Counter[Combo] = field(default_factory=Counter, compare=False, repr=False)
-    """rows of each combo that are numbered by their place"""
     guessed: set[tuple[str, str]] = field(default_factory=set, compare=False)
     """policies and environments that its path names, and nothing in it"""
     identity: Identity | None = field(default=None, compare=False, repr=False)
@@ -209,8 +211,8 @@ class Reading:
             held = read_row(value, context.identity, context.first if by_line else order)
             record = self._record(context, line, held, value)
             if by_line:  # a file may be of several combos
-                record = replace(record, episode=context.first + self.lines[record.combo])
-                self.lines[record.combo] += 1
+                record = replace(record, episode=context.first + context.lines[record.combo])
+                context.lines[record.combo] += 1
             self.records.append(record)
             self.identity = context.identity
             if context.keeps and not asked.word:

@@ -24,7 +24,7 @@ from comborun.rules.results.stated_counts import aggregate, counted, stated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator, Tuple
+    from typing import Any, Iterator, Mapping, Tuple
 
     from comborun.rules.results.readers import Entry, Whole
 
@@ -165,13 +165,19 @@ _PROCESS = re.compile(r"(?i)[._-]?(?:rank|worker|gpu|proc(?:ess)?|shard|env|seed
 """what a process puts into the name of its array"""
 _CODES = {"b1": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q"}
 _CODES.update({"f2": "e", "f4": "f", "f8": "d"})
+_OF_TRAINING = re.compile("step|time|iter|epoch|update")
+_OF_RUNS = re.compile("(?:[a-z]+_)?(?:seed|run)s?")
+"""names of arrays that say what the rows of another are"""
+RUN_OF_ROW = "train_seed"
+"""the field of the run that a row is of"""
 _MAGIC = b"\x93NUMPY"
 _ARRAYS_MOST = 100
 _HEADER_MOST = 1 << 16
 
 
 def arrays(file: Whole) -> Iterator[Entry]:
-    """An episode for each value of the arrays; of several evaluations in one file the last. Raises RefusedError."""
+    """An episode for each value of the arrays; of several evaluations in one file those of the last, of several runs
+    all. Raises RefusedError."""
     own = file.identity.success.name
     name = file.path.rpartition("/")[2].partition(".")[0]
     held = held_arrays(file.data, name)
@@ -188,11 +194,28 @@ def arrays(file: Whole) -> Iterator[Entry]:
     columns: dict[str, list[Any]] = {}
     for name, (size, values) in held.items():
         if size == shape:
-            columns[_ARRAY_NAMES.get(name, name)] = values[-shape[-1] :] if shape and shape[-1] else []
-    evaluations = shape[0] if len(shape) > 1 else 1
-    remark = Fact("last_evaluation_counts", evaluations=evaluations) if evaluations > 1 else None
-    for at in range(shape[-1] if shape else 0):
-        yield 0, {name: column[at] for name, column in columns.items()}, None if at else remark, at
+            columns[_ARRAY_NAMES.get(name, name)] = values
+    evaluations, episodes = (1, *shape)[-2:] if shape else (1, 0)
+    runs = _runs_of_rows(held, evaluations, episodes, file.identity.planned) if evaluations > 1 else [None]
+    remark = Fact("last_evaluation_counts", evaluations=evaluations) if evaluations > len(runs) else None
+    apart = len(runs) > 1 and file.identity.planned != shape[0] * episodes  # else all are numbered on
+    skipped = (evaluations - len(runs)) * episodes
+    for at in range(len(runs) * episodes):
+        row = {name: column[skipped + at] for name, column in columns.items()}
+        row.update({RUN_OF_ROW: runs[at // episodes]} if apart else {})
+        yield 0, row, None if at else remark, at % episodes if apart else at
+
+
+def _runs_of_rows(held: Mapping[str, Array], rows: int, episodes: int, planned: int) -> list[Any]:
+    """What tells the rows of a table of outcomes apart that count: seeds, or numbers; one if only the last counts, as
+    of evaluations during a training. Raises RefusedError where nothing says which of both they are."""
+    beside = {name.lower(): values for name, (size, values) in held.items() if size == (rows,)}
+    if planned == episodes or any(map(_OF_TRAINING.search, beside)):
+        return [None]
+    runs = next((values for name, values in beside.items() if _OF_RUNS.fullmatch(name)), [])
+    if runs or planned == rows * episodes:
+        return runs or [*range(rows)]
+    raise RefusedError(NO_RECORD, "rows_of_outcomes", rows=rows, episodes=episodes, all=rows * episodes)
 
 
 def held_arrays(data: bytes, name: str = "") -> dict[str, Array]:

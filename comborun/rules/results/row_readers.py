@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from comborun.rules.facts import Fact
 from comborun.rules.results.episodes import (
     COMPLETION,
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 HELD_MOST = 10_000
 """rows that may be counts"""
+_STATED = re.compile(r"([A-Za-z_][\w.-]{0,63})\s*[:=]\s*(\S[^\n]{0,255})")
+_STATED_MORE = re.compile(r",\s*[A-Za-z_][\w.-]*\s*[:=]")
 _UNNAMED = ("", "Unnamed: 0")
 """headers of a column that only numbers the rows"""
 
@@ -232,11 +236,15 @@ class HistoryLines(JsonLines):
 
 
 class Table(RowLines):
-    """A header and cells between commas, semicolons or TABs. Comments before the header are skipped."""
+    """A header and cells between commas, semicolons or TABs. Comments before the header such as `# policy: pi0` are
+    fields of all rows; of a session only those that are not its names.
+    """
 
     def __init__(self, identity: Identity, path: str = "") -> None:
         super().__init__(identity, path)
         self._header: list[str] = []
+        self._stated: dict[str, str] = {}
+        """what comments state of all rows"""
         self._between = ","
         self._open: list[bytes] = []
         """lines of a row with an open quote"""
@@ -261,13 +269,15 @@ class Table(RowLines):
     def finish(self) -> Iterator[Entry]:
         if self._open and not self._rest.strip():
             yield self.refused(TORN, "open_quote", at=self._line - len(self._open) + 1)
-        yield from super().finish()
+        yield from map(self._with_stated, super().finish())
 
     def _cells(self, line: str) -> Iterator[Entry]:
         if not line.strip():
             return
         if not self._header:
-            if not line.startswith("#"):
+            if line.startswith("#"):
+                self._stated.update(_stated(line.strip("# \t")))
+            else:
                 self._between = max("\t;,|", key=line.count)
                 if self._between not in line:
                     self._between = " "
@@ -276,6 +286,7 @@ class Table(RowLines):
                     yield self.refused(NO_RECORD, "no_header", cells=len(names))
                 else:
                     self._header = names
+                    self._stated = {name: said for name, said in self._stated.items() if self._may_state(name)}
             return
         cells = _split(line, self._between)
         if len(cells) > len(self._header) and {*self._header} <= {*map(str.strip, cells)}:
@@ -288,7 +299,25 @@ class Table(RowLines):
         else:
             comma = self._between != ","
             named = ((name, text) for name, text in zip(self._header, cells) if name not in _UNNAMED)
-            yield from self.held({name: cell(text, comma, True) for name, text in named})
+            yield from map(self._with_stated, self.held({name: cell(text, comma, True) for name, text in named}))
+
+    def _may_state(self, name: str) -> bool:
+        identity = self.identity
+        known = {identity.success.name, identity.episode.name, *self._header}
+        known.update({identity.policy_field.name} if identity.policy is not None else ())
+        known.update({identity.environment_field.name} if not identity.asks_environment else ())
+        return name not in known
+
+    def _with_stated(self, entry: Entry) -> Entry:
+        line, value, remark, order = entry
+        return (line, {**value, **self._stated}, remark, order) if self._stated and isinstance(value, dict) else entry
+
+
+def _stated(comment: str) -> dict[str, str]:
+    """The names and values of `policy: pi0` or `policy=pi0, env=pick`; none if something else is in it."""
+    parts = comment.split(",") if _STATED_MORE.search(comment) else [comment]
+    found = [_STATED.fullmatch(part.strip()) for part in parts]
+    return {match[1]: match[2].strip("\"'") for match in found if match} if all(found) else {}
 
 
 def _are_values(names: list[str]) -> bool:

@@ -54,6 +54,46 @@ def test_the_last_of_several_evaluations_in_an_archive_counts() -> None:
     assert rows.samples[3] == {"episode": 3, "return": 52.0, "length": 52, "success": True}
 
 
+@pytest.mark.parametrize(
+    ("beside", "planned", "episodes", "runs"),
+    [
+        ({"timesteps": [100, 200]}, 0, {0: True, 1: False}, {None}),
+        ({"timesteps": [100, 200]}, 4, {0: True, 1: False}, {None}),
+        ({"train_seeds": [7, 8]}, 0, {0: True, 1: True}, {7, 8}),
+        ({}, 4, {0: True, 1: True, 2: True, 3: False}, {None}),
+        ({}, 2, {0: True, 1: False}, {None}),
+        ({}, 0, {}, set()),
+        ({"seeds": [7, 8, 9]}, 0, {}, set()),
+    ],
+)
+def test_rows_of_outcomes_are_evaluations_or_runs_as_an_array_beside_them_says(
+    beside: dict[str, list[int]], planned: int, episodes: dict[int, bool], runs: set[int | None]
+) -> None:
+    rows = Rows(reader(formats.ARRAYS, Identity("flat", "stairs", ResultRules(), planned)))
+    rows.feed(npz(success=[[True, True], [True, False]], **beside))
+    last = rows.last()
+    assert told(last) == episodes
+    assert ("nothing says whether the 2 are" in why(last)) is (not episodes)
+    assert {row.get("train_seed") for row in last.samples} == runs
+
+
+@pytest.mark.parametrize(
+    ("comment", "fields"),
+    [
+        ("# note: kitchen, seen", {"note": "kitchen, seen"}),
+        ("# sim=mujoco, max_steps=300", {"sim": "mujoco", "max_steps": "300"}),
+        ("# policy: other, environment: x", {}),
+        ("# success: 0.5", {}),
+        ("# 20 episodes, mean: 0.5", {}),
+        ('#{"t_start": 1.5, "env_id": "CartPole-v1"}', {}),
+    ],
+)
+def test_comments_before_a_header_state_fields_of_all_rows(comment: str, fields: dict[str, str]) -> None:
+    rows = read(formats.TABLE, f"{comment}\nepisode,success\n0,1\n1,0\n")
+    assert told(rows) == {0: True, 1: False}
+    assert rows.samples[1] == {"episode": 1, "success": 0, **fields}
+
+
 @pytest.mark.parametrize("name", ["match.json", "match.eval"])
 def test_a_sample_of_inspect_that_failed_has_no_verdict(name: str) -> None:
     rows = read(formats.INSPECT, sample(f"inspect/{name}"))

@@ -52,6 +52,36 @@ def test_a_path_names_the_combo_and_the_grid_the_fields(tmp_path: Path, file: st
     assert sum(one.missing for one in counts.values() if one) == 9
 
 
+@pytest.mark.parametrize("file", ["{}.csv", "{}/rows.csv", "all/{}/rows_0.csv"])
+def test_rows_of_each_combo_are_numbered_by_their_place_whatever_other_files_have(tmp_path: Path, file: str) -> None:
+    for policy in ("flat", "rough_2"):
+        (tmp_path / file.format(policy)).parent.mkdir(parents=True, exist_ok=True)
+        rows = (f"{task},{trial},1\n" for task in ("grass", "stairs") for trial in (1, 2, 3))
+        (tmp_path / file.format(policy)).write_text("task,trial,solved\n" + "".join(rows))
+    line = '{files: "**/*.csv", episode: line, environment: task, success: solved}'
+    summary = report_of(tmp_path, grid=GRID.partition("results")[0] + f"results: {line}\n")
+    assert (summary.totals.completed, summary.totals.missing) == (12, 0)
+
+
+@pytest.mark.parametrize("name", ["flat_grass_20261102.jsonl", "2026-11-02/10-30-00_grass_flat/r.jsonl"])
+@pytest.mark.parametrize("form", ["{}", "policy=flat,env=grass/{}"])
+def test_dates_in_a_name_and_pairs_of_hydra_hide_no_name_of_the_grid(tmp_path: Path, name: str, form: str) -> None:
+    name = name if form == "{}" else form.format("2026-11-02.jsonl")
+    combos = report_of(tmp_path, name).combos
+    assert [one.key for one in combos if one.counts and one.counts.completed] == [("flat", "grass")]
+
+
+def test_a_name_of_the_grid_with_a_date_is_itself(tmp_path: Path) -> None:
+    grid = GRID.replace("rough_2", "flat_20261102").replace("stairs", "grass_2026-11-02")
+    combos = report_of(
+        tmp_path, "flat_20261102/grass.jsonl", "2026-11-03/flat_grass_2026-11-02.jsonl", grid=grid
+    ).combos
+    assert {one.key for one in combos if one.counts and one.counts.completed} == {
+        ("flat_20261102", "grass"),
+        ("flat", "grass_2026-11-02"),
+    }
+
+
 def test_a_file_whose_path_names_no_combo_is_rejected_and_nothing_still_runs(tmp_path: Path) -> None:
     summary = report_of(tmp_path, "x/r.jsonl", "flat/other.csv")
     assert summary.quality.counts["rejected"] == 3

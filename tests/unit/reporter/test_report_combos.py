@@ -11,7 +11,7 @@ import pytest
 from comborun.reporter.collect import collect_folder
 from comborun.reporter.pages.answer import answer
 from comborun.reporter.records.collected import Collected
-from comborun.reporter.records.combos import combo_of_path
+from comborun.reporter.records.path_parts import combo_of_path
 from comborun.reporter.records.reading import Reading
 from comborun.reporter.report import report_folder
 from comborun.reporter.summary import summarize
@@ -110,7 +110,6 @@ def test_two_runs_that_look_like_one_combo_are_told_apart_by_their_folders(tmp_p
     [
         (("pi0/libero/2026-01-02/log", "pi0/libero/2026-01-03/log"), ("pi0 (2026-01-02)", "pi0 (2026-01-03)")),
         (("pi0/libero/run.log", "pi0/libero/run2/run.log"), ("pi0 (run)", "pi0 (run2)")),
-        (("seed0.log", "seed1.log"), ("seed0", "seed1")),
     ],
 )
 @pytest.mark.parametrize("kind", ["episodes", "counts"])
@@ -300,6 +299,14 @@ def bare(outcomes: str) -> str:
         (("A/pick_results.jsonl", "A/place_results.jsonl"), ()),
         (("part1/pick.jsonl", "part2/place.jsonl"), ("pick", "place")),
         (("A.jsonl", "B.jsonl"), ("A", "B")),
+        (("seed0.jsonl", "seed1.jsonl"), ("seed0", "seed1")),
+        (("2026-11-02.jsonl", "2026-11-03.jsonl"), ("2026-11-02", "2026-11-03")),
+        (("out/2026-11-02/10-30-00/r.jsonl", "out/2026-11-02/10-31-00/r.jsonl"), ("r (10-30-00)", "r (10-31-00)")),
+        (("multirun/0/results.jsonl", "multirun/1/results.jsonl"), ("0", "1")),
+        (
+            ("wandb/run-20261102_103001-a1/files/rows.jsonl", "wandb/run-20261102_103002-b2/files/rows.jsonl"),
+            ("run-20261102_103001-a1", "run-20261102_103002-b2"),
+        ),
         (("A/pick.jsonl", "A/place.jsonl"), ()),
         (("A.jsonl",), ()),
     ],
@@ -337,6 +344,73 @@ def test_a_file_in_one_folder_more_than_its_namesake_is_set_aside_and_named(fold
     )
     assert table(found) == {("a", "pick"): (4, 4), ("b", "pick"): (0, 4)}
     assert any(one.path == f"{folder}/pick.jsonl" and "a/pick.jsonl" in one.reason for one in found.defects)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "20261102_{}/{}.jsonl",
+        "{}_2026-11-02/{}_2026-11-02_10-30-00.jsonl",
+        "out/2026-11-02/10-30-00/env={1},policy={0}/results.jsonl",
+        "policy={0}/task={1}/r.jsonl",
+        "{}/{}/results-00000-of-00001.jsonl",
+        "eval/{}/{}/demo_clean/ckpt_600/2026-11-02 10:30:00/rows.jsonl",
+        "runs/{1}__{0}__1__1730510000/r.jsonl",
+        "out/policy.name={},+task={},eval.n=20/r.jsonl",
+        "{}/{}/success.jsonl",
+    ],
+)
+def test_dates_pairs_shards_and_levels_that_all_paths_share_are_no_names(tmp_path: Path, form: str) -> None:
+    combos = {*product(("pi0", "act"), ("pick", "lift"))}
+    found = collected(tmp_path, {form.format(*names): bare("TTF") for names in combos})
+    assert table(found) == dict.fromkeys(combos, (2, 3))
+
+
+def test_an_environment_of_rows_that_is_both_names_of_the_path_is_taken_apart(tmp_path: Path) -> None:
+    job = '{"job_name": "%s_%s", "env_id": 0, "episode_in_env": 0, "success": true}\n'
+    combos = {*product(("gr00t", "pi0"), ("pick", "lift"))}
+    found = collected(tmp_path, {f"{a}/{b}/episode_results.jsonl": job % (a, b) for a, b in combos})
+    assert table(found) == dict.fromkeys(combos, (1, 1))
+
+
+@pytest.mark.parametrize(
+    ("paths", "told"),
+    [
+        (("pi0/pick", "act/v2/pick"), "3 levels and others have fewer"),
+        (("sim/pi0/pick", "sim/act/v2/pick"), "3 levels and others have fewer"),
+        (("pi0/pick/results", "act/pick"), ""),
+        (("sim/pi0/pick", "sim/act"), ""),
+    ],
+)
+def test_a_path_with_more_levels_than_others_is_told(tmp_path: Path, paths: tuple[str, str], told: str) -> None:
+    found = collected(tmp_path, {f"{path}.jsonl": bare("TTF") for path in paths})
+    assert [told in one.reason for one in found.defects if "levels" in one.reason] == [True] * bool(told)
+
+
+@pytest.mark.parametrize("runs", [("seed0", "seed1"), ("run_1", "run_2"), ("2026-11-02", "2026-11-03")])
+@pytest.mark.parametrize("text", [bare(GOOD), rows(GOOD)], ids=["named by paths", "named by rows"])
+def test_two_runs_that_went_alike_are_no_copies(tmp_path: Path, runs: tuple[str, str], text: str) -> None:
+    found = collected(tmp_path, {f"pi0/pick/{run}/results.jsonl": text for run in runs})
+    assert sum(counts[1] for counts in table(found).values()) == 8
+
+
+@pytest.mark.parametrize(
+    ("paths", "doubted"),
+    [
+        (("a/x", "a/y", "a_rerun/x", "a_rerun/y"), ["'a_rerun' beside 'a'"]),
+        (("a/x", "a/y", "b/x", "b/y", "debug/x"), ["'debug', in fewer environments"]),
+        (("a/x", "a/y", "b/x", "b/y", "b/debug"), ["'debug', in fewer policies"]),
+        (("a/x", "a/y", "b/x", "b/x_resumed"), ["'x_resumed' beside 'x'"]),
+        (("v1/x", "v1.5/x", "v1/y", "v1.5/y"), []),
+        (("ab/x", "a/x", "a/y"), []),
+    ],
+    ids=str,
+)
+def test_names_of_paths_that_may_be_none_are_told(tmp_path: Path, paths: tuple[str, ...], doubted: list[str]) -> None:
+    found = collected(tmp_path, {f"{path}.jsonl": bare("TTF") for path in paths})
+    told = [one.reason for one in found.defects if "of their own" in one.reason]
+    assert len(told) == len(doubted)
+    assert all(words in one for words, one in zip(doubted, told, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_results_of_many_formats_give_one_table(folder: Path, tmp_path: Path) ->
         ("act", "pusht"): (1, 4),
         ("agent", "EB-Habitat"): (1, 2),
         ("clients", "libero_goal"): (1, 2),
-        ("cluster", "20260823-behavior_openpi_pi05_eval"): (7, 16),
+        ("cluster", "behavior_openpi_pi05_eval"): (7, 16),
         ("gpt_four_base", "eb_alfred/base"): (1, 3),
         ("gpt_four_base", "eb_manipulation/base"): (1, 1),
         ("gpt_four_base", "eb_nav/base"): (1, 1),
@@ -88,7 +88,7 @@ def test_a_further_rebuild_of_a_job_goes_on_counting(collected: Collected) -> No
 
 def test_what_forbids_pairing_and_what_is_biased_is_told(collected: Collected) -> None:
     assert set(collected.unpaired) == {
-        ("cluster", "20260823-behavior_openpi_pi05_eval"),
+        ("cluster", "behavior_openpi_pi05_eval"),
         ("gr00t", "libero_sim/task_a"),
         ("ppo", "PickCube-v1"),
         ("robomimic", "PnPCounterToCab"),

@@ -291,6 +291,10 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     ],
     "levels_guessed": [{"levels": 3, "policies": ["octo", "rt1x"], "environment": "move_near/base"}],
     "axis_unnamed": [{"kind": "environment", "files": files, "known": ["pick", "open"]} for files in (1, 2)],
+    "names_in_doubt": [
+        {"kind": "policy", "longer": [["act_rerun", "act"]], "fewer": []},
+        {"kind": "environment", "longer": [["pick_old", "pick"], ["lift 2", "lift"]], "fewer": ["debug"]},
+    ],
     "one_level_of_names": [{"names": ["A", "B"]}, {"names": ["1", "2", "3", "4", "5", "6", "7"]}],
 }
 """code -> fields, where the name of a field does not do as its value"""

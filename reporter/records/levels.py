@@ -1,0 +1,143 @@
+"""What the folders of all files mean together, where only paths name policies and environments: by the levels in which
+paths differ, and by columns that show the order. What nothing says is told, so that a person can say it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from comborun.reporter.records.path_parts import COLUMNS, saying_names, stated
+from comborun.reporter.records.reading import UNNAMED, Reading
+from comborun.rules.facts import Fact
+from comborun.rules.results import formats
+from comborun.rules.results.fields import ENVIRONMENT, POLICY
+from comborun.text import natural
+from comborun.words import say
+
+NAME_COMBO = frozenset({formats.JSONL_ROWS, formats.TABLE, formats.EPISODES, formats.DATABASE, formats.COMPLETION_ROWS})
+"""formats whose records may name their combo"""
+LEVELS = 2
+"""of a path that names a policy and an environment"""
+ASIDE, BY_LEVELS, UNEVEN = "file_set_aside", "levels_guessed", "levels_uneven"
+ONE_LEVEL, IN_DOUBT = "one_level_of_names", "names_in_doubt"
+_SHOWN = 3
+_SIGNS = "_-. "
+
+
+def settle_levels(files: Sequence[Reading]) -> None:
+    _set_aside(files)
+    _by_levels(files)
+    _by_columns(files)
+    _in_doubt(files)
+
+
+def _of_paths(files: Iterable[Reading]) -> list[tuple[Reading, tuple[str, ...]]]:
+    """The files of whose combo only the path says something, and the names in it."""
+    kinds = {POLICY, ENVIRONMENT}
+    return [
+        (file, saying_names(file.path))
+        for file in files
+        if file.entries and {kind for kind, _ in file.guessed} == kinds and not stated(file.path)
+    ]
+
+
+def _set_aside(files: Sequence[Reading]) -> None:
+    """Files that have the path of others but for one folder more, as a `debug` or an `old` may be: they are neither a
+    policy nor an environment by themselves, so a person is asked."""
+    found = _of_paths(files)
+    known = {names: file for file, names in found}
+    for file, names in found:
+        for at in range(len(names)) if len(names) > LEVELS else ():
+            if beside := known.get((*names[:at], *names[at + 1 :])):
+                file.records, file.aggregates, file.counts = [], [], []
+                file.defect(0, say(Fact(ASIDE, file=beside.path, folder=names[at])))
+                break
+
+
+def _by_levels(files: Sequence[Reading]) -> None:
+    """Levels at which all paths are alike tell no combos apart. Of those that differ, or that the only path has, the
+    outermost is the policy's and the others together are the environment's. Of three and more nothing says so, so a
+    person is asked."""
+    found = _of_paths(files)
+    depths = {len(names) for _, names in found}
+    if len(depths) != 1:
+        _tell_uneven(found)
+        return
+    levels = [*zip(*(names for _, names in found), strict=True)]
+    differ = [at for at, names in enumerate(levels) if len({*names}) > 1 or len(found) == 1]
+    several = len(differ) > LEVELS
+    if len(differ) < LEVELS or (several and any(file.format not in NAME_COMBO for file, _ in found)):
+        return
+    for file, names in found:
+        policy, environment = names[differ[0]], "/".join(names[at] for at in differ[1:])
+        kept = {combo for combo in file.combos if not {*zip((POLICY, ENVIRONMENT), combo, strict=True)} <= file.guessed}
+        file.rename(dict.fromkeys(file.combos - kept, (policy, environment)))
+        file.guessed = {(POLICY, policy), (ENVIRONMENT, environment)}
+    if several:
+        first, names = found[0]
+        policies = sorted({*levels[differ[0]]}, key=natural)
+        example = "/".join(names[at] for at in differ[1:])
+        first.defect(0, say(Fact(BY_LEVELS, policies=policies, levels=len(differ), environment=example)))
+
+
+def _tell_uneven(found: Sequence[tuple[Reading, tuple[str, ...]]]) -> None:
+    """Of paths with unlike numbers of levels the last two name: say so, if some have more."""
+    common = next(
+        (at for at, names in enumerate(zip(*(names for _, names in found), strict=False)) if len({*names}) > 1), 0
+    )
+    if found and max(len(names) for _, names in found) - common > LEVELS:
+        file, names = max(found, key=lambda one: len(one[1]))
+        (policy, environment), *_ = sorted(file.combos)
+        file.defect(0, say(Fact(UNEVEN, levels=len(names) - common, policy=policy, environment=environment)))
+
+
+def _by_columns(files: Sequence[Reading]) -> None:
+    """Paths name the environment first where columns of some rows say so, such as `env` or `model`, and none says
+    otherwise."""
+    guessed = [file for file in files if {kind for kind, _ in file.guessed} == {POLICY, ENVIRONMENT}]
+    if {order for file in guessed for order in _orders(file)} != {(ENVIRONMENT, POLICY)}:
+        return
+    for file in guessed:
+        file.rename({(outer, inner): (inner, outer) for outer, inner in file.combos})
+        file.guessed = {(POLICY if kind == ENVIRONMENT else ENVIRONMENT, name) for kind, name in file.guessed}
+
+
+def _orders(file: Reading) -> Iterator[tuple[str, str]]:
+    """What the outer and the inner name of its path are, as a column of its first row tells."""
+    for combo, record in {one.combo: one for one in reversed(file.records)}.items():
+        for kind, other in ((POLICY, ENVIRONMENT), (ENVIRONMENT, POLICY)):
+            values = {str(record.extra.get(name, "")).casefold() for name in COLUMNS[kind]}
+            at = [place for place, name in enumerate(combo) if name.casefold() in values]
+            if len(at) == 1:
+                yield (other, kind) if at[0] else (kind, other)
+
+
+def _in_doubt(files: Sequence[Reading]) -> None:
+    """Names of paths that may be no names of their own: one begins with another (`act_rerun` beside `act`), or lacks
+    partners that all others have (`debug`). They are taken as they are, and told."""
+    named = [file for file in files if file.entries and {kind for kind, _ in file.guessed} == {POLICY, ENVIRONMENT}]
+    combos = {combo for file in named for combo in file.combos if UNNAMED not in combo}
+    for place, kind in enumerate((POLICY, ENVIRONMENT)):
+        partners: dict[str, set[str]] = {}
+        for combo in combos:
+            partners.setdefault(combo[place], set()).add(combo[1 - place])
+        longer = [(name, other) for name in sorted(partners) if (other := _beginning(name, partners))]
+        fewer = _with_fewer(partners)
+        if longer or fewer:
+            doubted = next(name for name in (*(one for one, _ in longer), *fewer))
+            file = next(one for one in named if any(combo[place] == doubted for combo in one.combos))
+            pairs = [[*pair] for pair in longer[:_SHOWN]]
+            file.defect(0, say(Fact(IN_DOUBT, kind=kind, longer=pairs, fewer=fewer[:_SHOWN])))
+
+
+def _beginning(name: str, names: Collection[str]) -> str:
+    """The longest other name with which it begins, before a sign; not a number that goes on (`v1.5` of `v1`)."""
+    seams = (at for at in range(len(name) - 1, 0, -1) if name[at] in _SIGNS and any(map(str.isalpha, name[at:])))
+    return next((name[:at] for at in seams if name[:at] in names), "")
+
+
+def _with_fewer(partners: Mapping[str, set[str]]) -> list[str]:
+    """The names that lack partners, where all others, at least two, have all."""
+    whole = set[str]().union(*partners.values())
+    common = [name for name, own in partners.items() if own == whole]
+    fewer = sorted(name for name, own in partners.items() if own != whole)
+    return fewer if len(common) > max(1, len(fewer)) else []
