@@ -194,6 +194,12 @@ def _in_order(fact: Fact) -> str:
     )
 
 
+def _running(fact: Fact) -> str:
+    whole = f"{fact.text('field')} is the {fact.text('what')} of {fact.text('of')}"
+    rows = f" in the last {fact.count('last')} rows" if fact.count("last") else " so far, row by row"
+    return f"{whole}{rows}, and no value of an episode: not averaged"
+
+
 def _no_value(fact: Fact) -> str:
     value = fact.fields.get("value")
     how = "while no other value is negative" if value == -1 else "apart from all other values"
@@ -239,9 +245,11 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
         f"{fact.text('field')} lies between 0 and 1 and is not compared: `results: {{compare: {fact.text('field')}}}`"
         " in the grid compares policies by it, which may decide with fewer episodes than success does"
     ),
-    FieldFact.RUNNING: lambda fact: (
-        f"{fact.text('field')} is the {fact.text('what')} of {fact.text('of')} so far, row by row, and no value of an"
-        " episode: not averaged"
+    FieldFact.RUNNING: _running,
+    FieldFact.GOES_ON: lambda fact: (
+        f"{fact.text('field')} goes on from row to row: it turns {fact.count('turns')} times, about"
+        f" {fact.count('expected')} times by chance, so it is no value of an episode alone, as a mean of the last ones or"
+        f" a clock is none: not averaged; `results: {{metrics: [{fact.text('field')}]}}` in the grid averages it"
     ),
     RunFact.JOINED: _joined,
     RunFact.RANDOM: lambda _: "p and the interval take the run as a random effect",
