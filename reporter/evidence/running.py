@@ -1,6 +1,6 @@
 """Numbers that run along: at each row the mean, the sum or an extreme of another field so far, or a value that goes on
-from that of the row before, as means of the last episodes and clocks do. They are no values of episodes, so they have no
-mean and no interval. Pure."""
+from that of the row before, as means of the last episodes and clocks do. They are no values of episodes, so they have
+no mean and no interval. Pure."""
 
 from __future__ import annotations
 
@@ -131,7 +131,8 @@ def _last(values: Column, last: int) -> Column:
 
     sums = np.cumsum(values)
     before = np.concatenate([np.zeros(min(last, len(sums))), sums[:-last]])
-    return (sums - before) / np.minimum(np.arange(1, len(values) + 1), last)
+    means: Column = (sums - before) / np.minimum(np.arange(1, len(values) + 1), last)
+    return means
 
 
 def _alike(own: Column, made: Column, step: float) -> int:
