@@ -353,7 +353,7 @@ def _with_other_words(compared: Sequence[KindComparison]) -> Iterator[KindCompar
     }
     for one in compared:
         both = one.found.ahead, one.found.behind
-        other = alone.get(both[::-1]) if one.found.decided and _never(one.found) else None
+        other = alone.get((both[1], both[0])) if one.found.decided and _never(one.found) else None
         told = [Fact(ContextFact.OTHER_WORDS, policies=[*both], kinds=[one.kind, other])] if other else []
         yield replace(one, found=replace(one.found, facts=(*one.found.facts, *told)))
 

@@ -309,8 +309,8 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
     SettingFact.OTHER_VERDICT: _other_verdict,
     SettingFact.CLUSTERS: _clusters,
     SettingFact.NESTED: lambda fact: (
-        f"both have no value of {fact.text('field')} in common, and outcomes go with it: p and the interval take it"
-        " as a random effect"
+        f"both have no value of {fact.text('field')} in common, and outcomes may go with it: p and the interval"
+        " take it as a random effect"
     ),
     ContextFact.NAMES_ALIKE: _names_alike,
     ContextFact.NAMES_OF_PARTS: _parts,
