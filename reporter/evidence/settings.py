@@ -117,8 +117,9 @@ def settings_of(records: Sequence[EpisodeRecord], *, chosen: bool = False) -> Se
         if not named and len({*map(str, column[:LOOKED_AT])}) > FEW:
             continue
         values = [*map(plain, column)]
-        if _VERDICT.fullmatch(name) and all(one in (0, 1) for one in values):
-            verdicts[name] = sum(map(bool, values)), sum(bool(one.success) for one in records), len(values)
+        told = [(value, one.success) for value, one in zip(values, records, strict=True) if value is not None]
+        if _VERDICT.fullmatch(name) and told and all(value in (0, 1) for value, _ in told):
+            verdicts[name] = sum(bool(value) for value, _ in told), sum(bool(won) for _, won in told), len(told)
         elif not _AFTERWARDS.search(name):
             counts = _counts(name, values, records)
             mix |= {name: counts} if counts else {}
