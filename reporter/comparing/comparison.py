@@ -15,6 +15,7 @@ from typing import TypeVar
 from comborun.reporter.comparing.pairing import Arm, CountsAlone, Meeting, Side
 from comborun.reporter.evidence.context import once
 from comborun.reporter.evidence.runs import RunFact, between_runs
+from comborun.reporter.evidence.settings import SettingFact
 from comborun.reporter.json_types import Facts, FourDecimals, Rounded
 from comborun.reporter.statistics.barnard import barnard
 from comborun.reporter.statistics.difference import PairCounts, holm, mcnemar, newcombe, paired_interval
@@ -206,7 +207,7 @@ def comparison_of(met: Meeting) -> Comparison:
 
 def with_findable(found: Comparison, level: float) -> Comparison:
     """If it is undecided: what it could have found. With several runs nothing is said, since runs may differ."""
-    of_runs = {RunFact.RANDOM, RunFact.ONE_SIDE}.intersection(fact.code for fact in found.facts)
+    of_runs = {RunFact.RANDOM, RunFact.ONE_SIDE, SettingFact.NESTED}.intersection(fact.code for fact in found.facts)
     if found.decided or found.sequential or of_runs:
         return found
     if found.pairs:

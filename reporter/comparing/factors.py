@@ -84,7 +84,7 @@ def factors(results: Results, named: Collection[str], fields: Fields) -> tuple[F
     """The smallest p first. `named`: by the grid."""
     arms = {combo: side for combo, side in results.sides.items() if isinstance(side, Arm) and combo in results.merged}
     judged = {combo: [one for one in results.merged[combo].accepted if one.verdict in JUDGED] for combo in arms}
-    left_out = {*HASHES, *FAILURE_FIELDS, *fields.identifiers, *fields.running} - {*named}
+    left_out = {*HASHES, *FAILURE_FIELDS, *fields.identifiers, *fields.running} - {*fields.going_on, *named}
     inside = {name for name in named if any(len(values_of(some, name)) > 1 for some in judged.values())}
     names = sorted((inside | _same_for_all(judged)) - left_out)
     found = [one for name in names if (one := _factor(name, _starts(name, judged, arms, named=name in named)))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from itertools import chain
+from itertools import chain, combinations
 from operator import itemgetter
 
 from comborun.model.work import grouped
@@ -12,7 +12,7 @@ from comborun.reporter.comparing.family import Comparisons
 from comborun.reporter.comparing.pairing import Arm, Results
 from comborun.reporter.counting.quality import DataFinding
 from comborun.reporter.evidence import words as evidence_words
-from comborun.reporter.evidence.context import varying
+from comborun.reporter.evidence.context import parts_of_one, varying
 from comborun.reporter.evidence.horizons import limits_of
 from comborun.reporter.evidence.runs import RunFact, joined
 from comborun.reporter.text import combo_name
@@ -30,6 +30,12 @@ def evidence(results: Results) -> Iterator[DataFinding]:
         settings = (*arm.settings.marks, *arm.settings.clusters)
         for fact in (*arm.starts.facts, *settings, *varying(arm.context, beside)):
             yield DataFinding(combo_name(*combo), evidence_words.say(fact))
+    parts: dict[tuple[str, ...], Fact] = {}
+    for environment, own in policies.items():
+        for pair in combinations(own, 2):
+            episodes = arms[pair[0], environment].completed, arms[pair[1], environment].completed
+            parts |= {tuple(fact.texts("names")): fact for fact in parts_of_one(pair, episodes)}
+    yield from (DataFinding("names", evidence_words.say(fact)) for fact in parts.values())
     for environment, own in policies.items():
         for fact in limits_of({policy: arms[policy, environment].lengths for policy in own}):
             yield DataFinding(environment, evidence_words.say(fact))

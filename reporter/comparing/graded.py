@@ -29,6 +29,7 @@ from comborun.reporter.comparing.comparison import (
 )
 from comborun.reporter.comparing.pairing import Arm, Meeting, Side, arm, count_pairs, meet
 from comborun.reporter.counting.measures import ERRORED, KINDS, NO_FIELDS, EpisodeEnds
+from comborun.reporter.evidence.context import ContextFact
 from comborun.reporter.evidence.fields import Fields
 from comborun.reporter.evidence.runs import between_runs
 from comborun.reporter.evidence.starts import Settled, starts_of
@@ -339,7 +340,28 @@ def compare_kinds(ends: Mapping[Combo, EpisodeEnds], sides: Mapping[Combo, Side]
         alike = ([one for one in meetings if not _unlike(kind, *_both(one, ends))] for meetings in met)
         compared += [KindComparison(kind, _compared(meetings, of_kind)) for meetings in alike if meetings]
     adjusted = zip(compared, corrected([one.found for one in compared]), strict=True)
-    return tuple(sorted((replace(one, found=found) for one, found in adjusted), key=lambda one: one.found.p_holm))
+    told = _with_other_words([replace(one, found=found) for one, found in adjusted])
+    return tuple(sorted(told, key=lambda one: one.found.p_holm))
+
+
+def _with_other_words(compared: Sequence[KindComparison]) -> Iterator[KindComparison]:
+    """Says of two policies that each of them never names a kind that the other often does: two words for one kind?"""
+    alone = {
+        (one.found.ahead, one.found.behind): one.kind
+        for one in compared
+        if one.found.decided and one.kind != ERRORED and _never(one.found)
+    }
+    for one in compared:
+        both = one.found.ahead, one.found.behind
+        other = alone.get((both[1], both[0])) if one.found.decided and _never(one.found) else None
+        told = [Fact(ContextFact.OTHER_WORDS, policies=[*both], kinds=[one.kind, other])] if other else []
+        yield replace(one, found=replace(one.found, facts=(*one.found.facts, *told)))
+
+
+def _never(found: Comparison | Overall) -> bool:
+    """Whether the policy behind never ends so."""
+    rates = (found.mean_a, found.mean_b) if isinstance(found, Overall) else (found.rate_a.rate, found.rate_b.rate)
+    return not min(rate or 0.0 for rate in rates)
 
 
 def _of_kind(arm: Arm, ends: EpisodeEnds, kind: str) -> Arm:

@@ -6,7 +6,7 @@ start is no new evidence: a deterministic program repeats what it did.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -24,6 +24,7 @@ from comborun.reporter.evidence.context import (
     alike,
     context_of,
     differing,
+    parts_of_one,
     run_names,
     runs_in_names,
     varying,
@@ -32,9 +33,17 @@ from comborun.reporter.evidence.copies import copies
 from comborun.reporter.evidence.horizons import Lengths, lengths_of, unlike_limits
 from comborun.reporter.evidence.parts import with_parts
 from comborun.reporter.evidence.replays import with_replays
-from comborun.reporter.evidence.runs import RunFact, Runs, joined, run_rates
-from comborun.reporter.evidence.sequence import in_order
-from comborun.reporter.evidence.settings import NO_SETTINGS, Settings, other_verdicts, settings_of, unlike_mixes
+from comborun.reporter.evidence.runs import RunFact, Runs, differing_runs, joined, run_rates
+from comborun.reporter.evidence.sequence import DRIFT, IN_ORDER, in_order
+from comborun.reporter.evidence.settings import (
+    NO_SETTINGS,
+    SettingFact,
+    Settings,
+    nested,
+    other_verdicts,
+    settings_of,
+    unlike_mixes,
+)
 from comborun.reporter.evidence.starts import NO_SEEDS, UNTOLD, Settled, StartFact, Starts, settle, starts_of
 from comborun.reporter.merge import UNPLANNED, MergedCombo, merge
 from comborun.reporter.records.collected import Collected
@@ -264,7 +273,14 @@ def _whole_meeting(environment: str, a: Arm, b: Arm) -> Meeting:
     told = [*a.starts.facts, *(one for one in b.starts.facts if one not in a.starts.facts)]
     if found.paired:  # then by hashes, and the seeds don't matter
         told = [fact for fact in told if fact.code not in {StartFact.RUN_SEEDS, StartFact.RUN_OR_START}]
-    facts = [*found.facts, *_each_once([*told, *repeated((a, b))]), *_conditions(a, b)]
+    conditions = [one for one in _conditions(a, b) if not (found.paired and one.code == DRIFT)]
+    facts = [*found.facts, *_each_once([*told, *repeated((a, b))]), *conditions]
+    name = "" if found.paired or a.runs or b.runs else nested(a.settings, b.settings, (a.successes, b.successes))
+    if name:  # as if each value were a run: the policies are told apart only beyond what the values differ by
+        a, b = (replace(one, runs=one.settings.groups[name]) for one in (a, b))
+        unit = Fact(SettingFact.NESTED, field=name, values=[len(one.runs) for one in (a, b)])
+        facts = [unit, *(one for one in facts if one.text("field") != name and one.code not in {IN_ORDER, DRIFT})]
+        found = replace(found, a=a, b=b)
     return replace(found, facts=(*facts,)) if facts else found
 
 
@@ -303,6 +319,7 @@ def _conditions(a: Arm, b: Arm) -> Iterable[Fact]:
     if a.policy != b.policy:
         yield from alike((a.policy, b.policy), "policies")
         yield from run_names((a.policy, b.policy))
+        yield from parts_of_one((a.policy, b.policy), (a.completed, b.completed))
     same = a.policy == b.policy
     named = ((b, f"{b.policy} before"), (a, f"{a.policy} after")) if same else ((a, a.policy), (b, b.policy))
     rates = {name: one.run_means if one.metric else one.run_rates for one, name in named}
@@ -318,11 +335,26 @@ def _conditions(a: Arm, b: Arm) -> Iterable[Fact]:
     yield from unlike_limits(*((name, one.lengths) for one, name in named))
     for one, name in named:
         yield from (Fact(fact.code, **fact.fields, of_policy=name) for fact in one.settings.marks)
-    yield from {fact.text("field"): fact for one in (a, b) for fact in one.settings.clusters}.values()
-    for unlike in (unlike_mixes, other_verdicts):
-        yield from unlike(a.settings, b.settings, (named[-same][1], named[1 - same][1]))
+    sides = named[-same][1], named[1 - same][1]
+    mixed = [*unlike_mixes(a.settings, b.settings, sides)]
+    yield from _clusters(a, b, [fact.text("field") for fact in mixed])
+    yield from (*mixed, *other_verdicts(a.settings, b.settings, sides))
     for one, other in ((a, b), (b, a)):
         yield from (Fact(fact.code, **fact.fields, policy=one.policy) for fact in varying(one.context, [other.context]))
+
+
+def _clusters(a: Arm, b: Arm, mixed: Collection[str]) -> Iterable[Fact]:
+    """Settings with which outcomes go, and the difference if the values were drawn from many others like them. `mixed`:
+    those that one of both had more often."""
+    for name, fact in {fact.text("field"): fact for one in (a, b) for fact in one.settings.clusters}.items():
+        rates = [
+            run_rates(one.settings.groups.get(name, {}), one.completed, one.successes) if not one.metric else {}
+            for one in (a, b)
+        ]
+        common = [rates[0][value] - rates[1][value] for value in rates[0].keys() & rates[1].keys()]
+        drawn = differing_runs(sorted(common), told=True) if len(common) > 2 and name not in mixed else None
+        ends = {"difference": drawn[0], "half": drawn[1]} if drawn else {}
+        yield Fact(fact.code, **fact.fields, **{key: round(value, 6) for key, value in ends.items()})
 
 
 def one_each(a: Arm, b: Arm) -> Fact | None:

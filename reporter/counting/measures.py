@@ -38,6 +38,10 @@ FAILURE_FIELDS = (
 )
 """the plainest first"""
 KINDS = 12
+NO_KIND = frozenset(
+    {"unknown", "unlabeled", "unlabelled", "unspecified", "n/a", "na", "none", "null", "nan", "tbd", "todo", "?", "-"}
+)
+"""words for a failure whose kind nobody told"""
 ERRORED = "no verdict (errored)"
 KIND_LENGTH = 80
 TIME_FIELDS = {
@@ -217,7 +221,8 @@ def failure_kinds(ends: EpisodeEnds) -> FailureKinds:
 
 @lru_cache(maxsize=1024)
 def _first_line(text: str) -> str:
-    return sys.intern(text.strip().partition("\n")[0][:KIND_LENGTH])
+    line = text.strip().partition("\n")[0]
+    return "" if line.casefold() in NO_KIND else sys.intern(line[:KIND_LENGTH])
 
 
 def time_field(combos: Iterable[Sequence[EpisodeRecord]]) -> str | None:

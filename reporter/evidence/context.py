@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from itertools import groupby
@@ -60,6 +60,12 @@ _RUN_NAME = re.compile(
 _RUN_OF_PLACE = re.compile(
     r"(?P<policy>.+?)[-_. (/]+(?:(?:train|training)[-_]?)?(?:seed|run|rep|replica|replicate)[-_=]?\d+\)?", re.IGNORECASE
 )
+_PART = re.compile(
+    r"[-_. (/]+(?:resum(?:ed?|ing)|cont(?:d|inued?|inuation)?|rest|remaining|re[-_]?run|re[-_]?try|re[-_]?tried|fixed"
+    r"|(?:part|chunk|shard)[-_=]?\d+)\)?$",
+    re.IGNORECASE,
+)
+"""behind a policy's name, that its evaluation went on or was made again: `pi0_resumed`, `act-part2`"""
 _LEFT_OUT = {*FAILURE_FIELDS, *HASHES}
 
 
@@ -70,6 +76,8 @@ class ContextFact(StrEnum):
     SHARED = "checkpoint_of_both"
     NAMES_ALIKE = "names_alike"
     NAMES_OF_RUNS = "names_of_runs"
+    NAMES_OF_PARTS = "names_of_parts"
+    OTHER_WORDS = "kinds_that_one_side_names"
     NAMES_OF_STEPS = "names_of_steps"
 
 
@@ -157,6 +165,19 @@ def run_names(names: Iterable[str], kind: str = "policy") -> Iterator[Fact]:
         if len(found) > 1:
             of = policy if policy.count("(") == policy.count(")") else f"{policy})"
             yield Fact(ContextFact.NAMES_OF_RUNS, kind=kind, of=of, names=[name for _, name in found])
+
+
+def parts_of_one(names: tuple[str, str], episodes: tuple[Collection[int], Collection[int]]) -> Iterator[Fact]:
+    """Two policies that may be one, resumed or run again: one has the other's name with such a word behind it, or with
+    any word, and the episodes that follow those of the other."""
+    short, long = sorted(names, key=len)
+    behind = long[len(short) :] if long.startswith(short) else ""
+    word = len({_PART.sub("", name) for name in names}) == 1
+    if not (word or (behind and not behind[0].isalnum())) or not all(episodes):
+        return
+    first, second = sorted(zip(names, episodes, strict=True), key=lambda one: min(one[1]))
+    if word or max(first[1]) + 1 == min(second[1]):
+        yield Fact(ContextFact.NAMES_OF_PARTS, names=[first[0], second[0]], apart=not {*first[1]} & {*second[1]})
 
 
 def runs_in_names(a: str, b: str) -> list[str]:

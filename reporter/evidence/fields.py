@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from comborun.model.attempt import EpisodeRecord, Verdict, having, held, metric_columns
 from comborun.model.work import grouped
-from comborun.reporter.evidence.running import running
+from comborun.reporter.evidence.running import going_on, running
 from comborun.rules.facts import Fact
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class FieldFact(StrEnum):
     NO_VALUE = "value_that_means_none"
     TEXTS = "numbers_as_text"
     RUNNING = "running_numbers"
+    GOES_ON = "values_that_go_on"
     GRADED = "progress_not_compared"
 
 
@@ -61,7 +62,9 @@ class Fields:
     texts: frozenset[str] = frozenset()
     """some of their numbers are text, which can't be read for sure: they are not averaged"""
     running: frozenset[str] = frozenset()
-    """they sum up the rows before them, so they are no values of episodes"""
+    """they sum up the rows before them, or go on from them, so they are no values of episodes"""
+    going_on: frozenset[str] = frozenset()
+    """those of which only that is known: one that is swept may be a factor"""
     shares: tuple[str, ...] = ()
     """metrics that lie between 0 and 1, and not only at these ends"""
     facts: tuple[Fact, ...] = ()
@@ -107,7 +110,15 @@ def fields_of(combos: Iterable[Sequence[EpisodeRecord]], wanted: Collection[str]
     found = [*_nones(combos, columns, numbering)]
     sums = {name: way for name, way in running(combos).items() if name not in numbering}
     facts = [Fact(FieldFact.IDENTIFIERS, fields=sorted(numbering))] if numbering else []
-    facts += [Fact(FieldFact.RUNNING, field=name, of=other, what=what) for name, (other, what) in sums.items()]
+    facts += [
+        Fact(FieldFact.RUNNING, field=name, of=other, what=what, **({"last": last} if last else {}))
+        for name, (other, what, last) in sums.items()
+    ]
+    goes_on = {name: one for name, one in going_on(combos).items() if name not in {*numbering, *sums, *wanted}}
+    facts += [
+        Fact(FieldFact.GOES_ON, field=name, turns=one.turns, of=one.places, expected=round(one.expected))
+        for name, one in goes_on.items()
+    ]
     texts = {fact.text("field"): fact for fact in _texts(combos, columns)}
     facts += texts.values()
     facts += [
@@ -116,12 +127,13 @@ def fields_of(combos: Iterable[Sequence[EpisodeRecord]], wanted: Collection[str]
     ]
     none = {name: value for name, value, _, _ in found}
     shares = (name for name, one in columns.items() if 0 <= one.low < one.high <= 1 and not one.whole)
-    left_out = {*numbering, *texts, *sums}
+    left_out = {*numbering, *texts, *sums, *goes_on}
     return Fields(
         numbering,
         none,
         frozenset(texts),
-        frozenset(sums),
+        frozenset({*sums, *goes_on}),
+        frozenset(goes_on),
         tuple(name for name in shares if name not in left_out),
         (*facts,),
     )

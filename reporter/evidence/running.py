@@ -1,10 +1,13 @@
-"""Numbers that run along: at each row the mean, the sum or an extreme of another field so far. They are no values of
-episodes, so they have no mean and no interval. Pure."""
+"""Numbers that run along: at each row the mean, the sum or an extreme of another field so far, or a value that goes on
+from that of the row before, as means of the last episodes and clocks do. They are no values of episodes, so they have
+no mean and no interval. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
+from math import sqrt
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -23,14 +26,25 @@ ROWS = 8
 """fewest rows of a file that can show it"""
 APART = 3
 """fewest rows in which it is not the other field's own value, and fewest values that it takes"""
+LAST = 200
+"""most rows of a sliding mean that is tried"""
 VERDICT = "success"
 MEAN = "mean"
 _DIGITS = 12
 _EXACT = 1e-9
 _SHARE = 0.05
 """of the range of its values: the largest rounding at which chance does not explain that all rows agree"""
-Way = tuple[str, str]
-"""the other field, and what is made of it"""
+Way = tuple[str, str, int]
+"""the other field, what is made of it, and of how many of the last rows; 0: of all so far"""
+LOOKED_AT = 64
+"""most policies and environments of a file whose rows show whether a metric goes on"""
+TURNS = 2 / 3
+"""of three independent values in a row, how often the middle one is the highest or the lowest (Bienayme 1874)"""
+GOES_ON, FAR = 0.57, -4.0
+"""most turns, as a share, of a metric that goes on (a sum of independent steps has a half), and its z"""
+BOTH_WAYS = (0.35, 0.65)
+"""steps up, as a share. Episodes side by side that are written as they end go up, and fall back with each batch; rows
+that are sorted go one way"""
 
 
 def running(combos: Iterable[Sequence[EpisodeRecord]]) -> dict[str, Way]:
@@ -74,22 +88,29 @@ def _ways(
     judged = {VERDICT: verdicts} if any(verdicts) else {}
     arrays = {name: np.array(values) for name, values in {**columns, **judged}.items()}
     steps = {name: _step(values) for name, values in arrays.items()}
-    made = [((name, what), values) for name, own in arrays.items() for what, values in _made(own)]
+    made = [((name, what, 0), values) for name, own in arrays.items() for what, values in _made(own)]
     found = {}
     for name in known:
         own = arrays[name]
         fits, clear = set(), set()
         varied = len(rows) >= ROWS and len({*own.tolist()}) >= APART
-        for (other, what), values in made:
+        for way, values in made:
+            other, what, _ = way
             if name == other:
                 continue
             step = steps[name] + steps[other] * (steps[other] < 1)  # whole numbers are not rounded
             scales = (1, 100) if what == MEAN else (1,)
-            if scale := next((one for one in scales if _equal(own, one * values, step)), 0):
-                fits.add((other, what))
-                beyond = np.abs(own - arrays[other]) > step + _EXACT
-                sure = step <= _SHARE * np.ptp(own) or _equal(own, scale * values, 0.0)
-                clear.update([(other, what)] if varied and sure and beyond.sum() >= APART else [])
+            tried = [(way, values)]
+            if what == MEAN and (most := max(_alike(own, one * values, step) for one in scales)) > 1:
+                tried += [((other, what, last), _last(arrays[other], last)) for last in range(2, min(most, LAST) + 1)]
+            for one, values_of_it in tried:
+                scale = next((scale for scale in scales if _equal(own, scale * values_of_it, step)), 0)
+                if scale:
+                    fits.add(one)
+                    beyond = np.abs(own - arrays[other]) > step + _EXACT
+                    sure = step <= _SHARE * np.ptp(own) or _equal(own, scale * values_of_it, 0.0)
+                    clear.update([one] if varied and sure and beyond.sum() >= APART else [])
+                    break
         found[name] = fits, clear
     return found
 
@@ -104,6 +125,24 @@ def _made(values: Column) -> Iterator[tuple[str, Column]]:
     yield "minimum", np.minimum.accumulate(values)
 
 
+def _last(values: Column, last: int) -> Column:
+    """The mean of the last so many rows, at the beginning of all so far."""
+    import numpy as np
+
+    sums = np.cumsum(values)
+    before = np.concatenate([np.zeros(min(last, len(sums))), sums[:-last]])
+    means: Column = (sums - before) / np.minimum(np.arange(1, len(values) + 1), last)
+    return means
+
+
+def _alike(own: Column, made: Column, step: float) -> int:
+    """How many of the first rows agree, if not all do."""
+    if (abs(own[:2] - made[:2]) > step + _EXACT * (1 + abs(made[:2]))).any():  # so most pairs are done
+        return 0
+    differs = ~(abs(own - made) <= step + _EXACT * (1 + abs(made)))
+    return int(differs.argmax()) if differs.any() else 0
+
+
 def _equal(own: Column, made: Column, step: float) -> bool:
     # Most pairs differ early, so a few rows decide.
     return all(bool((abs(own[:n] - made[:n]) <= step + _EXACT * (1 + abs(made[:n]))).all()) for n in (2, len(own)))
@@ -112,3 +151,48 @@ def _equal(own: Column, made: Column, step: float) -> bool:
 def _step(values: Column) -> float:
     """The last digit to which all of them are written; 0 if they have too many."""
     return next((10.0**-digits for digits in range(_DIGITS) if (values.round(digits) == values).all()), 0.0)
+
+
+@dataclass
+class Turns:
+    """How a metric goes from row to row. Rows that equal the one before say nothing."""
+
+    turns: int = 0
+    places: int = 0
+    """where it could have turned"""
+    ups: int = 0
+    steps: int = 0
+
+    def add(self, values: Column) -> None:
+        import numpy as np
+
+        steps = np.sign(np.diff(values))
+        steps = steps[steps != 0]
+        self.turns += int((steps[1:] != steps[:-1]).sum())
+        self.places += max(0, len(steps) - 1)
+        self.ups += int((steps > 0).sum())
+        self.steps += len(steps)
+
+    @property
+    def expected(self) -> float:
+        return TURNS * self.places
+
+    @property
+    def goes_on(self) -> bool:
+        z = (self.turns - self.expected) / sqrt(max(1, self.places) * 16 / 90)
+        both_ways = BOTH_WAYS[0] * self.steps <= self.ups <= BOTH_WAYS[1] * self.steps
+        return z <= FAR and self.turns <= GOES_ON * self.places and both_ways
+
+
+def going_on(combos: Iterable[Sequence[EpisodeRecord]]) -> dict[str, Turns]:
+    """The metrics that turn less often than independent values do: neighbours are alike, however much they vary. Task
+    after task, or a slow drift, changes the level and not how often they turn."""
+    import numpy as np
+
+    found: dict[str, Turns] = {}
+    for records in islice((some for some in combos if len(some) >= ROWS), LOOKED_AT):
+        for rows in grouped(records, attrgetter("path")).values():
+            in_order = sorted(rows, key=attrgetter("episode"))
+            for name, values in metric_columns(in_order).items():
+                found.setdefault(name, Turns()).add(np.array(values))
+    return {name: one for name, one in found.items() if one.goes_on}

@@ -1,5 +1,6 @@
 """Whether equal verdicts follow one another more often than chance makes them. Then episodes are not independent, as
-all intervals and tests take them to be: a robot drifts, or objects come one after another. Pure."""
+all intervals and tests take them to be: objects come one after another, say. And whether success rises or falls from
+the first episodes to the last, as when a robot wears: then a policy that ran later met something else. Pure."""
 
 from __future__ import annotations
 
@@ -15,19 +16,22 @@ from comborun.reporter.evidence.runs import Runs
 from comborun.rules.facts import Fact
 from comborun.rules.results.episodes import COPY
 
-IN_ORDER = "outcomes_go_with_order"
+IN_ORDER, DRIFT = "outcomes_go_with_order", "success_rises_or_falls"
 LEVEL = 0.01
-"""of all findings of a report together (Bonferroni)"""
+"""of all findings of either kind of a report together (Bonferroni)"""
 EXACT = 500
 """most episodes of the rarer verdict for which the probabilities are summed; of more the normal ones are taken"""
 FEWEST = 3
 """fewest episodes of either verdict: where one or two failures stand says nothing of others"""
+SEEN, ENOUGH = 0.1, 20
+"""least gap between both halves that matters, and fewest episodes for the normal distribution"""
 FAR = -2.0
 """in standard deviations: what is nearer to the expected number is no finding"""
 
 
 def in_order(combos: Mapping[Combo, Sequence[EpisodeRecord]], runs: Mapping[Combo, Runs]) -> dict[Combo, Fact]:
-    """Of which combos the verdicts go with their order; of several runs joined, those of any run. `runs`: by combo."""
+    """Of which combos the verdicts go with their order, or else rise or fall; of several runs joined, those of any run.
+    `runs`: by combo."""
     tested = [
         (combo, verdicts)
         for combo, records in combos.items()
@@ -41,7 +45,20 @@ def in_order(combos: Mapping[Combo, Sequence[EpisodeRecord]], runs: Mapping[Comb
         if combo not in found and p_of(stretches, successes, n - successes) * len(tested) <= LEVEL:
             expected = round(_expected(successes, n - successes))
             found[combo] = Fact(IN_ORDER, stretches=stretches, expected=expected, episodes=n)
+    for combo, verdicts in tested:
+        halves = [sum(some) / len(some) for some in (verdicts[: len(verdicts) // 2], verdicts[len(verdicts) // 2 :])]
+        seen = abs(halves[0] - halves[1]) >= SEEN and len(verdicts) >= ENOUGH
+        if combo not in found and seen and p_of_drift(verdicts) * len(tested) <= LEVEL:
+            found[combo] = Fact(DRIFT, rates=[round(one, 6) for one in halves], episodes=len(verdicts))
     return found
+
+
+def p_of_drift(verdicts: Sequence[bool]) -> float:
+    """Of successes standing as far to one end as they do, two-sided (rank sum, normal)."""
+    n, successes = len(verdicts), sum(verdicts)
+    away = sum(at - (n - 1) / 2 for at, success in enumerate(verdicts) if success)
+    spread = sqrt(successes * (n - successes) * (n + 1) / 12)
+    return 2 * NormalDist().cdf(-abs(away) / spread)
 
 
 def _in_order(records: Sequence[EpisodeRecord], runs: Runs) -> Iterator[list[bool]]:

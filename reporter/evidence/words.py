@@ -10,11 +10,11 @@ from comborun.reporter.evidence.copies import AGAIN, COPY
 from comborun.reporter.evidence.fields import FieldFact
 from comborun.reporter.evidence.horizons import LIMITS, LONGER
 from comborun.reporter.evidence.runs import RunFact
-from comborun.reporter.evidence.sequence import IN_ORDER
+from comborun.reporter.evidence.sequence import DRIFT, IN_ORDER
 from comborun.reporter.evidence.settings import SettingFact
 from comborun.reporter.evidence.starts import StartFact
 from comborun.reporter.evidence.states import ROUNDED
-from comborun.reporter.text import number
+from comborun.reporter.text import number, points
 from comborun.rules.facts import Fact
 from comborun.text import several
 
@@ -194,6 +194,44 @@ def _in_order(fact: Fact) -> str:
     )
 
 
+def _parts(fact: Fact) -> str:
+    first, second = fact.texts("names")
+    if fact.fields.get("apart") is True:
+        return f"{second} may be {first}, continued, and is taken as another policy: one name joins their episodes"
+    return f"{second} may be {first}, run again, and is taken as another policy: leave out what is not to count"
+
+
+def _other_words(fact: Fact) -> str:
+    (a, b), (own, other) = fact.texts("policies"), fact.texts("kinds")
+    return f"only {a} names {own!r} and only {b} names {other!r}: are these two words for one kind?"
+
+
+def _drift(fact: Fact) -> str:
+    whose = f" of {fact.text('of_policy')}" if fact.text("of_policy") else ""
+    first, second = (100 * one for one in fact.fields["rates"])
+    return (
+        f"success{whose} {'falls' if first > second else 'rises'} with the order of episodes, from {first:.1f} % in the"
+        f" first half to {second:.1f} % in the second: what changed it may make a difference between policies that did"
+        " not run by turns"
+    )
+
+
+def _running(fact: Fact) -> str:
+    whole = f"{fact.text('field')} is the {fact.text('what')} of {fact.text('of')}"
+    rows = f" in the last {fact.count('last')} rows" if fact.count("last") else " so far, row by row"
+    return f"{whole}{rows}, and no value of an episode: not averaged"
+
+
+def _clusters(fact: Fact) -> str:
+    told = f"outcomes go with {fact.text('field')}: intervals and p are of these {fact.count('values')} values"
+    difference, half = (fact.number(key) for key in ("difference", "half"))
+    if difference is None or half is None:
+        return f"{told}, and say nothing of others"
+    size = abs(difference)
+    ends = f"{points(max(-1.0, size - half))}, {points(min(1.0, size + half))}"
+    return f"{told}; for others, drawn like them, the difference is {points(size)} points [{ends}]"
+
+
 def _no_value(fact: Fact) -> str:
     value = fact.fields.get("value")
     how = "while no other value is negative" if value == -1 else "apart from all other values"
@@ -239,9 +277,11 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
         f"{fact.text('field')} lies between 0 and 1 and is not compared: `results: {{compare: {fact.text('field')}}}`"
         " in the grid compares policies by it, which may decide with fewer episodes than success does"
     ),
-    FieldFact.RUNNING: lambda fact: (
-        f"{fact.text('field')} is the {fact.text('what')} of {fact.text('of')} so far, row by row, and no value of an"
-        " episode: not averaged"
+    FieldFact.RUNNING: _running,
+    FieldFact.GOES_ON: lambda fact: (
+        f"{fact.text('field')} goes on from row to row: it turns {fact.count('turns')} times, about"
+        f" {fact.count('expected')} times by chance, so it is no value of an episode alone, as a mean of the last ones"
+        f" or a clock is none: not averaged; `results: {{metrics: [{fact.text('field')}]}}` in the grid averages it"
     ),
     RunFact.JOINED: _joined,
     RunFact.RANDOM: lambda _: "p and the interval take the run as a random effect",
@@ -264,13 +304,17 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
     SettingFact.MARKED: _marked,
     SettingFact.OTHERWISE: _otherwise,
     IN_ORDER: _in_order,
+    DRIFT: _drift,
     SettingFact.HELPED: _helped,
     SettingFact.OTHER_VERDICT: _other_verdict,
-    SettingFact.CLUSTERS: lambda fact: (
-        f"outcomes go with {fact.text('field')}: intervals and p are of these {fact.count('values')} values, and say"
-        " nothing of others"
+    SettingFact.CLUSTERS: _clusters,
+    SettingFact.NESTED: lambda fact: (
+        f"both have no value of {fact.text('field')} in common, and outcomes may go with it: p and the interval"
+        " take it as a random effect"
     ),
     ContextFact.NAMES_ALIKE: _names_alike,
+    ContextFact.NAMES_OF_PARTS: _parts,
+    ContextFact.OTHER_WORDS: _other_words,
     ContextFact.NAMES_OF_STEPS: lambda fact: (
         f"{_named(fact.texts('names'))} may be steps of a training, and are taken as environments: a mean over them is"
         " of no policy; a name of the policy with the step makes them checkpoints"

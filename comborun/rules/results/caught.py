@@ -75,7 +75,8 @@ def broken_off(field: str, value: object, failed: bool) -> bool:
     text = value.strip()
     small, name = text.lower(), field.rpartition(".")[2].lower()
     if name in _ERRORS or name in _ENDS:
-        if (re.split(r"\W", small, maxsplit=1)[0] if failed else small) in _BROKEN_OFF:
+        words = re.split(r"[\W_]+", small) if failed else [small]
+        if words[0] in _BROKEN_OFF or (words[-1] in _BROKEN_OFF and words[-1] != "error"):  # `sim_crash`
             return True
         if name in _ERRORS and failed:
             return small not in _NOTHING and number(small) is None and verdict_word(small, wider=True) is not False

@@ -137,6 +137,7 @@ def test_an_error_before_the_first_episode_is_none_of_it():
         ("info.error", "the simulator is gone"),
         ("exception", "RuntimeError"),
         ("status", "Crashed"),
+        ("status", "sim_crash"),
         ("termination", "exception: MujocoException: NaN in qacc"),
         ("notes", "grpc.RpcError: UNAVAILABLE"),
     ],
@@ -152,7 +153,7 @@ def test_a_failure_whose_row_tells_of_an_error_is_remarked_with_its_text(field: 
     ("field", "value"),
     [
         *(("error", value) for value in ("", "none", "null", "0.03", "timeout", "collision", 0.5, None, ["x"])),
-        *(("status", value) for value in ("done", "failed", "timeout", "no error")),
+        *(("status", value) for value in ("done", "failed", "timeout", "no error", "tracking_error")),
         *(("instruction", value) for value in ("put the failed battery aside", "abort button: press it")),
         *(("position_error", value) for value in ("0.03 m", 0.03)),
     ],

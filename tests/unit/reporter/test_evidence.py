@@ -679,7 +679,7 @@ def test_outcomes_that_go_with_an_object_are_named(tmp_path: Path, clustered: bo
     ]
     (tmp_path / "r.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in episodes))
     summary = report_folder(tmp_path, tmp_path / "out")
-    words = "outcomes go with object: intervals and p are of these 10 values, and say nothing of others"
+    words = "outcomes go with object: intervals and p are of these 10 values"
     named = clustered and objects == 10
     assert any(words in one for one in summary.claims.sentences) is named
     assert any(words in one.what for one in summary.quality.findings) is named

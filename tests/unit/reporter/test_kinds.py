@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from comborun.reporter.collect import collect_folder
+from comborun.reporter.evidence.context import ContextFact
 from comborun.reporter.summary import Summary, summarize
 
 
@@ -32,6 +33,7 @@ def told(folder: Path, failures: Mapping[str, Mapping[str, str]], rates: tuple[i
         {"A": {"failure": "time out"}, "B": {"failure": "time_out"}},
         {"A": {"failure": "Dropped (cup 3)"}, "B": {"failure": "dropped"}},
         {"A": {"failure": "dropped"}, "B": {"failure": "dropped at 3.2 s"}},
+        {"A": {"failure": "unknown"}, "B": {"failure": "dropped"}},
     ],
 )
 def test_what_is_told_in_other_ways_is_not_compared(failures: Mapping[str, Mapping[str, str]], tmp_path: Path) -> None:
@@ -54,3 +56,33 @@ def test_a_kind_that_the_other_policy_never_had_is_compared(
     summary = told(tmp_path, failures, rates)
     assert [one for one in summary.kinds if one.kind == "fall" and one.found.decided]
     assert not any("not compared as" in one.what for one in summary.quality.findings)
+
+
+@pytest.mark.parametrize(
+    ("failures", "rates", "asked"),
+    [
+        ({"A": {"failure": "timeout"}, "B": {"failure": "time_limit"}}, (5, 5), True),
+        ({"A": {"failure": "timeout"}, "B": {"failure": "timeout"}}, (2, 8), False),
+    ],
+)
+def test_kinds_that_only_one_of_two_policies_names_may_be_two_words_for_one(
+    failures: Mapping[str, Mapping[str, str]], rates: tuple[int, int], asked: bool, tmp_path: Path
+) -> None:
+    summary = told(tmp_path, failures, rates)
+    found = [one for one in summary.kinds if one.found.decided]
+    assert found
+    assert all((ContextFact.OTHER_WORDS in {fact.code for fact in one.found.facts}) is asked for one in found)
+    assert any("two words for one kind?" in one for one in summary.claims.decided) is asked
+
+
+def test_kinds_that_both_policies_name_are_no_question(tmp_path: Path) -> None:
+    kinds = {"A": ["fall"] * 7 + ["stuck"], "B": ["stuck"] * 7 + ["fall"]}
+    rows = [
+        {"policy": policy, "environment": "s", "episode": at, "success": at % 9 == 8, "failure": some[at % 8]}
+        for policy, some in kinds.items()
+        for at in range(90)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = [one.found for one in summarize(collect_folder(tmp_path)).summary.kinds if one.found.decided]
+    assert found
+    assert not any(fact.code == ContextFact.OTHER_WORDS for one in found for fact in one.facts)

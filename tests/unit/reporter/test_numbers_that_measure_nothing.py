@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 from comborun.model.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter.collect import collect_folder
 from comborun.reporter.comparing.graded import Graded, compare_graded, scores
-from comborun.reporter.evidence.fields import fields_of
+from comborun.reporter.evidence.fields import FieldFact, fields_of
 from comborun.reporter.merge import merge
 from comborun.reporter.pages.document import report_json
 from comborun.reporter.summary import Summary, summarize
@@ -184,6 +186,10 @@ def so_far(values: Sequence[float]) -> list[float]:
     return [sum(values[: at + 1]) / (at + 1) for at in range(len(values))]
 
 
+def last_ones(values: Sequence[float], last: int) -> list[float]:
+    return [sum(some) / len(some) for some in (values[max(0, at + 1 - last) : at + 1] for at in range(len(values)))]
+
+
 RETURNS = [round(math.sin(5 * at) + at % 3, 4) for at in range(60)]
 """without the rounding, running means of them have more digits than they"""
 
@@ -197,8 +203,10 @@ RETURNS = [round(math.sin(5 * at) + at % 3, 4) for at in range(60)]
         lambda wins: [float(sum(wins[: at + 1])) for at in range(60)],
         lambda _: so_far([math.sin(5 * at) + at % 3 for at in range(60)]),
         lambda _: [max(RETURNS[: at + 1]) for at in range(60)],
+        lambda wins: last_ones(wins, 10),
+        lambda wins: [round(100 * one, 1) for one in last_ones(wins, 20)],
     ],
-    ids=["rate", "percent", "rounded", "successes", "return", "best"],
+    ids=["rate", "percent", "rounded", "successes", "return", "best", "last ten", "last twenty in percent"],
 )
 def test_what_sums_up_the_rows_before_is_named_and_no_value_of_an_episode(
     column: Callable[[Sequence[float]], Sequence[float]], tmp_path: Path
@@ -245,3 +253,44 @@ def test_graded_progress_that_nothing_compares_comes_with_the_line_that_does(
 ) -> None:
     summary = summary_of(tmp_path, lambda _, at, __: {name: highest * (at % 5) / 4})
     assert told(summary, f"compare: {name}") == hinted
+
+
+def measured(values: Iterable[float]) -> list[EpisodeRecord]:
+    return [EpisodeRecord("p", "e", at, Verdict.MEASURED, **packed({"x": one})) for at, one in enumerate(values)]
+
+
+_RANDOM = random.Random(1)
+DRAWN = [_RANDOM.gauss(0, 1) for _ in range(400)]
+
+
+def smoothed(values: Sequence[float], share: float) -> list[float]:
+    return [*accumulate(values, lambda mean, one: (1 - share) * mean + share * one)]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [smoothed(DRAWN[:200], 0.05), smoothed(DRAWN, 0.3), last_ones(DRAWN, 30)[30:], [*accumulate(DRAWN[:200])]],
+    ids=["exponential", "exponential, fast", "sliding", "walk"],
+)
+def test_values_that_go_on_from_row_to_row_are_named_unless_the_grid_names_them(values: Sequence[float]) -> None:
+    found = fields_of([measured(values[: len(values) // 2]), measured(values[len(values) // 2 :])])
+    assert (found.running, found.going_on, [one.code for one in found.facts]) == ({"x"}, {"x"}, [FieldFact.GOES_ON])
+    assert not fields_of([measured(values)], ["x"]).running
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        DRAWN,
+        [one + at / 40 for at, one in enumerate(DRAWN)],  # a slow drift
+        [one + 9 * (at // 10 % 4) for at, one in enumerate(DRAWN)],  # task after task
+        [one + 9 * (at // 5 % 3) for at, one in enumerate(DRAWN)],
+        [float(one > 0) for one in DRAWN],
+        [one for at in range(0, 400, 16) for one in sorted(DRAWN[at : at + 16])],  # as episodes side by side end
+        sorted(DRAWN),
+        [*accumulate([_RANDOM.gauss(0, 1) for _ in range(2000)], lambda one, new: 0.4 * one + new)],
+    ],
+    ids=["independent", "drift", "tasks of 10", "tasks of 5", "two values", "batches", "sorted", "a little alike"],
+)
+def test_values_that_turn_as_often_as_chance_makes_them_are_those_of_episodes(values: Sequence[float]) -> None:
+    assert not fields_of([measured(values)]).running

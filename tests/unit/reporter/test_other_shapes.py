@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from comborun.reporter.collect import collect_folder
+from comborun.reporter.evidence.context import ContextFact
 from comborun.reporter.figures.figure import Text
 from comborun.reporter.figures.ranking import ranking
 from comborun.reporter.figures.rates import heat_map
@@ -467,6 +468,32 @@ def test_policies_that_are_called_like_runs_are_said_to_be_so(names: Sequence[st
 @pytest.mark.parametrize("names", [("gpt_4", "gpt_5"), ("h8", "h16"), ("resnet_s", "resnet_m"), ("A", "A_s1")])
 def test_other_numbers_in_names_are_no_runs(names: Sequence[str], tmp_path: Path) -> None:
     assert not [fact for one in report(tmp_path, each_its_own(names)).comparisons.all for fact in one.facts]
+
+
+@pytest.mark.parametrize(
+    ("names", "first", "said"),
+    [
+        (("A", "A_resumed"), 20, "A_resumed may be A, continued"),
+        (("A-part1", "A-part2"), 20, "A-part2 may be A-part1, continued"),
+        (("A", "A_rerun"), 0, "A_rerun may be A, run again"),
+        (("A", "A on the second box"), 20, "may be A, continued"),
+        (("A", "A_fast"), 0, ""),
+        (("A_fast", "A_slow"), 20, ""),
+        (("A", "Ab"), 20, ""),
+    ],
+)
+def test_a_policy_whose_name_or_episodes_continue_another_is_asked_for(
+    names: tuple[str, str], first: int, said: str, tmp_path: Path
+) -> None:
+    made = [
+        {"policy": name, "environment": "s", "episode": at + start, "success": at % (3 + start % 7) > 0}
+        for name, start in zip(names, (0, first), strict=True)
+        for at in range(20)
+    ]
+    summary = report(tmp_path, made)
+    (comparison,) = summary.comparisons.all
+    assert (ContextFact.NAMES_OF_PARTS in {fact.code for fact in comparison.facts}) == bool(said)
+    assert any(said in one.what for one in summary.quality.findings if one.where == "names") == bool(said)
 
 
 @pytest.mark.parametrize(("first_of_b", "told"), [(8, False), (12, True)])

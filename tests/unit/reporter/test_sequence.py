@@ -13,7 +13,8 @@ import pytest
 
 from comborun.reporter.collect import collect_folder
 from comborun.reporter.evidence import sequence
-from comborun.reporter.evidence.sequence import IN_ORDER, p_of
+from comborun.reporter.evidence.sequence import DRIFT, IN_ORDER, p_of, p_of_drift
+from comborun.reporter.evidence.settings import SettingFact
 from comborun.reporter.summary import Summary, summarize
 
 if TYPE_CHECKING:
@@ -102,3 +103,89 @@ def test_the_more_combos_the_clearer_it_must_be(policies: int, tmp_path: Path) -
     others = {f"p{at}": [at % 2 == 0 for at in range(COUNT)] for at in range(1, policies)}
     told = {one.code for found in summary_of(tmp_path, {"p0": own, **others}).comparisons.all for one in found.facts}
     assert (IN_ORDER in told) == (policies == 2)
+
+
+FALLING = [7 * at % 10 < 9 - at // 6 for at in range(COUNT)]
+"""from nine in ten to none, with as many stretches as chance makes"""
+
+
+def codes(found: Summary) -> set[str]:
+    return {one.code for comparison in found.comparisons.all for one in comparison.facts}
+
+
+def test_success_that_falls_while_a_policy_runs_is_in_the_claim_and_among_the_findings(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, {"A": FALLING, "B": independent(0.5, 2)})
+    (fact,) = (one for one in summary.comparisons.all[0].facts if one.code == DRIFT)
+    assert (fact.text("of_policy"), fact.fields["rates"]) == (
+        "A",
+        [pytest.approx(0.7, abs=0.05), pytest.approx(0.2, abs=0.05)],
+    )
+    assert any("falls with the order" in one.what for one in summary.quality.findings)
+
+
+def test_episodes_that_are_paired_by_their_starts_are_compared_whatever_rises_or_falls(tmp_path: Path) -> None:
+    more = [{"seed": at} for at in range(COUNT)]
+    assert DRIFT not in codes(summary_of(tmp_path, {"A": FALLING, "B": FALLING[:30] + HALVES[:30]}, more))
+
+
+def test_p_of_a_drift_is_that_of_rank_sums() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    where = [at for at, success in enumerate(FALLING) if success]
+    others = [at for at, success in enumerate(FALLING) if not success]
+    p = stats.mannwhitneyu(where, others, use_continuity=False, method="asymptotic").pvalue
+    assert p_of_drift(FALLING) == pytest.approx(p)
+
+
+def in_groups(rates: Sequence[float], each: int = 20) -> list[bool]:
+    return [at < round(rate * each) for rate in rates for at in range(each)]
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "share", "unit", "decided"),
+    [
+        ((0.9, 0.6, 0.9), (0.7, 0.2, 0.5), False, True, False),
+        ((0.9, 0.6, 0.9), (0.7, 0.2, 0.5), True, False, True),  # the same days
+        ((0.7, 0.7, 0.75), (0.4, 0.35, 0.4), False, False, True),  # days make no difference
+        ((1.0, 0.65, 1.0), (0.3, 0.0, 0.1), False, True, True),
+    ],
+    ids=["other days", "the same days", "days that do not matter", "more than days differ"],
+)
+def test_where_two_policies_had_other_days_and_days_differ_the_day_is_the_unit(
+    own: Sequence[float], other: Sequence[float], share: bool, unit: bool, decided: bool, tmp_path: Path
+) -> None:
+    rows = [
+        {
+            "policy": policy,
+            "environment": "s",
+            "episode": at,
+            "success": success,
+            "day": f"{policy * (not share)}{at // 20}",
+        }
+        for policy, rates in (("A", own), ("B", other))
+        for at, success in enumerate(in_groups(rates))
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (comparison,) = summarize(collect_folder(tmp_path)).summary.comparisons.all
+    assert (SettingFact.NESTED in {one.code for one in comparison.facts}) == unit
+    assert comparison.decided is decided
+    assert comparison.findable is None  # of days nothing says how they would differ
+
+
+@pytest.mark.parametrize("gap", [0.3, 0.0], ids=["everywhere", "in some scenes"])
+def test_where_outcomes_go_with_scenes_the_claim_says_what_the_difference_is_for_others(
+    gap: float, tmp_path: Path
+) -> None:
+    rates = [0.0, 0.1, 0.3, 0.5, 0.7]
+    better = [rate + gap for rate in rates] if gap else [1.0, 1.0, 0.3, 0.5, 0.7]
+    rows = [
+        {"policy": policy, "environment": "s", "episode": at, "success": success, "scene": f"scene {at // 20}"}
+        for policy, own in (("A", better), ("B", rates))
+        for at, success in enumerate(in_groups(own))
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (comparison,) = summarize(collect_folder(tmp_path)).summary.comparisons.all
+    (fact,) = (one for one in comparison.facts if one.code == SettingFact.CLUSTERS)
+    difference, half = fact.fields["difference"], fact.fields["half"]
+    assert difference == pytest.approx(comparison.difference)
+    assert comparison.decided
+    assert (half < difference) == bool(gap)

@@ -218,12 +218,14 @@ def test_episodes_that_their_rows_say_not_to_count_are_told(tmp_path: Path, mark
     assert findings(summary).count(said) == 1
 
 
-def test_another_field_that_says_success_and_tells_no_difference_stands_in_the_claim(tmp_path: Path) -> None:
+@pytest.mark.parametrize("told", [100, 60], ids=["all", "of some"])
+def test_another_field_that_says_success_and_tells_no_difference_stands_in_the_claim(told: int, tmp_path: Path) -> None:
     def judged(policy: str, at: int, ok: bool) -> dict[str, Any]:
-        return {"success_human": at % 2 == 0, "grasp_success": ok or at % 9 == 0, "sound": at % 2}
+        human = at % 2 == 0 if at < told else None
+        return {"success_human": human, "grasp_success": ok or at % 9 == 0, "sound": at % 2}
 
     summary = summary_of(tmp_path, judged)
-    assert "by success_human the difference is another one: A has 50 of 100, B has 50 of 100" in claims(summary)
+    assert f"the difference is another one: A has {told // 2} of {told}, B has {told // 2} of {told}" in claims(summary)
     assert "grasp_success" not in claims(summary)
     assert answer(summary).endswith("; but success_human differs between them.")
 
