@@ -4,8 +4,9 @@ paths differ, and by columns that show the order. What nothing says is told, so 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 
-from comborun.reporter.records.path_parts import COLUMNS, saying_names, stated
+from comborun.reporter.records.path_parts import COLUMNS, combo_of_path, saying_names, stem_of
 from comborun.reporter.records.reading import UNNAMED, Reading
 from comborun.rules.facts import Fact
 from comborun.rules.results import formats
@@ -31,13 +32,11 @@ def settle_levels(files: Sequence[Reading]) -> None:
 
 
 def _of_paths(files: Iterable[Reading]) -> list[tuple[Reading, tuple[str, ...]]]:
-    """The files of whose combo only the path says something, and the names in it."""
+    """The files of whose combo only the place of names in the path says something, and these names."""
     kinds = {POLICY, ENVIRONMENT}
-    return [
-        (file, saying_names(file.path))
-        for file in files
-        if file.entries and {kind for kind, _ in file.guessed} == kinds and not stated(file.path)
-    ]
+    guessed = (file for file in files if file.entries and {kind for kind, _ in file.guessed} == kinds)
+    found = ((file, saying_names(file.path)) for file in guessed)
+    return [(file, names) for file, names in found if combo_of_path(file.path) == (UNNAMED, UNNAMED, *names)[-2:]]
 
 
 def _set_aside(files: Sequence[Reading]) -> None:
@@ -56,7 +55,7 @@ def _set_aside(files: Sequence[Reading]) -> None:
 def _by_levels(files: Sequence[Reading]) -> None:
     """Levels at which all paths are alike tell no combos apart. Of those that differ, or that the only path has, the
     outermost is the policy's and the others together are the environment's. Of three and more nothing says so, so a
-    person is asked."""
+    person is asked. If only one differs, a file's name that each folder has is no environment."""
     found = _of_paths(files)
     depths = {len(names) for _, names in found}
     if len(depths) != 1:
@@ -64,6 +63,8 @@ def _by_levels(files: Sequence[Reading]) -> None:
         return
     levels = [*zip(*(names for _, names in found), strict=True)]
     differ = [at for at, names in enumerate(levels) if len({*names}) > 1 or len(found) == 1]
+    if len(differ) == 1 and differ[0] < len(levels) - LEVELS and all(_by_file(file, names) for file, names in found):
+        differ = [*range(len(levels))][-LEVELS - 1 : -1]
     several = len(differ) > LEVELS
     if len(differ) < LEVELS or (several and any(file.format not in NAME_COMBO for file, _ in found)):
         return
@@ -77,6 +78,11 @@ def _by_levels(files: Sequence[Reading]) -> None:
         policies = sorted({*levels[differ[0]]}, key=natural)
         example = "/".join(names[at] for at in differ[1:])
         first.defect(0, say(Fact(BY_LEVELS, policies=policies, levels=len(differ), environment=example)))
+
+
+def _by_file(file: Reading, names: Sequence[str]) -> bool:
+    """Whether the innermost name is that of the file, not of its folder."""
+    return stem_of(PurePosixPath(file.path)) == names[-1]
 
 
 def _tell_uneven(found: Sequence[tuple[Reading, tuple[str, ...]]]) -> None:

@@ -374,6 +374,19 @@ def test_an_environment_of_rows_that_is_both_names_of_the_path_is_taken_apart(tm
 
 
 @pytest.mark.parametrize(
+    "form", ["{}/pick/2026-11-02/r", "{}/pick/r", "sim/{}/pick", "{}/pick", "{}/pick/2026-11-02/results", "x/y/{}/pick"]
+)
+def test_where_only_policies_differ_the_environment_is_what_they_share(tmp_path: Path, form: str) -> None:
+    found = collected(tmp_path, {f"{form.format(policy)}.jsonl": bare("TTF") for policy in ("pi0", "act")})
+    assert {*table(found)} == {("pi0", "pick"), ("act", "pick")}
+
+
+def test_names_that_a_program_gives_files_come_before_levels(tmp_path: Path) -> None:
+    names = [f"logs/vla/{suite}/EVAL-{suite}-openvla-2026_06_15-10_00_00.jsonl" for suite in ("goal", "long")]
+    assert {*table(collected(tmp_path, {name: bare("TTF") for name in names}))} == {("vla", "goal"), ("vla", "long")}
+
+
+@pytest.mark.parametrize(
     ("paths", "told"),
     [
         (("pi0/pick", "act/v2/pick"), "3 levels and others have fewer"),
