@@ -68,7 +68,9 @@ class Log:
     """0: it has not begun"""
     ended: bool
     untrusted_text: Untrusted
-    """what the program printed, without control characters"""
+    """what the program printed, without control characters; of a line that it drew over and over, the last drawing. One
+    that goes on with a line begins with a carriage return where it draws that line anew
+    """
     record: Literal["log"] = "log"
 
 

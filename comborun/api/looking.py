@@ -15,6 +15,7 @@ from comborun.monitor.observe import History
 from comborun.monitor.watch import once
 from comborun.monitor.wording import clock_words
 from comborun.remote.logs import LogPosition, end_of_log, follow, newest_events
+from comborun.rules.counting import shown
 from comborun.rules.names import SERVERS, RunLayout
 from comborun.text import harmless
 
@@ -62,13 +63,29 @@ def logs(target: Target, words: Sequence[str], lines: int, *, on: bool = False) 
     return log_records(follow(target.transport, target.directory, [LogPosition(name) for name in names], lines, on=on))
 
 
+def last_drawings(text: str, *, within: bool) -> str:
+    """Of each line that was drawn over and over the last drawing. A carriage return stays only where the pieces meet:
+    `within` says that this one goes on with a line, and it may draw that line anew.
+    """
+    lines = text.split("\n")
+    found = [shown(line) or line.strip("\r") for line in lines]
+    if within and "\r" in lines[0].rstrip("\r"):
+        found[0] = f"\r{found[0]}"
+    if lines[-1].endswith("\r"):
+        found[-1] += "\r"
+    return "\n".join(found)
+
+
 def log_records(pieces: Iterator[LogPiece]) -> Iterator[runs.Log]:
     """Pieces of logs as text. Those without text are left out, unless they tell of an end."""
     decoders: dict[str, codecs.IncrementalDecoder] = {}
     ended: dict[str, bool] = {}
+    within: dict[str, bool] = {}
     for log, data in pieces:
         decoder = decoders.setdefault(log.session, codecs.getincrementaldecoder("utf-8")("replace"))
-        text = harmless(decoder.decode(data, final=log.ended), keep="\n\r\t")
+        text = last_drawings(decoder.decode(data, final=log.ended), within=within.get(log.session, False))
+        text = harmless(text, keep="\n\r\t")
         if text or (log.ended and not ended.get(log.session)):
             yield runs.Log(log.session, log.attempt, log.ended, text)
+            within[log.session] = not text.endswith("\n")
         ended[log.session] = log.ended

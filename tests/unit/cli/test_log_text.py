@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comborun.api.looking import last_drawings
 from comborun.cli.log_text import drawn, named_lines
 from comborun.remote.logs import LogPiece, LogPosition
+from comborun.rules.counting import shown
 
 BAR = b"".join(b"\r%3d%%|#####| %d/100" % (at, at) for at in range(1, 51))
 
@@ -49,3 +54,16 @@ def test_an_attempt_without_a_newline_at_its_end_is_not_joined_with_the_next_one
 def test_a_bar_of_several_logs_is_one_line_each_and_control_characters_are_gone() -> None:
     lines = [tuple(one) for one in named_lines([piece(BAR, ended=True), piece(b"\x1b[31mred\x07\n", session="pour")])]
     assert lines == [("lift", " 50%|#####| 50/100"), ("pour", "red")]
+
+
+@given(st.lists(st.text(alphabet="ab\r\n", max_size=8), max_size=6))
+def test_pieces_for_programs_hold_the_last_drawing_of_each_line_and_read_alike_once_joined(pieces: list[str]) -> None:
+    within, said = False, []
+    for piece in pieces:
+        said.append(last_drawings(piece, within=within))
+        within = not said[-1].endswith("\n") if said[-1] else within
+    whole, joined = "".join(pieces).split("\n"), "".join(said).split("\n")
+    assert [shown(line) for line in joined] == [shown(line) for line in whole]
+    assert len(joined) == len(whole)
+    alone = last_drawings("".join(pieces), within=False)
+    assert "\r" not in alone[:-1], "one piece has no drawing that was drawn over"
