@@ -75,6 +75,7 @@ class JointSource:
         self._seen |= {host: (one, now) for host, one in found.items() if isinstance(one, _Answer)}
         states = {host: one if isinstance(one, UserError) else one.state for host, one in found.items()}
         self._states = {host: one for host, one in states.items() if isinstance(one, BoxState)}
+        self._tell_refusals(states)
         self._deal = settle(self.target, states) or self._deal or _remembered_deal(self.target)
         if self._deal is None:
             raise next(one for one in found.values() if isinstance(one, UserError))
@@ -165,6 +166,12 @@ class JointSource:
             self.status()
         assert self._last
         return self._last
+
+    def _tell_refusals(self, states: Mapping[str, BoxState | UserError]) -> None:
+        """Say in whole why a host that answers can't take part: a table has no room for what mends that."""
+        for one in states.values():
+            if isinstance(one, UserError) and not isinstance(one, HostError):
+                self.target.listener.note(one.message)
 
     def _ask(self, one: Target) -> _Answer:
         before = self._seen.get(one.transport.host)

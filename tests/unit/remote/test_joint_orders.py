@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from comborun.answers.orders import Steered
 from comborun.api import joint
+from comborun.api.joint_look import JointSource
 from comborun.api.named import Target
 from comborun.errors import HostError, UserError
 from comborun.remote.boxes import BoxState
@@ -41,6 +42,16 @@ def test_a_stop_ends_the_sessions_of_a_host_that_can_not_read_its_deal(monkeypat
     assert ended == ["torn"]
     assert not said.clean
     assert "torn: nothing runs" in said.lines
+
+
+def test_why_a_host_that_answers_takes_no_part_is_said_once_and_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = list[str]()
+    whole = parts_on("torn", "away")
+    monkeypatch.setattr(whole.listener, "note", told.append)
+    source = JointSource(whole)
+    for _ in range(2):
+        source._tell_refusals({"torn": UserError("torn: s.out can't be read"), "away": HostError("it is off")})
+    assert told == ["torn: s.out can't be read"]
 
 
 def test_an_order_to_all_that_failed_is_done_though_a_host_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
