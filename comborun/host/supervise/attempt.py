@@ -71,8 +71,6 @@ class Attempt:
         self.former, self.lock = layout.attempt(name, self.number - 1), layout.session_lock(name)
         self.script, self.session_json = layout.script(name), layout.session_json(name)
         self.timing = Timing()
-        self.supervisor: Root | None = None
-        """this process, if it supervises the command"""
         self.marker = f"{self.run_id}/{self.name}/{self.number}"
         self.data: dict[str, Any] = {}
         """session.json"""
@@ -116,9 +114,8 @@ class Attempt:
 
     @property
     def roots(self) -> list[Root]:
-        """What all its processes descend from: its command, and its supervisor."""
-        leader = [Root(self.pid, self.start, self.marker, leads=True)] if self.pid and self.start else []
-        return [*leader, *([self.supervisor] if self.supervisor else [])]
+        """Its command: what has left its process session and group, and has no marker, is below its supervisor."""
+        return [Root(self.pid, self.start, self.marker, leads=True)] if self.pid and self.start else []
 
     @property
     def lives(self) -> bool:

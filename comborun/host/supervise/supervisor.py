@@ -26,7 +26,6 @@ from comborun.host.supervise.environment import CommandEnvironment, bind, inheri
 from comborun.host.supervise.running import RunningCommand
 from comborun.host.system import files, machine, process
 from comborun.host.system.events import Events, spawn
-from comborun.host.system.ownership import Root
 from comborun.host.verb_errors import USAGE, Refusal, answer, unwritable
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, MissingResource, fact
@@ -125,8 +124,6 @@ class Supervisor:
         self._own_turn = files.read_line(_OOM_SCORE)
         files.append(_OOM_SCORE, _FIRST_TO_GO)  # until the command has inherited it
         process.become_subreaper()
-        pid, start = int(self._identity["pid"]), self._identity["start"]
-        self.attempt.supervisor = Root(pid, start, self.attempt.marker, leads=False)
 
     def run(self) -> int:
         attempt = self.attempt

@@ -371,3 +371,9 @@ def test_an_interval_of_few_runs_says_that_it_is_within_them(
     table = ranked(standing_of(summarize(collect_folder(tmp_path)).summary))
     assert table is not None
     assert all("within 3 runs" in str(row[2]) for row in table.rows)
+
+
+def test_a_metric_that_is_called_success_rate_is_a_metric() -> None:
+    named, rates = (Standing(metric, 1, "stairs", (), ()) for metric in ("success rate", ""))
+    assert (named.by_rate, rates.by_rate) == (False, True)
+    assert named.measure == rates.measure
