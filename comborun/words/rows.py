@@ -260,9 +260,7 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
         f"no file matches {', '.join(fact.texts('patterns'))}: it wrote {_some(fact)}, where no results are found;"
         f" have the program write JSON lines, {_PRINTED}"
     ),
-    reasons.WROTE_NOTHING: lambda _: (
-        f"no file is below {{output_dir}}: have the program write JSON lines there, {_PRINTED}"
-    ),
+    reasons.WROTE_NOTHING: "no file is below {{output_dir}}",
     reasons.TOO_MANY: "more than {most} result files: they are counted when it has ended",
     reasons.CHANGED: "its results have changed since it ended, and count as they are now",
     reasons.NOT_RECOUNTED: "its results have changed since it ended, and are too long to count at a look: these are the"

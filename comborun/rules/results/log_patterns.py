@@ -46,7 +46,6 @@ LOG_PATTERNS = (
     _NUMBER + r".{0,200}?" + _TRUTH,
     _NUMBER + _SCORE + _WORD,
     _NUMBER + _WORD,
-    _NUMBER + _SIGN,
     _COUNTER + r".{0,200}?" + _TRUTH,
     _COUNTER + _WORD,
     r"(?i)" + _TRUTH,
@@ -55,6 +54,7 @@ LOG_PATTERNS = (
     r"(?i)\b(?P<successes>\d{1,9})\s?(?:/|(?:out )?of\b)\s?(?P<episodes>\d{1,9})\b.{0,20}?\bsucce(?:ss|ed)",
     r"(?i)\b(?P<successes>\d{1,9}) succe\w{2,9} (?:out )?of (?P<episodes>\d{1,9})\b",
     _NUMBER + _SCORE,
+    _NUMBER + _SIGN,
 )
 """lines that programs print for each episode. Repeats are bounded, since a log may hold anything"""
 
