@@ -58,7 +58,7 @@ def answer(status: RunStatus) -> Status:
         memory=_space(use.memory),
         disk=_space(use.disk),
         gpus=use.gpus,
-        host_event=outage and HostEvent(outage.kind, outage.last_sign, outage.sessions),
+        host_event=outage and HostEvent(*outage),
         **_progress(status),
         sessions=tuple(map(_session, status.sessions)),
         after=_session(status.after) if status.after else None,

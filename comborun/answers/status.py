@@ -82,6 +82,8 @@ class HostEvent:
     """restarted, or vanished"""
     last_sign: float | None
     sessions: tuple[str, ...]
+    host: str
+    """of a run on several hosts; else empty"""
 
 
 @dataclass(frozen=True)

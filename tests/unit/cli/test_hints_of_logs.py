@@ -21,7 +21,8 @@ def test_the_hint_for_a_session_that_waits_finds_it_wherever_it_goes(
     monkeypatch.setattr(Target, "source", lambda one: Source(one.transport, view))
     monkeypatch.setattr(logs, "follow", lambda *_, **__: iter([LogPiece(LogPosition(name), b"")]))
     monkeypatch.setattr(logs, "sessions_of", lambda *_, **__: [name])
-    _, pieces = logs._followed_on_all(whole, [(part, (name,))], 20, rank=None, stderr=False)
-    assert [*pieces]
+    names, pieces = logs._followed_on_all(whole, [(part, (name,))], 20, rank=None, stderr=False)
+    assert names == [name]
+    assert [*logs._begun(whole, pieces, wait=True)]
     said = capsys.readouterr().err
     assert f"explain {name} --run run`" in said

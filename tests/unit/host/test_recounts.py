@@ -247,8 +247,8 @@ def test_who_waits_for_the_ends_of_lost_sessions_waits_a_minute_for_all(
 
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(run, "finalize_lost", finalized)
-    monkeypatch.setattr(run, "ask", lambda *_: True)
-    monkeypatch.setattr(run_owner, "open_attempts", lambda _: [(name, 1, {}) for name in "abc"])
+    monkeypatch.setattr(run, "ask", lambda *_, **__: True)
+    monkeypatch.setattr(run_owner, "open_attempts", lambda *_, **__: [(name, 1, {}) for name in "abc"])
     monkeypatch.setattr(take_over, "elsewhere", lambda *_: True)
     take_over._end_attempts(run)
     assert given == [60, 20, 1]

@@ -636,7 +636,7 @@ def test_a_narrow_screen_says_that_a_filter_is_on_and_how_many_rows_fit(width: i
 
 
 def test_a_passing_message_goes_with_the_next_look_and_another_one_stays() -> None:
-    desk = desk_of(a_view(a_plan()), an_answer())
+    desk = desk_of(a_view(a_plan([])), an_answer())
     desk.say("looking ...", passing=True)
     desk.renew(desk.look)
     assert not desk.message

@@ -17,7 +17,7 @@ from comborun.remote.launches import Launch, remember, remembered
 from comborun.remote.library import digest, library_files
 from comborun.remote.runs import Run, choose_run, find_runs, list_runs, look_at_host, plan_of, read_plan
 from comborun.remote.transport import Completed, LocalTransport
-from comborun.reporter import collect
+from comborun.reporter import run_records
 from comborun.rules.deal import Deal
 
 NEWEST = Run("maze-20260102T000000Z-00aa", "/r/maze-20260102T000000Z-00aa", {})
@@ -211,5 +211,5 @@ def test_a_session_that_moved_runs_where_it_went_for_whoever_reads_the_plan(
         there = LocalTransport()
         monkeypatch.setattr(there, "host", "far")
         monkeypatch.setattr("comborun.remote.runs._run_verb", lambda _, __, ___, path: newest_plan_of(path))
-        plans = plan_of(run)[0], read_plan(there, str(run))[1], collect._plan(run)
+        plans = plan_of(run)[0], read_plan(there, str(run))[1], run_records.plan_of(run)
         assert [[one.name for one in plan.current] for plan in plans] == [here] * 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -62,7 +63,7 @@ contexts = st.builds(
 def found(content: bytes, context: Context, layouts: int) -> Reading:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plain, "MOST_LAYOUTS", layouts)
-        return read(io.BytesIO(content), context)
+        return read(io.BytesIO(content), replace(context, keys={}, lines=Counter()))
 
 
 def values_of(key: str, *values: Any) -> list[bytes]:
