@@ -223,6 +223,7 @@ class Failure(Word):
                 *("EngineDeadError", "Still waiting for server", "Connection refused", "RayActorError"),
                 *("Connection reset by peer", "Remote end closed connection", "APIConnectionError"),
                 *("ConnectionClosedError", "Server disconnected", "zmq.error.Again", "StatusCode.UNAVAILABLE"),
+                *("Error code: 50[0-4]", "50[0-4] Server Error"),
             ),
             mend="look at the log of its model server, then retry",
         ),

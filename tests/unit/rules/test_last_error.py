@@ -82,6 +82,11 @@ def test_a_server_is_lost_only_where_one_is_in_use(error):
     assert of(log) == ("", error.split("\n")[0])
 
 
+def test_an_error_of_a_service_is_that_of_the_server_in_use():
+    log = traceback("openai.InternalServerError: Error code: 503 - {'message': 'the engine is dead'}")
+    assert (of(log, served=True)[0], of(log)[0]) == ("server_lost", "network_fault")
+
+
 @pytest.mark.parametrize("line", ["X Error of failed request:  BadValue", "FATAL:   container creation failed"])
 def test_a_fatal_line_without_a_class_is_told(line):
     assert of(f"loading\n{line}\n  Major opcode of failed request:  149 (GLX)") == ("", line)
