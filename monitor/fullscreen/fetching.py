@@ -95,10 +95,15 @@ class Fetcher:
             self.ask("events", self._read_events, lambda found: setattr(desk, "events", found))
 
     def _read_events(self) -> Sequence[events.Event]:
-        """Of a run on several hosts those of all hosts, in the order of their clocks."""
-        found: list[events.Event] = []
-        for source in self._watcher.source.by_host().values():
-            found += newest_events(source.transport, source.view.directory)
+        """Of a run on several hosts those of all hosts that answer, on this machine's clock."""
+        look, found = self._desk.look, list[events.Event]()
+        for host, source in self._watcher.source.by_host().items():
+            if look.parts and not look.parts[host].status.link.reachable:
+                continue
+            own = newest_events(source.transport, source.view.directory)
+            for one in own if look.parts else ():
+                one.host, one.at = host, one.at - look.parts[host].status.ahead
+            found += own
         return sorted(found, key=lambda one: one.at)
 
     def _need_of(self, session: SessionStatus) -> None:

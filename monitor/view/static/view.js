@@ -142,7 +142,7 @@ document.addEventListener("visibilitychange", () => {
 });
 addEventListener("pagehide", () => { if (!bundled && said.now) store.set(place, String(Math.round(hostNow()))); });
 
-// The filter of a list: words, and state:, policy:, environment:
+// The filter of a list: words, and state:, policy:, environment:, cause:
 function filter() {
   const form = main.querySelector("form[data-filter]");
   if (!form) { if (bundled) filterRollouts(); return; }
@@ -153,9 +153,9 @@ function filter() {
   for (const row of rows) {
     const fits = words.every((word) => {
       const not = word.startsWith("-") && word.length > 1, [, key, values] = word.slice(not).match(/^(?:([a-z]+):)?(.*)$/);
-      const name = key && ["state", "policy", "environment"].find((one) => one.startsWith(key));
+      const name = key && ["state", "policy", "environment", "cause"].find((one) => one.startsWith(key));
       const text = (name ? row.dataset[name] : row.textContent).toLowerCase();
-      return values.split(",").some((value) => text.includes(name || !key ? value : `${key}:${value}`)) !== not;
+      return values.split(",").some((value) => name === "cause" ? text === value : text.includes(name || !key ? value : `${key}:${value}`)) !== not;
     });
     row.hidden = !fits; count += fits;
   }
