@@ -54,10 +54,12 @@ class Link(NamedTuple):
     """whether the host answers but the run's folder is missing"""
     silent: float = 0.0
     """seconds that a look has waited for its answer, if that is longer than usual"""
+    late: bool = False
+    """whether the other hosts of the run have answered, and the look at this one goes on"""
 
     @property
     def trouble(self) -> str:
-        return "run folder gone" if self.gone else "unreachable"
+        return "run folder gone" if self.gone else "no answer yet" if self.late else "unreachable"
 
     @property
     def comfort(self) -> str:

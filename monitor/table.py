@@ -202,7 +202,7 @@ def box_line(one: HostStatus, width: int) -> Text:
         return line.append("  given up", "dim")
     if not one.link.reachable:
         age = "never seen" if one.link.last_seen is None else f"seen {brief(one.link.last_seen)} ago"
-        why = f": {visible(one.link.complaint)}" if one.link.complaint else ""
+        why = f": {visible(one.link.complaint)}" if one.link.complaint and not one.link.late else ""
         return line.append(f"  {one.link.trouble}, {age}", "bold yellow").append(why, "yellow")
     if one.hold:
         line.append(f"  {one.hold.kind}", "bold red")

@@ -98,12 +98,14 @@ def test_the_events_of_a_run_on_several_hosts_say_of_which_host_they_are_in_this
     events = {"x": Event(NOW - 20, Kind.HALTED), "fast": Event(NOW + 5, Kind.DONE)}
     sources = {name: Source(cast("Any", Events(events.get(name))), one.view) for name, one in parts.items()}
     watcher = SimpleNamespace(source=SimpleNamespace(by_host=lambda: sources))
-    desk = SimpleNamespace(look=parts["x"]._replace(parts=parts))
+    known = Event(NOW - 40, Kind.DISPATCHING)
+    known.host = "away"
+    desk = SimpleNamespace(look=parts["x"]._replace(parts=parts), events=[known])
     found = Fetcher(cast("Any", desk), cast("Any", watcher), cast("Any", None), print)._read_events()
-    assert [(one.host, one.at) for one in found] == [("fast", NOW - 25), ("x", NOW - 20)]
+    assert [(one.host, one.at) for one in found] == [("away", NOW - 40), ("fast", NOW - 25), ("x", NOW - 20)]
     head, lines = pages.events(found, (), NOW, 80)
     assert head.plain.split()[:3] == ["TIME", "HOST", "SESSION"]
-    assert [line.plain.split()[1] for line in lines] == ["x", "fast"]
+    assert [line.plain.split()[1] for line in lines] == ["x", "fast", "away"]
 
 
 def test_a_place_in_the_queue_is_one_of_its_own_host() -> None:
@@ -250,3 +252,14 @@ def test_a_run_whose_hosts_wait_for_a_resume_is_held_though_nothing_runs_any_mor
         assert seen.advice.code == "run_held"
     over = whole(part("x", DONE, **left), there, deal=MOVED)
     assert (over.finished, over.hold, over.how_over) == (True, None, "finished"), "nothing waits on the held host"
+
+
+def test_a_host_that_is_late_is_named_with_its_last_state_and_not_called_unreachable() -> None:
+    late = Link(reachable=False, last_seen=5.0, complaint="no answer yet", late=True)
+    seen = part("y", Seen("maze_q"), deal=MOVED)
+    away = seen._replace(status=replace(seen.status, link=late))
+    status = whole(part("x", Seen("maze_p"), deal=MOVED), away, deal=MOVED)
+    assert status.link.reachable
+    assert box_lines(status)[1].plain == "y  ●1  no answer yet, seen 5 s ago"
+    told = next(one for one in answer(status).hosts if one.host == "y")
+    assert (told.reachable, told.complaint) == (False, "no answer yet")
