@@ -24,6 +24,7 @@ from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import alike, harmless
 from comborun.words import say
 from comborun.words.rows import why_not_counted
+from comborun.words.times import brief
 
 SMOKE, SUPERSEDED, ELSEWHERE = "smoke", "superseded", "on another host"
 
@@ -60,6 +61,11 @@ class Link(NamedTuple):
     @property
     def trouble(self) -> str:
         return "run folder gone" if self.gone else "no answer yet" if self.late else "unreachable"
+
+    @property
+    def absence(self) -> str:
+        """Of one that does not answer."""
+        return f"{self.trouble}, " + ("never seen" if self.last_seen is None else f"seen {brief(self.last_seen)} ago")
 
     @property
     def comfort(self) -> str:

@@ -261,5 +261,6 @@ def test_a_host_that_is_late_is_named_with_its_last_state_and_not_called_unreach
     status = whole(part("x", Seen("maze_p"), deal=MOVED), away, deal=MOVED)
     assert status.link.reachable
     assert box_lines(status)[1].plain == "y  ●1  no answer yet, seen 5 s ago"
+    assert ("stalled", "y: no answer yet, seen 5 s ago", "") in alerts(status)
     told = next(one for one in answer(status).hosts if one.host == "y")
     assert (told.reachable, told.complaint) == (False, "no answer yet")
