@@ -22,6 +22,8 @@ class Row(NamedTuple):
     session: SessionStatus
     why: str
     """why it failed or waits, or the last line of its log"""
+    cause: str = ""
+    """what the filter calls its cause: the first session that went wrong so"""
     alike: tuple[str, ...] = ()
     """all sessions that failed alike, if it is the first of them"""
     same: bool = False
@@ -93,7 +95,8 @@ def chosen(status: RunStatus, choice: Choice, causes: Sequence[SharedCause] = ()
     """The rows of a list, in their order; `causes` are those of the status. `folds`: whether groups may be one row."""
     places = _places(status)
     fits = parsed(choice.words)
-    rows = [Row(one, why(one, places.get(one.name))) for one in status.every]
+    first_of = {name: cause.names[0] for cause in causes for name in cause.names}
+    rows = [Row(one, why(one, places.get(one.name)), first_of.get(one.name, "")) for one in status.every]
     rows = [row for row in rows if fits(row)]
     if choice.sort != "urgency":
         rows.sort(key=lambda row: _SORTS[choice.sort](row.session), reverse=choice.backwards)
@@ -142,9 +145,16 @@ _FIELDS: Mapping[str, Callable[[Row], str]] = {
     "policy": lambda row: row.session.policy,
     "environment": lambda row: row.session.environment,
     "name": lambda row: row.session.name,
-    "gpu": lambda row: " ".join(f"={gpu}" for gpu in row.session.gpus),
+    "gpu": lambda row: _whole(*row.session.gpus),
     "why": lambda row: row.why,
+    "cause": lambda row: _whole(row.cause),
 }
+_WHOLE = {"gpu", "cause"}
+"""keys whose values must fit as a whole"""
+
+
+def _whole(*values: object) -> str:
+    return "".join(f"={one}=" for one in values)
 
 
 def parsed(words: str) -> Callable[[Row], bool]:
@@ -159,11 +169,11 @@ def parsed(words: str) -> Callable[[Row], bool]:
 def _test(word: str) -> Callable[[Row], bool]:
     negated, word = word.startswith("-") and len(word) > 1, word.removeprefix("-")
     key, colon, value = word.partition(":")
-    known = [name for name in _FIELDS if key and name.startswith(key)]
-    fields = [_FIELDS[known[0]]] if colon and known else list(_FIELDS.values())
-    wanted = value.split(",") if colon and known else [word]
-    if colon and known[:1] == ["gpu"]:
-        wanted = [f"={one}" for one in wanted]
+    known = next((name for name in _FIELDS if colon and key and name.startswith(key)), "")
+    fields = [_FIELDS[known]] if known else [field for name, field in _FIELDS.items() if name not in _WHOLE]
+    wanted = value.split(",") if known else [word]
+    if known in _WHOLE:
+        wanted = list(map(_whole, wanted))
 
     def fits(row: Row) -> bool:
         texts = [field(row).casefold() for field in fields]

@@ -257,6 +257,9 @@ def _ending(case: Case) -> Iterator[Fact]:
     if end.completeness is Completeness.COMPLETE:
         if not end.clean:
             yield Fact("ended_after_results", **end.how.fields)
+        announced = end.counts.trained.number("steps") if end.counts.trained else None
+        if session and session.evidence.steps and announced and announced < session.count:
+            yield Fact("announced_steps_reached", steps=announced, planned=session.count)
         yield from (one for one in end.facts if one.code == Evidence.WRONG_GPU)
         if end.remark:
             yield Fact(FORMER, text=end.remark)

@@ -24,6 +24,7 @@ from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import alike, harmless
 from comborun.words import say
 from comborun.words.rows import why_not_counted
+from comborun.words.times import brief
 
 SMOKE, SUPERSEDED, ELSEWHERE = "smoke", "superseded", "on another host"
 
@@ -54,10 +55,17 @@ class Link(NamedTuple):
     """whether the host answers but the run's folder is missing"""
     silent: float = 0.0
     """seconds that a look has waited for its answer, if that is longer than usual"""
+    late: bool = False
+    """whether the other hosts of the run have answered, and the look at this one goes on"""
 
     @property
     def trouble(self) -> str:
-        return "run folder gone" if self.gone else "unreachable"
+        return "run folder gone" if self.gone else "no answer yet" if self.late else "unreachable"
+
+    @property
+    def absence(self) -> str:
+        """Of one that does not answer."""
+        return f"{self.trouble}, " + ("never seen" if self.last_seen is None else f"seen {brief(self.last_seen)} ago")
 
     @property
     def comfort(self) -> str:

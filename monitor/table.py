@@ -201,9 +201,8 @@ def box_line(one: HostStatus, width: int) -> Text:
     if one.lost:
         return line.append("  given up", "dim")
     if not one.link.reachable:
-        age = "never seen" if one.link.last_seen is None else f"seen {brief(one.link.last_seen)} ago"
-        why = f": {visible(one.link.complaint)}" if one.link.complaint else ""
-        return line.append(f"  {one.link.trouble}, {age}", "bold yellow").append(why, "yellow")
+        why = f": {visible(one.link.complaint)}" if one.link.complaint and not one.link.late else ""
+        return line.append(f"  {one.link.absence}", "bold yellow").append(why, "yellow")
     if one.hold:
         line.append(f"  {one.hold.kind}", "bold red")
     for fact in host_facts(one.use, summed=True):

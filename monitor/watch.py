@@ -98,6 +98,11 @@ class Look(NamedTuple):
     parts: Mapping[str, Look] = MappingProxyType({})
     """of a run on several hosts what is known of each; its times are by that host's clock"""
 
+    @property
+    def away(self) -> bool:
+        """Whether its host has not answered."""
+        return not self.status.link.reachable
+
     def at(self, session: str) -> Look:
         """What is known of the host where a session runs."""
         host = next((one.host for one in self.status.every if one.name == session), "")

@@ -259,7 +259,7 @@ class Watcher:
         hosts = {one.name: one.host for one in look.status.every}
         for host, link in _links(look.status).items():
             away = was.get(host, UP)
-            if away.reachable or not link.reachable or away.last_seen is None:
+            if away.reachable or away.late or not link.reachable or away.last_seen is None:
                 continue
             words = [one.after for one in _changes(before, look) if alone or hosts[one.session] == host]
             changes = {word: words.count(word) for word in sorted(set(words), key=urgency)}

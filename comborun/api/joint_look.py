@@ -9,6 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.api.joint import merged_plan, settle
+from comborun.api.late_looks import LateError, LateLooks
 from comborun.api.listener import Listener
 from comborun.api.moving import SOON_S, Moved, Mover, may_go_on, useful
 from comborun.errors import HostError, RunGoneError, UserError
@@ -19,7 +20,7 @@ from comborun.monitor.observe import History, RunView, last_look
 from comborun.monitor.status import UP, Link
 from comborun.monitor.watch import Clock, Look, Source, last_seen, missed
 from comborun.remote import boxes
-from comborun.remote.boxes import BoxState, at_once
+from comborun.remote.boxes import BoxState
 from comborun.remote.joint_copy import Part, joint_folder, newest_deal
 from comborun.remote.runs import copy_of
 from comborun.rules.facts import Fact
@@ -64,15 +65,19 @@ class JointSource:
         """the last answer of each host, and when it came"""
         self._links: dict[str, Link] = {}
         """of the hosts that have not answered the last look"""
+        asks = {one.transport.host: partial(self._ask, one) for one in target.boxes}
+        self._looks = LateLooks(asks, self._clock, self._asking)
         self._deal: Deal | None = None
         self._last: Look | None = None
         self._copying = Lock()
 
     def status(self) -> RunStatus:
         """Look once. Raises HostError if nothing is known of any host."""
-        found = at_once({one.transport.host: partial(self._ask, one) for one in self.target.boxes})
-        now = self._clock.elapsed()
-        self._seen |= {host: (one, now) for host, one in found.items() if isinstance(one, _Answer)}
+        for host, late in self._looks.begin().items():
+            self._take(host, late)
+        found = self._looks.end()
+        for host, answered in found.items():
+            self._take(host, answered)
         states = {host: one if isinstance(one, UserError) else one.state for host, one in found.items()}
         self._states = {host: one for host, one in states.items() if isinstance(one, BoxState)}
         self._tell_refusals(states)
@@ -173,6 +178,18 @@ class JointSource:
             if isinstance(one, UserError) and not isinstance(one, HostError):
                 self.target.listener.note(one.message)
 
+    def _asking(self) -> bool:
+        return any(getattr(one.transport, "asking", False) for one in self.target.boxes)
+
+    def _take(self, host: str, found: _Answer | UserError) -> None:
+        before = self._links.pop(host, UP)
+        if isinstance(found, _Answer):
+            self._seen[host] = found, self._clock.elapsed()
+        elif isinstance(found, LateError) and not before.reachable:
+            self._links[host] = before  # why it did not answer before
+        else:
+            self._links[host] = missed(before, found, self._clock)._replace(late=isinstance(found, LateError))
+
     def _ask(self, one: Target) -> _Answer:
         before = self._seen.get(one.transport.host)
         state = boxes.look(one.transport, one.directory)
@@ -184,10 +201,8 @@ class JointSource:
         """What is known of one host; None if nothing is."""
         seen = self._seen.get(one.transport.host)
         if not isinstance(found, UserError):
-            self._links.pop(one.transport.host, None)
             return _part_look(found.source.view, deal, found.history)
-        link = missed(self._links.get(one.transport.host, UP), found, self._clock)
-        self._links[one.transport.host] = link
+        link = self._links[one.transport.host]
         if seen:
             link = link._replace(last_seen=self._clock.elapsed() - seen[1])
             return _part_look(seen[0].source.view, deal, seen[0].history, link)

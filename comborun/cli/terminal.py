@@ -36,6 +36,8 @@ QUIET_S = 2.0
 AT_ONCE = "comborun.at_once"
 """in a command's context: on a terminal all work is shown at once, since a picture is to come"""
 _TICK_S = 0.25
+_CLOSE_S = 1.0
+"""seconds in which a connection is ended at the end of a command"""
 _HINTS = {
     errno.ENOSPC: "the disk is full; if you redirected the output, check that disk",
     errno.EDQUOT: "your quota on that disk is used up",
@@ -366,7 +368,10 @@ class _Terminal(Listener):
 
 
 def _close(opened: Opened) -> None:
-    opened.close()
+    """A look in progress, at a host that does not answer, holds up the end of a command for a moment only."""
+    closing = threading.Thread(target=opened.close, daemon=True)
+    closing.start()
+    closing.join(_CLOSE_S)
     for warning in opened.warnings:
         note(warning)
 

@@ -102,13 +102,14 @@ KEPT = frozenset((Kind.ORDERED.value, Kind.AMENDED.value, Kind.TAKEN.value))
 class Event:
     """One event. `fields` are JSON values; `reason` is a fact or, in events of the former version, perhaps a text."""
 
-    __slots__ = ("at", "attempt", "fields", "kind", "session")
+    __slots__ = ("at", "attempt", "fields", "host", "kind", "session")
 
     def __init__(self, at: float, kind: str, session: str = "", attempt: int = 0, **fields: Any) -> None:
         self.at = at
         self.kind = str(kind)
         self.session = session
         self.attempt = attempt
+        self.host = ""  # of a run on several hosts; whoever reads it there says so
         self.fields = fields
 
     def line(self) -> str:

@@ -252,6 +252,7 @@ WORDS: Words = {
     "supervisor_died_early": "its supervisor died before it began",
     "command_ended": _command_ended,
     "ended_after_results": lambda fact: f"{_ended_by(fact)} after complete results",
+    "announced_steps_reached": "it reached the {steps:step} that its program announced; {planned} were planned",
     "results_are_missing": _results_are_missing,
     "attempt_ended": "attempt {attempt} ended[ at {at:clock}][ after {seconds:duration}][: {how}]",
     "attempt_was_called_off": "attempt {attempt} was called off[ at {at:clock}] and never began[: {how}]",

@@ -95,10 +95,16 @@ class Fetcher:
             self.ask("events", self._read_events, lambda found: setattr(desk, "events", found))
 
     def _read_events(self) -> Sequence[events.Event]:
-        """Of a run on several hosts those of all hosts, in the order of their clocks."""
-        found: list[events.Event] = []
-        for source in self._watcher.source.by_host().values():
-            found += newest_events(source.transport, source.view.directory)
+        """Of a run on several hosts those of all, on this machine's clock. Of one that is away the known ones stay."""
+        look, found = self._desk.look, list[events.Event]()
+        for host, source in self._watcher.source.by_host().items():
+            if look.parts and look.parts[host].away:
+                found += [one for one in self._desk.events or () if one.host == host]
+                continue
+            own = newest_events(source.transport, source.view.directory)
+            for one in own if look.parts else ():
+                one.host, one.at = host, one.at - look.parts[host].status.ahead
+            found += own
         return sorted(found, key=lambda one: one.at)
 
     def _need_of(self, session: SessionStatus) -> None:
@@ -106,7 +112,7 @@ class Fetcher:
         if session.name != self._name:
             self._name, self._since = session.name, now
         late = any(now < self._failed.get(key, -_AGAIN_S) + _AGAIN_S for key in ("log", "video"))
-        if now < self._since + REST_S or late or not desk.link.reachable:
+        if now < self._since + REST_S or late or not desk.link.reachable or desk.look.at(session.name).away:
             return
         source = self._watcher.source.at(session.name)
         if desk.pane == "log":

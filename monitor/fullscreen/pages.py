@@ -200,14 +200,20 @@ def events(found: Sequence[Event] | None, notes: Sequence[str], now: float | Non
     if found is None:
         return Page(Text("TIME", "dim"), [*lines, Text("asking the host ...", "dim")])
     name = max(10, min(36, width // 4))
+    longest = max((len(visible(one.host)) for one in found), default=0)
+    box = longest and max(len("HOST"), min(12, longest))
+    gap = "  " * bool(box)
     for one in reversed([one for one in found if one.kind != _GPU_USE]):
         style = _STYLES.get(one.kind, "dim")
         if one.kind == Kind.ENDED and one.fields.get("outcome") != Outcome.SUCCEEDED:
             style = "red"
-        line = Text(f"{_when(one.at, now):<9} ", "dim").append(clipped(visible(one.session), name), style)
+        line = Text(f"{_when(one.at, now):<9} ", "dim").append(clipped(visible(one.host), box) + gap)
+        line.append(clipped(visible(one.session), name), style)
         said = printable(visible(say_event(one)))
         lines.append(line.append(f"  {clipped(said, max(1, width - line.cell_len - 2))}".rstrip(), style))
-    head = Text(f"{'TIME':<9} {clipped('SESSION', name)}  WHAT HAPPENED, THE NEWEST FIRST", "dim")
+    head = Text(
+        f"{'TIME':<9} {clipped('HOST', box)}{gap}{clipped('SESSION', name)}  WHAT HAPPENED, THE NEWEST FIRST", "dim"
+    )
     return Page(head, lines or [Text("nothing is recorded", "dim")])
 
 

@@ -135,6 +135,18 @@ class Boxes:
                     os.kill(int(entry.name), signal.SIGKILL)
 
 
+def freeze(server: Sshd) -> None:
+    assert server.process
+    server.signal_serving(signal.SIGSTOP)
+    os.kill(server.process.pid, signal.SIGSTOP)
+
+
+def thaw(server: Sshd) -> None:
+    assert server.process
+    os.kill(server.process.pid, signal.SIGCONT)
+    server.signal_serving(signal.SIGCONT)
+
+
 @contextmanager
 def three_hosts(desk: Desk, ssh_place: Path, name_of_test: str) -> Iterator[dict[str, Sshd]]:
     """Three servers, each with a user who has the evaluator; the desk knows them by their names."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import time
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from box import until
-from boxes import NAMES, three_hosts
+from boxes import NAMES, freeze, thaw, three_hosts
 from desk import Desk, evaluate
 from rounds import only_slow
 from sshd import Sshd
@@ -32,18 +30,6 @@ def three(desk: Desk, ssh_place: Path, tmp_path: Path) -> Iterator[dict[str, Ssh
             desk.combo("launch", grid, code=0)
         desk.combo("runs", code=0)
         yield servers
-
-
-def freeze(server: Sshd) -> None:
-    assert server.process
-    server.signal_serving(signal.SIGSTOP)
-    os.kill(server.process.pid, signal.SIGSTOP)
-
-
-def thaw(server: Sshd) -> None:
-    assert server.process
-    os.kill(server.process.pid, signal.SIGCONT)
-    server.signal_serving(signal.SIGCONT)
 
 
 @only_slow  # tests/unit/monitor/test_fleet.py holds the same of hosts that are made up

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shlex
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ from collections.abc import Callable
 import pytest
 import quick_combo
 from box import until
-from boxes import NAMES, Boxes, finished
+from boxes import NAMES, Boxes, finished, freeze, thaw
 from rounds import only_slow
 
 
@@ -113,6 +114,27 @@ def test_one_page_and_the_full_screen_show_the_sessions_of_all_hosts(boxes: Boxe
         finally:
             page.terminate()
     _use_full_screen(boxes)
+    boxes.gate.touch()
+    finished(boxes)
+
+
+@only_slow  # tests/unit/remote/test_late_looks.py holds the same of hosts that are made up
+def test_a_frozen_host_is_named_and_the_others_do_not_wait_for_it(boxes: Boxes) -> None:
+    desk = boxes.desk
+    desk.combo("launch", boxes.grid(pace=0.1), code=0)
+    until(lambda: len(boxes.hosts_of) == 3, "each host runs one")
+    boxes.status()
+    freeze(boxes.servers["beta"])
+    try:
+        begun = time.monotonic()
+        said = desk.combo("status", code=0).stdout
+        took = time.monotonic() - begun
+    finally:
+        thaw(boxes.servers["beta"])
+    print(f"{took:.1f} s\n{said}")
+    assert re.search(r"beta .*no answer yet, seen \d+ s ago", said)
+    assert took < 9, "not the 20 s after which a link is given up"
+    assert "no answer" not in desk.combo("status", code=0).stdout
     boxes.gate.touch()
     finished(boxes)
 

@@ -56,6 +56,18 @@ LINE = 20
 A4 = 703
 """pixels between the margins of a page on paper"""
 SHOWN = "document.querySelectorAll('#sessions tbody tr:not([hidden])').length"
+LONG_LOG = """async () => {
+    const real = part, after = (text) => {
+        part = async () => ({ start: 0, end: log.end + 9, size: log.end + 9, text });
+        return follow();
+    };
+    for (let at = 0; at < 200; at += 1) await after(`\\rpass ${at} of a bar`);
+    const bar = log.pending;
+    for (let at = 0; at < 6; at += 1) await after(`\\n${"x".repeat(1e6 - 1)}`);
+    part = real;
+    return [bar, 1e6 * Math.round($("lines").textContent.length / 1e6)];
+}"""
+"""what a tab keeps of a bar that is drawn for hours, and of six million characters"""
 SCREENS = ("", "cell/field_poor", "rollouts", "host", "report", "hosts")
 
 
@@ -170,6 +182,7 @@ def test_a_run_is_followed_from_its_start_to_its_end_on_every_screen(desk: Desk,
     tab.wait_for_selector("#lines:has-text('said episode 2')")
     assert "maze: 2" not in tab.inner_text("#lines")
     tab.wait_for_selector("#log-size:text-matches('attempt 1, [1-9][0-9]+ bytes')")
+    assert tab.evaluate(LONG_LOG) == ["pass 199 of a bar", 4_000_000]
 
     # Videos of one seed play on one playhead
     tab.goto(f"{base}rollouts?at=maze_poor:1")

@@ -142,7 +142,7 @@ document.addEventListener("visibilitychange", () => {
 });
 addEventListener("pagehide", () => { if (!bundled && said.now) store.set(place, String(Math.round(hostNow()))); });
 
-// The filter of a list: words, and state:, policy:, environment:
+// The filter of a list: words, and state:, policy:, environment:, cause:
 function filter() {
   const form = main.querySelector("form[data-filter]");
   if (!form) { if (bundled) filterRollouts(); return; }
@@ -153,9 +153,9 @@ function filter() {
   for (const row of rows) {
     const fits = words.every((word) => {
       const not = word.startsWith("-") && word.length > 1, [, key, values] = word.slice(not).match(/^(?:([a-z]+):)?(.*)$/);
-      const name = key && ["state", "policy", "environment"].find((one) => one.startsWith(key));
+      const name = key && ["state", "policy", "environment", "cause"].find((one) => one.startsWith(key));
       const text = (name ? row.dataset[name] : row.textContent).toLowerCase();
-      return values.split(",").some((value) => text.includes(name || !key ? value : `${key}:${value}`)) !== not;
+      return values.split(",").some((value) => name === "cause" ? text === value : text.includes(name || !key ? value : `${key}:${value}`)) !== not;
     });
     row.hidden = !fits; count += fits;
   }
@@ -284,7 +284,7 @@ async function bring(box) {
 
 // The log: its end, what follows, what came before, and a search
 let log = { end: -1, start: 0, timer: null, name: "", pending: "" };
-const LINES = 5000;
+const LOG_MOST = 4e6; // characters in the tab
 function logOf(anew) {
   const box = $("log");
   if (!box) { clearTimeout(log.timer); log.name = ""; return; }
@@ -311,12 +311,13 @@ async function follow() {
   if (found && found.end > log.end) {
     const stays = lines.scrollTop + lines.clientHeight < lines.scrollHeight - 30 && lines.textContent;
     const whole = (log.pending + found.text).split("\n");
-    log.pending = whole.pop(); log.end = found.end;
+    log.pending = whole.pop().replace(/^[^]*\r(?=[^\r])/, ""); log.end = found.end; // a bar is one line for hours
     if (lines.lastChild?.nodeType === 3 && lines.dataset.partial) lines.lastChild.remove();
     if (whole.length) lines.append(whole.map(lastState).join("\n") + "\n");
     if (log.pending) lines.append(lastState(log.pending));
     lines.dataset.partial = log.pending ? "1" : "";
-    while (lines.childNodes.length > LINES) lines.firstChild.remove();
+    let held = [...lines.childNodes].reduce((sum, one) => sum + one.length, 0);
+    for (; held > LOG_MOST; log.start = 0) { held -= lines.firstChild.length; lines.firstChild.remove(); } // "earlier" would leave a gap
     if (!stays) lines.scrollTop = lines.scrollHeight;
   }
   if (found) set($("log-size"), `attempt ${name.split("/")[1]}, ${amount(found.size)}`);

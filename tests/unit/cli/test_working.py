@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -33,3 +36,15 @@ def test_nothing_is_drawn_over_a_question(capsys: pytest.CaptureFixture[str], mo
     with terminal.working("asking h100"):
         assert terminal.ask_secret("Passphrase") == "secret"
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_connection_that_does_not_end_holds_up_the_end_of_a_command_for_a_moment(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(terminal, "_CLOSE_S", 0.01)
+    over, ended = threading.Event(), list[bool]()
+    opened = SimpleNamespace(close=lambda: ended.append(over.wait(2)), warnings=["a setting was skipped"])
+    terminal._close(cast("Any", opened))
+    assert not ended
+    assert "a setting was skipped" in capsys.readouterr().err
+    over.set()

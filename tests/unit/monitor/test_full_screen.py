@@ -14,6 +14,7 @@ import pytest
 from monitor_stage import NOW, HandClock, Seen, StagedHost, a_busy_run, a_host, a_plan, a_session, a_view, an_answer
 from rich.cells import cell_len
 
+from comborun.monitor.causes import shared_causes
 from comborun.monitor.fullscreen.app import FullScreen
 from comborun.monitor.fullscreen.desk import Desk, Log, videos_at
 from comborun.monitor.fullscreen.keys import KEYS, document_lines
@@ -23,7 +24,7 @@ from comborun.monitor.fullscreen.picture import picture
 from comborun.monitor.fullscreen.table import _LONGEST_SPAN, layout
 from comborun.monitor.observe import RunView
 from comborun.monitor.rate_interval import exact_interval
-from comborun.monitor.rows import Choice, chosen, parsed
+from comborun.monitor.rows import Choice, chosen
 from comborun.monitor.status import Link
 from comborun.monitor.table import USUAL
 from comborun.monitor.watch import Settings, Source
@@ -54,7 +55,7 @@ def many(count: int = 500) -> tuple[RunView, bytes]:
     seen = [failed(name) for name in names[:58]]
     seen += [failed(name, f"RuntimeError: PhysX error {place}") for place, name in enumerate(names[58:60])]
     seen += [Seen(names[60], stalled=NOW - 600, changed=NOW - 600, counts=(3, 2))]
-    seen += [Seen(name, counts=(10, 6), log=b"episode 10\n") for name in names[61:121]]
+    seen += [Seen(name, gpus="12", counts=(10, 6), log=b"episode 10\n") for name in names[61:121]]
     return a_view(plan), an_answer(*seen, dispatcher=4242)
 
 
@@ -230,13 +231,18 @@ def test_a_row_of_many_alike_is_folded_and_opens_and_an_order_to_it_means_all() 
         ("task07", 25),
         ("STATE:stalled,running", 61),
         ("policy:nobody", 0),
+        ("cause:task18_pi02", 2),
+        ("cause:task18_pi02,task00_pi00", 60),
+        ("cause:task0", 0),
+        ("gpu:1", 0),
+        ("gpu:12", 60),
         ("", 500),
     ],
 )
 def test_a_filter_shows_what_fits_all_its_words(words: str, count: int) -> None:
     status = watched(*many()).look.status
-    fits = parsed(words)
-    assert sum(fits(row) for row in chosen(status, Choice(sort="policy"))) == count
+    choice = Choice(words, sort="policy")
+    assert len(chosen(status, choice, shared_causes(status))) == count
 
 
 def test_the_interval_is_that_of_the_report() -> None:

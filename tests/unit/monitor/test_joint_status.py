@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import monitor_stage as stage
 import pytest
@@ -13,6 +14,7 @@ from comborun.answers.page import page_of
 from comborun.monitor.classify import classify
 from comborun.monitor.document import answer
 from comborun.monitor.fullscreen import heading, pages
+from comborun.monitor.fullscreen.fetching import Fetcher
 from comborun.monitor.joint import PartStatus, joined
 from comborun.monitor.observe import History, fold
 from comborun.monitor.rows import Choice, chosen
@@ -22,8 +24,10 @@ from comborun.monitor.status import Link, Outage, RunStatus
 from comborun.monitor.table import box_lines
 from comborun.monitor.view.feed import _trouble
 from comborun.monitor.view.pages import Site, alerts, of_hosts, render
-from comborun.monitor.watch import Look
+from comborun.monitor.watch import Look, Source
+from comborun.remote.transport import Completed
 from comborun.rules.deal import Deal
+from comborun.rules.events import Event, Kind
 from comborun.words import say
 
 PLAN = stage.a_plan([stage.a_session("p", "maze", count=4), stage.a_session("q", "maze", count=4)])
@@ -38,6 +42,17 @@ DEAL = Deal(
     }
 )
 MOVED = DEAL.moved([DEAL.move("maze_q", "y")])
+
+
+class Events:
+    """A host that is asked for its events."""
+
+    def __init__(self, one: Event | None) -> None:
+        self.one = one
+
+    def run(self, *_: str) -> Completed:
+        assert self.one, "a host that does not answer is not asked"
+        return Completed(0, self.one.line().encode() + b"\n\0", b"")
 
 
 def part(name: str, *attempts: Seen, deal: Deal = DEAL, **told: Any) -> PartStatus:
@@ -70,6 +85,27 @@ def test_a_run_goes_on_while_a_session_is_between_two_hosts() -> None:
     assert whole(over[0], part("y", there, deal=MOVED, **ENDED), deal=MOVED).finished
     stopped = part("y", deal=MOVED, stopped=True, dispatcher=None)
     assert whole(over[0], stopped, deal=MOVED).finished, "a person has ended it"
+
+
+def test_the_events_of_a_run_on_several_hosts_say_of_which_host_they_are_in_this_machines_time() -> None:
+    def looked(name: str, **told: Any) -> Look:
+        one = part(name, **told)
+        return Look(1, stage.a_view(PLAN, name), History(), one.status)
+
+    parts = {"x": looked("x"), "fast": looked("fast"), "away": looked("away")}
+    parts["fast"] = parts["fast"]._replace(status=replace(parts["fast"].status, ahead=30.0))
+    parts["away"] = parts["away"]._replace(status=replace(parts["away"].status, link=Link(reachable=False)))
+    events = {"x": Event(NOW - 20, Kind.HALTED), "fast": Event(NOW + 5, Kind.DONE)}
+    sources = {name: Source(cast("Any", Events(events.get(name))), one.view) for name, one in parts.items()}
+    watcher = SimpleNamespace(source=SimpleNamespace(by_host=lambda: sources))
+    known = Event(NOW - 40, Kind.DISPATCHING)
+    known.host = "away"
+    desk = SimpleNamespace(look=parts["x"]._replace(parts=parts), events=[known])
+    found = Fetcher(cast("Any", desk), cast("Any", watcher), cast("Any", None), print)._read_events()
+    assert [(one.host, one.at) for one in found] == [("away", NOW - 40), ("fast", NOW - 25), ("x", NOW - 20)]
+    head, lines = pages.events(found, (), NOW, 80)
+    assert head.plain.split()[:3] == ["TIME", "HOST", "SESSION"]
+    assert [line.plain.split()[1] for line in lines] == ["x", "fast", "away"]
 
 
 def test_a_place_in_the_queue_is_one_of_its_own_host() -> None:
@@ -216,3 +252,15 @@ def test_a_run_whose_hosts_wait_for_a_resume_is_held_though_nothing_runs_any_mor
         assert seen.advice.code == "run_held"
     over = whole(part("x", DONE, **left), there, deal=MOVED)
     assert (over.finished, over.hold, over.how_over) == (True, None, "finished"), "nothing waits on the held host"
+
+
+def test_a_host_that_is_late_is_named_with_its_last_state_and_not_called_unreachable() -> None:
+    late = Link(reachable=False, last_seen=5.0, complaint="no answer yet", late=True)
+    seen = part("y", Seen("maze_q"), deal=MOVED)
+    away = seen._replace(status=replace(seen.status, link=late))
+    status = whole(part("x", Seen("maze_p"), deal=MOVED), away, deal=MOVED)
+    assert status.link.reachable
+    assert box_lines(status)[1].plain == "y  ●1  no answer yet, seen 5 s ago"
+    assert ("stalled", "y: no answer yet, seen 5 s ago", "") in alerts(status)
+    told = next(one for one in answer(status).hosts if one.host == "y")
+    assert (told.reachable, told.complaint) == (False, "no answer yet")

@@ -44,6 +44,17 @@ def test_the_table_shows_its_newest_values() -> None:
     assert "500/1000" in drawn
 
 
+@pytest.mark.parametrize(("announced", "by_steps"), [(500, True), (500, False), (1000, True), (None, True)])
+def test_a_program_that_announces_fewer_steps_than_planned_is_done_by_these(
+    announced: int | None, by_steps: bool
+) -> None:
+    told = Fact("trained_to", step=500, steps=announced, unit="steps")
+    session = replace(TRAINING, evidence=EvidenceRules(line="finished", steps=by_steps))
+    note = seen(SEEN.ended(trained=told.as_data()), session).note
+    proof = "it reached the 500 steps that its program announced; 1000 were planned"
+    assert note == (proof if by_steps and announced == 500 else "")
+
+
 @pytest.mark.parametrize("rows", [5, 1000])
 def test_one_that_has_ended_is_judged_by_its_host_and_not_by_its_rows(rows: int) -> None:
     done = seen(SEEN.ended(records=rows, trained=TRAINED.as_data()))

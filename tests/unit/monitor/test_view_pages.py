@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from monitor_stage import HOST, NOW, Seen, a_hold, a_host, a_plan, a_session, a_view, an_answer, look_at, status_of
@@ -57,6 +60,20 @@ def test_a_cell_without_verdicts_says_what_is_done_and_never_looks_like_a_rate()
     assert [part.partition("</small>")[0] for part in shown.split("<small>")[1:] if "–" not in part[:12]] == [
         "9/10", "1/4", "2/5", "0 done",
     ]  # fmt: skip
+
+
+def test_and_more_of_a_cause_leads_to_the_sessions_of_that_cause() -> None:
+    sessions = [a_session(policy, f"e{place}") for policy in ("act", "pi0") for place in range(8)]
+    view, codes = a_view(a_plan(sessions)), {"act": 1, "pi0": 3}
+    ends = [Seen(one.name).ended("exited", "none", code=codes[one.policy], **{"class": "error"}) for one in sessions]
+    answer = an_answer(*ends)
+    history = look_at(answer, view=view)
+    look = Look(1, view, history, classify(view, history))
+    page = render("run.html.j2", Site(), look, "run", **of_run(look), news=())
+    led = [unescape(words) for words in re.findall(r'href="\?q=([^"]+)">and 2 more', page)]
+    found = [{row.session.policy for row in of_run(look, unquote(words))["listed"]} for words in led]
+    assert sorted(found, key=str) == [{"act"}, {"pi0"}]
+    assert [len(of_run(look, unquote(words))["listed"]) for words in led] == [8, 8]
 
 
 @pytest.mark.parametrize("made", [0, 1])

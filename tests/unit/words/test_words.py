@@ -225,6 +225,7 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
         {"cause": "of_next_year"},
     ],
     "ended_after_results": [CRASHED],
+    "announced_steps_reached": [{"steps": 400, "planned": 204800}],
     "results_are_missing": [
         {"records": 60, "planned": 100, "unit": "episode"},
         {"records": 100, "planned": 100, "unit": "episode"},
