@@ -10,7 +10,7 @@ from comborun.model.plan import AWAY, Plan
 from comborun.monitor.estimate import forecast
 from comborun.monitor.observe import History, RunView
 from comborun.monitor.snapshot import Attempt, HostUse, RunFacts, Snapshot, Waiting
-from comborun.monitor.states import Case, after_status, session_status
+from comborun.monitor.states import Case, after_status, beside_numbers, session_status
 from comborun.monitor.status import ELSEWHERE, SMOKE, SUPERSEDED, UP, Link, Outage, RunStatus, SessionStatus
 from comborun.monitor.waiting import advice, notify_problem
 from comborun.rules.facts import Fact
@@ -87,7 +87,7 @@ def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> t
         status = session_status(case, parts[name])
         if session.flag not in AWAY or status.alive:
             statuses.append(status._replace(reasons=where_it_ran(status.reasons, names)))
-    return tuple(statuses)
+    return beside_numbers(statuses)
 
 
 def _in_force(snapshot: Snapshot) -> tuple[Waiting, ...]:

@@ -103,7 +103,7 @@ def _reasons(subject: Subject, events: Sequence[Event]) -> Iterator[Fact]:
     elif subject.session.flag == "elsewhere":
         yield Fact("session_is_elsewhere")
     elif subject.seen.life is Life.QUEUED:
-        yield from queued(subject)
+        yield from (fact for fact in queued(subject) if fact != subject.status.elsewhere)
     if subject.seen.alive:
         yield from _alive(subject)
     elif subject.seen.life is Life.ENDED:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.monitor.snapshot import HostUse
+from comborun.monitor.states import beside_numbers
 from comborun.monitor.status import ELSEWHERE, UP, Expected, HostStatus, RunStatus
 from comborun.monitor.waiting import advice
 from comborun.rules.deal import sessions_moved
@@ -43,7 +44,7 @@ def joined(parts: Sequence[PartStatus], deal: Deal, order: Mapping[str, int]) ->
     status = replace(
         first,
         host=", ".join(part.host for part in parts),
-        sessions=tuple(sessions),
+        sessions=beside_numbers(sessions),
         hosts=tuple(_host(part, deal) for part in parts),
         link=link,
         now=None if first.now is None else first.now - first.ahead,

@@ -24,6 +24,7 @@ from comborun.rules.results.counts import (
     Counts,
     RequiredEvidence,
     completeness,
+    in_numbers,
     joined,
 )
 from comborun.rules.results.fields import LOG
@@ -102,8 +103,23 @@ def session_status(case: Case, part: str = "") -> SessionStatus:
         part=part,
         latest=case.latest,
         trained=counts.trained,
+        numeric=counts.numeric,
     )
     return _with_state(status, _by_all(case, session, counts))
+
+
+def beside_numbers(sessions: Sequence[SessionStatus]) -> tuple[SessionStatus, ...]:
+    """These, as the report counts them: where one session shows that a field holds numbers, the 0 and 1 of the others
+    are no verdicts."""
+    shown = in_numbers(fact for one in sessions for fact in one.reasons)
+    return tuple(
+        _undecided(one, shown[one.numeric]) if one.numeric in shown and one.recorded else one for one in sessions
+    )
+
+
+def _undecided(one: SessionStatus, fact: Fact) -> SessionStatus:
+    outcome = Outcome.PARTIAL if one.outcome is Outcome.SUCCEEDED else one.outcome
+    return one._replace(recorded=0, successes=0, outcome=outcome, reasons=(fact, *one.reasons))
 
 
 def after_status(case: Case) -> SessionStatus:

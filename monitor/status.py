@@ -152,6 +152,8 @@ class SessionStatus(NamedTuple):
     """in a run on several hosts, where it runs"""
     trained: Fact | None = None
     """of a training: its newest step and values"""
+    numeric: str = ""
+    """the field of its verdicts, if it holds 0 and 1 only"""
 
     @property
     def training(self) -> str:

@@ -260,7 +260,9 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
         f"no file matches {', '.join(fact.texts('patterns'))}: it wrote {_some(fact)}, where no results are found;"
         f" have the program write JSON lines, {_PRINTED}"
     ),
-    reasons.WROTE_NOTHING: "no file is below {{output_dir}}",
+    reasons.WROTE_NOTHING: lambda _: (
+        f"no file is below {{output_dir}}: have the program write JSON lines there, {_PRINTED}"
+    ),
     reasons.TOO_MANY: "more than {most} result files: they are counted when it has ended",
     reasons.CHANGED: "its results have changed since it ended, and count as they are now",
     reasons.NOT_RECOUNTED: "its results have changed since it ended, and are too long to count at a look: these are the"
@@ -297,6 +299,7 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "number_too_long": "not JSON: a number too long",
     "line_too_long": "longer than {most_mib} MiB",
     "last_line_cut_off": "the last line is cut off",
+    "nothing_but_nul": "it holds NUL bytes only, as after a crash of the machine: what was written is lost",
     "last_row_cut_off": "the last line is cut off: it lacks its newline",
     "open_quote": "cut off: a quote in line {at} has no end",
     "no_header": "the first line has {cells} values and no names: write a header such as `episode,success` before them",
@@ -386,8 +389,8 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "no_list_of_successes": "no environment with a list of successes",
     "results_of_no_episodes": "results of no episodes",
     "rows_of_outcomes": "outcomes of {rows} x {episodes} episodes, and nothing says whether the {rows} are evaluations"
-    " of a training, of which the last counts, or runs: an array `timesteps` or `seeds` with {rows} values beside them"
-    " says it, or a grid with `episodes: {all}`",
+    " of a training, of which the last counts, runs, or steps: an array `timesteps` or `seeds` of {rows} values beside"
+    " them says it, or a grid with `episodes: {all}`",
     "ranks_missing": "no metrics of rank {missing} of {ranks}: nothing is counted",
     "no_count": lambda fact: (
         f"no rate of a number of episodes, where it has {', '.join(fact.texts('has')) or 'no numbers'}"

@@ -65,11 +65,10 @@ def _beside_numbers(
     there 0 and 1 are numbers like them."""
     codings = [(key[:2], coding) for reading in files for key, coding in reading.codings.items()]
     known = (unsure.get(key) for key, _ in codings)
-    odd = next((one for one in known if one and all(isinstance(value, int | float) for value in one.others)), None)
+    odd = next((one for one in known if one and one.numbers), None)
     if odd is None:
         return {}
-    alike = ((key, one) for key, one in codings if one.field == odd.field and one.truths)
-    return {key: odd for key, one in alike if {*one.truths} <= {"0", "1", "0.0", "1.0"}}
+    return {key: odd for key, one in codings if one.field == odd.field and one.numeric}
 
 
 def settle_counts(files: Iterable[Reading], by_plan: Collection[str]) -> None:

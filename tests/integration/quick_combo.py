@@ -154,7 +154,7 @@ def _into_pipes(
 def _enter(pid: int) -> None:
     """Go on in the namespaces of a process, as `nsenter` does."""
     libc = ctypes.CDLL(None, use_errno=True)
-    for space in [os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY) for name in ("mnt", "uts", "pid")]:
+    for space in [os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY) for name in ("mnt", "uts", "time", "pid")]:
         assert libc.setns(space, 0) == 0, os.strerror(ctypes.get_errno())
         os.close(space)
     if child := os.fork():  # only a child is in the new process namespace

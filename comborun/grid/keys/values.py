@@ -241,7 +241,9 @@ _PART = re.compile(r"(?:0|[1-9][0-9]{0,5})\.[0-9]{1,3}")
 def _cores(tree: object) -> float:
     """Cores, or thousandths of one."""
     scalar = scalar_of(tree)
-    if scalar.quoted or not _PART.fullmatch(scalar.text):
+    if not scalar.quoted and "." in scalar.text and not _PART.fullmatch(scalar.text):
+        raise UserError(f"`{scalar.text}` is not a number of cores", "up to three decimals, such as 0.25")
+    if scalar.quoted or "." not in scalar.text:
         return whole_of(tree, low=1)
     amount = float(scalar.text)
     if not amount:

@@ -110,6 +110,16 @@ class Coding:
         self.rows += other.rows - sum(other.others.values())
 
     @property
+    def numeric(self) -> bool:
+        """Whether its verdicts are 0 and 1, which may be numbers like those of another session."""
+        return bool(self.truths) and {*self.truths} <= {"0", "1", "0.0", "1.0"}
+
+    @property
+    def numbers(self) -> bool:
+        """Whether its other values are numbers, all of them."""
+        return bool(self.others) and all(isinstance(value, (int, float)) for value in self.others)
+
+    @property
     def undecided(self) -> bool:
         """Whether it has another coding, or several. One odd value among true and false costs only its own row, and so
         do a few odd texts."""

@@ -63,7 +63,7 @@ _TORN = frozenset(
         *("empty_file", "half_written_json", "half_written_archive", "half_written_database", "json_broken_off"),
         *("last_line_cut_off", "last_row_cut_off", "member_cut_off", "printed_results_cut_off"),
         *("printed_statistics_cut_off", "packed_file", "not_json", "not_json_after_record", "not_json_document"),
-        "python_object",
+        *("python_object", "nothing_but_nul"),
     }
 )
 """codes of what is wrong with a file that no line of `results` mends"""
@@ -92,6 +92,7 @@ class Counts:
         "facts",
         "failures",
         "marks",
+        "numeric",
         "ordered",
         "records",
         "refused",
@@ -113,6 +114,8 @@ class Counts:
         """the episodes and their verdicts, as `marked` writes them"""
         self.ordered = False
         """episodes are numbered as they ended, so equal indexes in two attempts mean nothing"""
+        self.numeric = ""
+        """the field of the verdicts, if it holds 0 and 1 only: beside other numbers elsewhere these are numbers"""
         self.trained: Fact | None = None
         """of a training: its newest step and values"""
         self.countable = True
@@ -156,6 +159,7 @@ class Counts:
             "refused": ",".join(f"{reason}:{count}" for reason, count in self.refused.items()),
             "marks": self.marks,
             "ordered": "1" if self.ordered else "",
+            "numeric": self.numeric,
             "countable": "" if self.countable else "0",
             FACTS: self.facts,
             TRAINED: self.trained,
@@ -173,7 +177,7 @@ class Counts:
             reason, _, count = word.partition(":")
             if count.isdecimal():
                 counts.refused[reason] = int(count[:18])
-        counts.marks = record.get("marks", "")
+        counts.marks, counts.numeric = record.get("marks", ""), record.get("numeric", "")
         facts = record.get(FACTS)
         counts.facts = tuple(fact for fact in (facts if isinstance(facts, tuple) else ()) if fact.code in REASONS)
         if not counts.facts and record.get("why"):
@@ -254,6 +258,7 @@ def joined(attempts: Sequence[tuple[Span, Counts]], span: Span) -> Counts:
         for reason, number in one.refused.items():
             counts.refused[reason] = counts.refused.get(reason, 0) + number
         counts.trained = one.trained or counts.trained
+        counts.numeric = counts.numeric or one.numeric
     counts.countable = all(one.countable for _, one in attempts)
     undecided = next((fact for _, one in attempts for fact in one.facts if fact.code == UNDECIDED), None)
     if undecided:  # the verdicts of another attempt are of the same coding, whose values it did not show
@@ -268,6 +273,17 @@ def joined(attempts: Sequence[tuple[Span, Counts]], span: Span) -> Counts:
     if best.records > counts.records:  # too many for marks
         counts.records, counts.successes, counts.failures = best.records, best.successes, best.failures
     return counts
+
+
+def in_numbers(facts: Iterable[Fact]) -> dict[str, Fact]:
+    """The fields that some session of a run shows to hold other numbers than 0 and 1, each with what says so."""
+    shown = (fact for fact in facts if fact.code == UNDECIDED and fact.fields.get("numbers"))
+    return {
+        fact.text("field"): Fact(
+            UNDECIDED, **{key: one for key, one in fact.fields.items() if key not in ("rows", "of")}
+        )
+        for fact in shown
+    }
 
 
 def _whole_attempt(attempts: Sequence[tuple[Span, Counts]], span: Span) -> Counts | None:

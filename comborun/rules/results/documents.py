@@ -210,7 +210,7 @@ def _runs_of_rows(held: Mapping[str, Array], rows: int, episodes: int, planned: 
     """What tells the rows of a table of outcomes apart that count: seeds, or numbers; one if only the last counts, as
     of evaluations during a training. Raises RefusedError where nothing says which of both they are."""
     beside = {name.lower(): values for name, (size, values) in held.items() if size == (rows,)}
-    if planned == episodes or any(map(_OF_TRAINING.search, beside)):
+    if any(map(_OF_TRAINING.search, beside)):
         return [None]
     runs = next((values for name, values in beside.items() if _OF_RUNS.fullmatch(name)), [])
     if runs or planned == rows * episodes:

@@ -290,6 +290,8 @@ def look(stream: BinaryIO, path: str, identity: Identity, asked: str = "") -> Fi
     """Recognizes a file by its content and path; `asked` is the format that the grid names. Raises RefusedError."""
     stream.seek(0)
     head = stream.read(HEAD)
+    if head and not head.strip(b"\0"):
+        raise RefusedError(TORN, "nothing_but_nul")
     if foreign := foreign_kind(path, head):
         raise RefusedError(UNREADABLE, "pickle" if foreign == "pickle" else "foreign_kind", kind=foreign)
     if head.startswith(_SQLITE) or asked == DATABASE:

@@ -289,8 +289,9 @@ class Table(RowLines):
                     self._stated = {name: said for name, said in self._stated.items() if self._may_state(name)}
             return
         cells = _split(line, self._between)
-        if len(cells) > len(self._header) and {*self._header} <= {*map(str.strip, cells)}:
-            self._header = [name.strip() for name in cells]  # the program started again, with more columns
+        names = [name.strip() for name in cells]
+        if _begins_again(names, self._header):
+            self._header = names
         elif len(cells) != len(self._header):
             if self._held is None and sums_up(dict(zip(self._header, cells)), self.identity, self._like):
                 yield self._line, NOTHING, Fact("row_sums_up"), None
@@ -325,6 +326,12 @@ def _are_values(names: list[str]) -> bool:
     told = [cell(name) for name in names]
     numbers = [str(at) for at in range(len(names))]
     return all(isinstance(one, (bool, int, float)) for one in told) and names != numbers
+
+
+def _begins_again(names: list[str], header: list[str]) -> bool:
+    """Whether a line is a header: the program started again, maybe with other columns. One name alone is a value."""
+    here, before = {*filter(None, names)}, {*filter(None, header)}
+    return len(here) > 1 < len(before) and (before <= here or here <= before)
 
 
 def _split(line: str, between: str) -> list[str]:

@@ -80,6 +80,7 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
     counts.take(planned)
     counts.rows = found.rows
     counts.marks = marked(planned, span)
+    counts.numeric = found.coding.field if found.coding.numeric else ""
     counts.countable = bool(files.rows) or not files.foreign
     counts.refused = {reason: one.count for reason, one in found.refusals.items()}
     for reason, number in ((OUTSIDE, len(outside)), (REPEATED, found.taken - len(found.verdicts))):
@@ -180,8 +181,12 @@ def _reasons(found: _All, identity: Identity) -> Iterator[Fact]:
 
 def undecided(coding: Coding) -> dict[str, Any]:
     """The field whose values are no verdicts, and the line that says which of them mean a success."""
-    proposal = coding.proposal(coding.field)
-    return {"field": coding.field, **({"keys": [{"key": "success", "value": proposal}]} if proposal else {})}
+    proposal, of_numbers = coding.proposal(coding.field), {"numbers": True} if coding.numbers else {}
+    return {
+        "field": coding.field,
+        **of_numbers,
+        **({"keys": [{"key": "success", "value": proposal}]} if proposal else {}),
+    }
 
 
 def _of_episodes(counts: Counts, outside: list[int], span: Span, why: Mapping[str, Any]) -> Iterator[Fact]:

@@ -10,7 +10,7 @@ import pytest
 from report_runs import RunDirectory, row
 
 from comborun.reporter.collect import collect_folder, collect_run
-from comborun.rules.results.counts import UNDECIDED, Counts
+from comborun.rules.results.counts import UNDECIDED, Counts, in_numbers
 from comborun.rules.results.fields import Identity, ResultRules
 from comborun.rules.results.result_files import Folder
 from comborun.rules.results.tally import tally
@@ -193,3 +193,16 @@ def test_verdicts_of_a_vector_of_one_environment_are_proposed_at_their_place(tmp
     assert {"success": "info.metrics.is_success"} in [*map(proposed, host(tmp_path, ResultRules(), 3).facts)]
     counts = host(tmp_path, ResultRules(success="info.metrics.is_success"), 3)
     assert (counts.verdicts, counts.successes) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "numeric", "numbers"),
+    [([1, 0, 1], True, False), ([True, False], False, False), ([3, 1, 0], True, True), (["3", 1, 0], True, False)],
+)
+def test_a_host_tells_which_field_holds_numbers_and_which_only_0_and_1(
+    tmp_path: Path, values: list[Any], numeric: bool, numbers: bool
+) -> None:
+    counts = host(tmp_path, written(tmp_path, values, "won"), len(values))
+    assert counts.numeric == ("won" if numeric else "")
+    assert [*in_numbers(counts.facts)] == (["won"] if numbers else [])
+    assert Counts.of({key: value for key, value in counts.pairs() if key == "numeric"}).numeric == counts.numeric

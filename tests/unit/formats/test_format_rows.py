@@ -210,6 +210,14 @@ ROWS = '{"episode": 0, "success": true}\n{"episode": 1, "success": false}\n'
         ("results", ROWS),
         ("r.csv", "episode|success\n0|True\n1|False\n"),
         ("r.csv", "episode success\n0   True\n1   False\n"),
+        ("r.csv", "episode,success\n0,True\nepisode,success\n1,False\n"),  # written by two processes
+        ("r.csv", "episode,success\n0,True\nsuccess,episode\nFalse,1\n"),
+        ("r.csv", "episode,success,length\n0,True,5\nepisode,success\n1,False\n"),
+        ("r.csv", "episode,success\n0,True\n\n episode,success,length\n1,False,7\n"),
+        (
+            "r.csv",
+            ",episode,state,success,note\n,0,success,True,\n,1,,False,success\n",
+        ),  # cells that are called as a column is
     ],
 )
 def test_rows_are_read_whatever_their_file_is_called_and_their_cells_lie_between(name: str, text: str) -> None:

@@ -71,6 +71,12 @@ def test_a_packed_file_that_is_cut_off_is_named(tmp_path: Path, cut: int) -> Non
     assert reject.path == "rows.jsonl.gz"
 
 
+@pytest.mark.parametrize("name", ["r.jsonl", "r.csv", "r.json", "r.npy", "r.txt"])
+def test_a_file_of_nul_bytes_is_told_to_hold_nothing_else(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"\0" * 100_000)
+    assert "NUL bytes only" in why_not_counted(counted(tmp_path, f"**/{name}").facts)
+
+
 FOREIGN = {
     "r.yaml": (b"episodes:\n- {episode: 0, success: true}\n", "YAML"),
     "events.out.tfevents.1.host.2.0": (b"\x18\0\0\0\0\0\0\0" * 5, "TensorBoard"),

@@ -61,7 +61,8 @@ def test_the_last_of_several_evaluations_in_an_archive_counts() -> None:
         ({"timesteps": [100, 200]}, 4, {0: True, 1: False}, {None}),
         ({"train_seeds": [7, 8]}, 0, {0: True, 1: True}, {7, 8}),
         ({}, 4, {0: True, 1: True, 2: True, 3: False}, {None}),
-        ({}, 2, {0: True, 1: False}, {None}),
+        ({}, 2, {}, set()),  # steps of 2 episodes, say
+        ({"seeds": [7, 8]}, 2, {0: True, 1: True}, {7, 8}),
         ({}, 0, {}, set()),
         ({"seeds": [7, 8, 9]}, 0, {}, set()),
     ],

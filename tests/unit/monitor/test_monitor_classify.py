@@ -15,7 +15,7 @@ from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.facts import Fact
 from comborun.rules.facts import data_of as facts_data
-from comborun.rules.results.counts import NO_EPISODE, NO_MATCH
+from comborun.rules.results.counts import NO_EPISODE, NO_MATCH, UNDECIDED
 from comborun.rules.vocabulary import Life, Outcome
 
 SESSION = a_session("act", "grass")
@@ -257,3 +257,18 @@ def test_one_reason_of_several_sessions_is_told_once_whatever_files_it_names() -
     same, other = status.uncounted
     assert (same.partition(":")[0], other.partition(":")[0]) == ("grass_act", "maze_act")
     assert same.endswith("(and 1 more like this)")
+
+
+@pytest.mark.parametrize(("field", "counts"), [("success", False), ("solved", True), ("", True)])
+def test_0_and_1_are_no_verdicts_where_another_session_shows_that_the_field_holds_numbers(
+    field: str, counts: bool
+) -> None:
+    """As the report counts: in a run whose field holds 0 to 4, a session that has only 0 and 1 has no successes."""
+    why = Fact(UNDECIDED, rows=10, of=10, values=["0", "1", "4"], field="success", numbers=True)
+    odd = Seen("grass_act").ended(records=10, verdicts=0, completeness="partial", facts=[why.as_data()])
+    alike = Seen("grass_pi").ended(records=10, successes=6, numeric=field)
+    view = a_view(a_plan([a_session("act", "grass"), a_session("pi", "grass")]))
+    seen = status_of(view, an_answer(odd, alike)).sessions[1]
+    assert (seen.successes, seen.recorded) == ((6, 10) if counts else (0, 0))
+    assert seen.outcome is (Outcome.SUCCEEDED if counts else Outcome.PARTIAL)
+    assert bool(seen.reasons) is not counts

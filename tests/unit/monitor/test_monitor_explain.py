@@ -121,11 +121,14 @@ def test_what_holds_the_whole_run_comes_first(header: Header, fields: dict[str, 
 
 def test_of_a_run_on_another_machine_no_command_is_named_that_is_refused_here() -> None:
     view, history = a_view(PLAN), look_at(an_answer(GRASS, host=HOST, slots=2, dispatcher=None))
-    status = replace(classify(view, history), elsewhere=Fact(Elsewhere.MACHINE, host="box"))
+    fact = Fact(Elsewhere.MACHINE, host="box")
+    status = replace(classify(view, history), elsewhere=fact, advice=fact)
     grass = explain(view, history, status, "grass_act")
     assert codes(grass)[0] == Elsewhere.MACHINE
     assert [one.partition(" --run")[0] for one in words(grass)] == ["logs -f grass_act"]
-    assert not explain(view, history, status, "maze_act").commands
+    maze = explain(view, history, status, "maze_act")
+    assert not maze.commands
+    assert codes(maze).count(Elsewhere.MACHINE) == 1
 
 
 def test_what_a_halt_keeps_from_starting_again_says_so() -> None:

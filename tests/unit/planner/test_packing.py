@@ -107,10 +107,11 @@ def test_sessions_of_a_part_of_a_core_share_it(cpus: str, fitting: int) -> None:
     assert allocate_cores((0, 1), (), float(cpus)) == ((0, 1) if cpus == "2" else ())
 
 
-@pytest.mark.parametrize("cpus", ["0.0", "-0.5", "0.1234", ".5", '"0.5"'])
+@pytest.mark.parametrize("cpus", ["0.0", "-0.5", "0.1234", "0.0001", ".5", '"0.5"'])
 def test_other_parts_of_a_core_are_refused(cpus: str) -> None:
-    with pytest.raises(UserError):
+    with pytest.raises(UserError) as caught:
         laid(f"resources: {{cpus: {cpus}}}\n", host(cpus=2))
+    assert ("not a number of cores" in str(caught.value)) is (cpus not in ("0.0", '"0.5"'))
 
 
 def test_an_outlook_gives_no_number_that_rests_on_a_guess() -> None:

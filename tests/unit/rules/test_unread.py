@@ -98,7 +98,9 @@ def test_without_any_results_it_is_said_what_was_written(tmp_path, written, sent
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text)
     name_unread(counts, Folder(str(tmp_path), ["*.jsonl"], Identity("p", "e"), ""), (0, 2))
-    assert why_not_counted(counts.facts).partition(", where no results are found")[0] == sentence
+    said = why_not_counted(counts.facts)
+    assert said.partition(", where no results are found")[0].partition(": have the program")[0] == sentence
+    assert ("from: log" in said) is not any(name in written for name in ("out.json", "r.jsonl"))
 
 
 def test_of_a_program_whose_log_is_read_other_results_are_named_too(tmp_path):
