@@ -17,11 +17,13 @@ _NAMED = 5
 
 def _several_rows(fact: Fact) -> str:
     by = f", which differ by {fact.text('by')!r}" if fact.text("by") else ""
+    place = fact.text("place")
+    told = f" If {place!r} names the environment, `results: {flow({'environment': place})}` says so." if place else ""
     line = f"`results: {flow(proposed(fact))}`"
     return (
         f"{_range(fact, 'row')} per episode{by}, and in {several(fact.count('contested'), 'episode')} their verdicts"
-        f" differ: no verdict counts. If the first or the last row of an episode decides, keep only that one; if each"
-        f" row is an episode, {line} numbers them"
+        f" differ: no verdict counts.{told} If the first or the last row of an episode decides, keep only that one; if"
+        f" each row is an episode, {line} numbers them"
     )
 
 

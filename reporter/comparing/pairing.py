@@ -19,8 +19,10 @@ from comborun.model.attempt import EpisodeRecord, Verdict, having
 from comborun.model.work import Combo, Spans, combo_of, episodes_of, minus, size
 from comborun.reporter.counting.combo import AggregateCounts, tallies
 from comborun.reporter.evidence.context import (
+    DAY,
     NO_CONTEXT,
     Context,
+    ContextFact,
     alike,
     context_of,
     differing,
@@ -273,7 +275,7 @@ def _whole_meeting(environment: str, a: Arm, b: Arm) -> Meeting:
     told = [*a.starts.facts, *(one for one in b.starts.facts if one not in a.starts.facts)]
     if found.paired:  # then by hashes, and the seeds don't matter
         told = [fact for fact in told if fact.code not in {StartFact.RUN_SEEDS, StartFact.RUN_OR_START}]
-    conditions = [one for one in _conditions(a, b) if not (found.paired and one.code == DRIFT)]
+    conditions = [one for one in _conditions(a, b) if not (found.paired and _of_time(one))]
     facts = [*found.facts, *_each_once([*told, *repeated((a, b))]), *conditions]
     name = "" if found.paired or a.runs or b.runs else nested(a.settings, b.settings, (a.successes, b.successes))
     if name:  # as if each value were a run: the policies are told apart only beyond what the values differ by
@@ -282,6 +284,10 @@ def _whole_meeting(environment: str, a: Arm, b: Arm) -> Meeting:
         facts = [unit, *(one for one in facts if one.text("field") != name and one.code not in {IN_ORDER, DRIFT})]
         found = replace(found, a=a, b=b)
     return replace(found, facts=(*facts,)) if facts else found
+
+
+def _of_time(fact: Fact) -> bool:
+    return fact.code == DRIFT or (fact.code == ContextFact.DIFFERS and bool(DAY.fullmatch(fact.text("field"))))
 
 
 def repeated(arms: Iterable[Arm]) -> list[Fact]:

@@ -239,7 +239,11 @@ def unlike_mixes(a: Settings, b: Settings, names: tuple[str, str]) -> Iterator[F
         if abs(gaps[widest]) >= SEEN and _p(first, second) < SURE:
             told = f"{widest:g}" if isinstance(widest, float) else str(widest)
             counts = [some.get(widest, 0) for some in (first, second)]
-            yield Fact(SettingFact.MIX, field=name, value=told, policies=[*names], episodes=counts, of=totals, **above)
+            apart = not above and not first.keys() & second.keys() and min(len(first), len(second)) > 1
+            none: dict[str, bool] = {"in_common": False} if apart else {}
+            yield Fact(
+                SettingFact.MIX, field=name, value=told, policies=[*names], episodes=counts, of=totals, **above, **none
+            )
 
 
 def _halves(

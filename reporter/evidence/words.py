@@ -155,6 +155,8 @@ def _mix(fact: Fact) -> str:
     a, b = (f"{k} of {n} of {name}" for k, n, name in zip(counts, totals, fact.texts("policies"), strict=True))
     above = fact.number("above")
     value = (_short(fact.text("value")) or "nothing") if above is None else f"above {above:g}"
+    if fact.fields.get("in_common") is False:
+        return f"{' and '.join(fact.texts('policies'))} have no value of {fact.text('field')} in common"
     return f"{fact.text('field')} is not spread alike: {value} in {a} and {b}"
 
 

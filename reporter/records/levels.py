@@ -3,9 +3,11 @@ paths differ, and by columns that show the order. What nothing says is told, so 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
+from comborun.reporter.evidence.context import PART
 from comborun.reporter.records.path_parts import COLUMNS, combo_of_path, saying_names, stem_of
 from comborun.reporter.records.reading import UNNAMED, Reading
 from comborun.rules.facts import Fact
@@ -21,7 +23,7 @@ LEVELS = 2
 ASIDE, BY_LEVELS, UNEVEN = "file_set_aside", "levels_guessed", "levels_uneven"
 ONE_LEVEL, IN_DOUBT = "one_level_of_names", "names_in_doubt"
 _SHOWN = 3
-_SIGNS = "_-. "
+_ASIDE = re.compile(r"[-_. (]+(?:old|backup|bak|copy|again|debug|te?mp|test|trial[-_]?\d*)\)?$", re.IGNORECASE)
 
 
 def settle_levels(files: Sequence[Reading]) -> None:
@@ -118,8 +120,9 @@ def _orders(file: Reading) -> Iterator[tuple[str, str]]:
 
 
 def _in_doubt(files: Sequence[Reading]) -> None:
-    """Names of paths that may be no names of their own: one begins with another (`act_rerun` beside `act`), or lacks
-    partners that all others have (`debug`). They are taken as they are, and told."""
+    """Names of paths that may be no names of their own: one is another with a word behind it that tells of a part or a
+    repetition (`act_rerun` beside `act`, but not `act_lora`), or lacks partners that all others have (`debug`). They
+    are taken as they are, and told."""
     named = [file for file in files if file.entries and {kind for kind, _ in file.guessed} == {POLICY, ENVIRONMENT}]
     combos = {combo for file in named for combo in file.combos if UNNAMED not in combo}
     for place, kind in enumerate((POLICY, ENVIRONMENT)):
@@ -136,9 +139,9 @@ def _in_doubt(files: Sequence[Reading]) -> None:
 
 
 def _beginning(name: str, names: Collection[str]) -> str:
-    """The longest other name with which it begins, before a sign; not a number that goes on (`v1.5` of `v1`)."""
-    seams = (at for at in range(len(name) - 1, 0, -1) if name[at] in _SIGNS and any(map(str.isalpha, name[at:])))
-    return next((name[:at] for at in seams if name[:at] in names), "")
+    """The other name, if it is that and a word for a part or a repetition."""
+    match = PART.search(name) or _ASIDE.search(name)
+    return name[: match.start()] if match and name[: match.start()] in names else ""
 
 
 def _with_fewer(partners: Mapping[str, set[str]]) -> list[str]:
