@@ -36,7 +36,7 @@ from comborun.reporter.evidence.horizons import Lengths, lengths_of, unlike_limi
 from comborun.reporter.evidence.parts import with_parts
 from comborun.reporter.evidence.replays import with_replays
 from comborun.reporter.evidence.runs import RunFact, Runs, differing_runs, joined, run_rates
-from comborun.reporter.evidence.sequence import DRIFT, IN_ORDER, in_order
+from comborun.reporter.evidence.sequence import DRIFT, IN_ORDER, by_settings, in_order
 from comborun.reporter.evidence.settings import (
     NO_SETTINGS,
     SettingFact,
@@ -185,6 +185,8 @@ def results_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxy
         side = sides.get(combo)
         # Objects one after another, or repeated starts, make such an order; they are told and counted as such.
         if isinstance(side, Arm) and not side.settings.clusters and side.by_start[1] == side.counts[1]:
+            if fact.code == DRIFT and by_settings(accepted[combo], side.settings.groups):
+                continue
             marks = (*side.settings.marks, fact)
             sides[combo] = replace(side, settings=replace(side.settings, marks=marks))
     for combo, one in counts.items():

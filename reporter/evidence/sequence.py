@@ -4,7 +4,8 @@ the first episodes to the last, as when a robot wears: then a policy that ran la
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import comb, sqrt
 from operator import attrgetter
@@ -25,6 +26,9 @@ FEWEST = 3
 """fewest episodes of either verdict: where one or two failures stand says nothing of others"""
 SEEN, ENOUGH = 0.1, 20
 """least gap between both halves that matters, and fewest episodes for the normal distribution"""
+_OF_TIME = re.compile(
+    r"(?:.*_)?(?:date|day|session|batch|operator)s?(?:_?(?:id|name|idx|index|number))?", re.IGNORECASE
+)
 FAR = -2.0
 """in standard deviations: what is nearer to the expected number is no finding"""
 
@@ -53,12 +57,23 @@ def in_order(combos: Mapping[Combo, Sequence[EpisodeRecord]], runs: Mapping[Comb
     return found
 
 
-def p_of_drift(verdicts: Sequence[bool]) -> float:
-    """Of successes standing as far to one end as they do, two-sided (rank sum, normal)."""
-    n, successes = len(verdicts), sum(verdicts)
-    away = sum(at - (n - 1) / 2 for at, success in enumerate(verdicts) if success)
-    spread = sqrt(successes * (n - successes) * (n + 1) / 12)
-    return 2 * NormalDist().cdf(-abs(away) / spread)
+def p_of_drift(*parts: Sequence[bool]) -> float:
+    """Of successes standing as far to one end of their part as they do, two-sided (rank sum, normal)."""
+    away = sum(at - (len(own) - 1) / 2 for own in parts for at, success in enumerate(own) if success)
+    spread = sqrt(sum(sum(own) * (len(own) - sum(own)) * (len(own) + 1) / 12 for own in parts))
+    return 2 * NormalDist().cdf(-abs(away) / spread) if spread else 1.0
+
+
+def by_settings(records: Sequence[EpisodeRecord], groups: Mapping[str, Mapping[str, Collection[int]]]) -> bool:
+    """Whether a setting of which the values follow one another, such as tasks from the easiest to the hardest, does as
+    well as time: within its values success neither rises nor falls. A day or an operator is no such setting.
+    `groups`: by setting, the episodes of each value."""
+    judged = sorted(having(records, Verdict.SUCCESS, Verdict.FAILURE), key=attrgetter("path", "line"))
+    for name, values in groups.items():
+        within = [[one.verdict is Verdict.SUCCESS for one in judged if one.episode in own] for own in values.values()]
+        if len(within) > 1 and not _OF_TIME.fullmatch(name) and p_of_drift(*within) > LEVEL:
+            return True
+    return False
 
 
 def _in_order(records: Sequence[EpisodeRecord], runs: Runs) -> Iterator[list[bool]]:

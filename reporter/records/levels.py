@@ -23,6 +23,7 @@ LEVELS = 2
 ASIDE, BY_LEVELS, UNEVEN = "file_set_aside", "levels_guessed", "levels_uneven"
 ONE_LEVEL, IN_DOUBT = "one_level_of_names", "names_in_doubt"
 _SHOWN = 3
+_STEP = re.compile(r"(?:checkpoint|ckpt|(?:global_)?step|epoch|iter(?:ation)?)s?[-_=]?\d+[kK]?", re.IGNORECASE)
 _ASIDE = re.compile(r"[-_. (]+(?:old|backup|bak|copy|again|debug|te?mp|test|trial[-_]?\d*)\)?$", re.IGNORECASE)
 
 
@@ -56,8 +57,9 @@ def _set_aside(files: Sequence[Reading]) -> None:
 
 def _by_levels(files: Sequence[Reading]) -> None:
     """Levels at which all paths are alike tell no combos apart. Of those that differ, or that the only path has, the
-    outermost is the policy's and the others together are the environment's. Of three and more nothing says so, so a
-    person is asked. If only one differs, a file's name that each folder has is no environment."""
+    outermost is the policy's, with those that are steps of a training, and the others together are the environment's.
+    Of several others nothing says so, so a person is asked. If only one differs, a file's name that each folder has is
+    no environment."""
     found = _of_paths(files)
     depths = {len(names) for _, names in found}
     if len(depths) != 1:
@@ -67,18 +69,24 @@ def _by_levels(files: Sequence[Reading]) -> None:
     differ = [at for at, names in enumerate(levels) if len({*names}) > 1 or len(found) == 1]
     if len(differ) == 1 and differ[0] < len(levels) - LEVELS and all(_by_file(file, names) for file, names in found):
         differ = [*range(len(levels))][-LEVELS - 1 : -1]
-    several = len(differ) > LEVELS
+    steps = [at for at in differ[1:] if all(map(_STEP.fullmatch, levels[at]))]
+    inner = [at for at in range(len(levels)) if at not in differ and at > differ[0]] if steps else []
+    inner = inner[:-1] if inner[1:] and all(_by_file(file, names) for file, names in found) else inner
+    places = [at for at in differ[1:] if at not in steps] or inner[-1:]
+    if not places:
+        steps, places = [], differ[1:]
+    several = len(places) >= LEVELS
     if len(differ) < LEVELS or (several and any(file.format not in NAME_COMBO for file, _ in found)):
         return
     for file, names in found:
-        policy, environment = names[differ[0]], "/".join(names[at] for at in differ[1:])
+        policy, environment = ("/".join(names[at] for at in some) for some in ([differ[0], *steps], places))
         kept = {combo for combo in file.combos if not {*zip((POLICY, ENVIRONMENT), combo, strict=True)} <= file.guessed}
         file.rename(dict.fromkeys(file.combos - kept, (policy, environment)))
         file.guessed = {(POLICY, policy), (ENVIRONMENT, environment)}
     if several:
         first, names = found[0]
-        policies = sorted({*levels[differ[0]]}, key=natural)
-        example = "/".join(names[at] for at in differ[1:])
+        policies = sorted({name for file, _ in found for kind, name in file.guessed if kind == POLICY}, key=natural)
+        example = "/".join(names[at] for at in places)
         first.defect(0, say(Fact(BY_LEVELS, policies=policies, levels=len(differ), environment=example)))
 
 

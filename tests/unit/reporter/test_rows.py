@@ -75,11 +75,13 @@ def test_the_field_that_counts_steps_is_named(tmp_path: Path) -> None:
     assert "'step'" in findings(told(tmp_path, {"rows.jsonl": steps(lambda _: 5)}))
 
 
-@pytest.mark.parametrize(("name", "proposed"), [("task", True), ("attempt", False)])
-def test_the_field_that_may_name_the_environment_is_proposed(name: str, proposed: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [("task", "{environment: task}"), ("checkpoint", "{policy: checkpoint}"), ("attempt", "{episode: line}")],
+)
+def test_the_field_that_may_name_a_combo_is_proposed(name: str, line: str, tmp_path: Path) -> None:
     rows = [row("A", n, good(n + at, "A"), **{name: at + 1}) for n in range(30) for at in range(2)]
-    found = findings(told(tmp_path, {"rows.jsonl": rows}))
-    assert (f"`results: {{environment: {name}}}` says so" in found) is proposed
+    assert f"`results: {line}`" in findings(told(tmp_path, {"rows.jsonl": rows}))
 
 
 def test_scenes_that_number_their_episodes_alike_are_not_one_scene_though_all_succeed(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from comborun.reporter.evidence.settings import SettingFact
 from comborun.reporter.summary import Summary, summarize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 COUNT = 60
 
@@ -121,6 +121,23 @@ def test_success_that_falls_while_a_policy_runs_is_in_the_claim_and_among_the_fi
         [pytest.approx(0.7, abs=0.05), pytest.approx(0.2, abs=0.05)],
     )
     assert any("falls with the order" in one.what for one in summary.quality.findings)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "falls"),
+    [
+        ("task_id", lambda at: at // 6, False),
+        ("object", lambda at: at % 5, True),
+        ("date", lambda at: f"2026-11-{10 + at // 6}", True),
+    ],
+    ids=["tasks one after another", "objects by turns", "days"],
+)
+def test_tasks_from_the_easiest_to_the_hardest_are_no_wear(
+    name: str, value: Callable[[int], object], falls: bool, tmp_path: Path
+) -> None:
+    more = [{name: value(at)} for at in range(COUNT)]
+    summary = summary_of(tmp_path, {"A": FALLING, "B": independent(0.5, 2)}, more)
+    assert (DRIFT in codes(summary)) is falls
 
 
 def test_episodes_that_are_paired_by_their_starts_are_compared_whatever_rises_or_falls(tmp_path: Path) -> None:

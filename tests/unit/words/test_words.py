@@ -282,7 +282,7 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
             "most": 2,
             "contested": 9,
             "by": "task",
-            "place": "task",
+            "names": "environment",
             "keys": [{"key": "episode", "value": "line"}],
         },
     ],
