@@ -36,11 +36,12 @@ from comborun.reporter.evidence.horizons import Lengths, lengths_of, unlike_limi
 from comborun.reporter.evidence.parts import with_parts
 from comborun.reporter.evidence.replays import with_replays
 from comborun.reporter.evidence.runs import RunFact, Runs, differing_runs, joined, run_rates
-from comborun.reporter.evidence.sequence import DRIFT, IN_ORDER, by_settings, in_order
+from comborun.reporter.evidence.sequence import DRIFT, IN_ORDER, by_setting, in_order
 from comborun.reporter.evidence.settings import (
     NO_SETTINGS,
     SettingFact,
     Settings,
+    clusters_of,
     nested,
     other_verdicts,
     settings_of,
@@ -185,10 +186,12 @@ def results_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxy
         side = sides.get(combo)
         # Objects one after another, or repeated starts, make such an order; they are told and counted as such.
         if isinstance(side, Arm) and not side.settings.clusters and side.by_start[1] == side.counts[1]:
-            if fact.code == DRIFT and by_settings(accepted[combo], side.settings.groups):
+            known = side.settings
+            if name := by_setting(fact.code, accepted[combo], known.groups):
+                told = clusters_of(name, known)
+                sides[combo] = replace(side, settings=replace(known, clusters=told))
                 continue
-            marks = (*side.settings.marks, fact)
-            sides[combo] = replace(side, settings=replace(side.settings, marks=marks))
+            sides[combo] = replace(side, settings=replace(known, marks=(*known.marks, fact)))
     for combo, one in counts.items():
         absent = sum(history.session.count for history in collected.by_combo.get(combo, ())) - one.episodes
         sides[combo] = CountsAlone(combo[0], (one.successes, one.episodes), max(0, absent))

@@ -123,21 +123,36 @@ def test_success_that_falls_while_a_policy_runs_is_in_the_claim_and_among_the_fi
     assert any("falls with the order" in one.what for one in summary.quality.findings)
 
 
+IN_BLOCKS = [(at // 20 == 1) is (at % 20 in {5, 13}) for at in range(COUNT)]
+"""two easy tasks, and a hard one between them"""
+
+
 @pytest.mark.parametrize(
-    ("name", "value", "falls"),
+    ("name", "value", "explains"),
     [
-        ("task_id", lambda at: at // 6, False),
-        ("object", lambda at: at % 5, True),
-        ("date", lambda at: f"2026-11-{10 + at // 6}", True),
+        ("task_id", lambda at, size: at // size, True),
+        ("object", lambda at, _: at % 5, False),
+        ("scene", lambda at, _: at // 30, False),
+        ("date", lambda at, size: f"2026-11-{10 + at // size}", False),
     ],
-    ids=["tasks one after another", "objects by turns", "days"],
+    ids=["tasks one after another", "objects by turns", "within two scenes, too", "days"],
 )
-def test_tasks_from_the_easiest_to_the_hardest_are_no_wear(
-    name: str, value: Callable[[int], object], falls: bool, tmp_path: Path
+@pytest.mark.parametrize(
+    ("own", "size", "code"), [(FALLING, 6, DRIFT), (IN_BLOCKS, 20, IN_ORDER)], ids=["falls", "in order"]
+)
+def test_tasks_one_after_another_explain_the_order_of_outcomes(
+    own: list[bool],
+    size: int,
+    code: str,
+    name: str,
+    value: Callable[[int, int], object],
+    explains: bool,
+    tmp_path: Path,
 ) -> None:
-    more = [{name: value(at)} for at in range(COUNT)]
-    summary = summary_of(tmp_path, {"A": FALLING, "B": independent(0.5, 2)}, more)
-    assert (DRIFT in codes(summary)) is falls
+    more = [{name: value(at, size)} for at in range(COUNT)]
+    found = codes(summary_of(tmp_path, {"A": own, "B": independent(0.5, 2)}, more))
+    assert (code not in found) is explains
+    assert (SettingFact.CLUSTERS in found) is (explains and code == DRIFT)  # of three tasks nobody takes others
 
 
 def test_episodes_that_are_paired_by_their_starts_are_compared_whatever_rises_or_falls(tmp_path: Path) -> None:
