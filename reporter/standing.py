@@ -188,7 +188,7 @@ def _by_metric(summary: Summary) -> Standing | None:
     if summary.metric is None:
         return None
     name = summary.metric.name
-    found = summary.comparisons.graded or summary.comparisons.mean_differences
+    found = summary.comparisons.by_metric(name)
     cells = [(combo, mean) for combo in summary.combos if (mean := combo.metrics_by_name.get(name))]
     if not cells:
         return None
@@ -203,11 +203,7 @@ def _by_metric(summary: Summary) -> Standing | None:
         places.append(Place(policy, value, None if lacking else _over_all(own), words, runs=runs))
     wanted = max((len(one.environments) for one in found), default=0)
     over_all = min(wanted, 2) == min(len(environments), 2)
-    used = [
-        one
-        for one in found
-        if one.metric == name and over_all and (len(one.environments) > 1) == (len(environments) > 1)
-    ]
+    used = [one for one in found if over_all and (len(one.environments) > 1) == (len(environments) > 1)]
     return _standing(name, environments, places, used, better=summary.metric.better)
 
 

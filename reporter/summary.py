@@ -16,6 +16,7 @@ from comborun.reporter.comparing.factors import Factor
 from comborun.reporter.comparing.family import MOST, Comparisons, compare, how_many
 from comborun.reporter.comparing.findings import evidence, single_runs, without_levels
 from comborun.reporter.comparing.graded import (
+    ByMetric,
     Graded,
     KindComparison,
     MeanDifference,
@@ -232,7 +233,7 @@ def _with_comparisons(
     combos: Iterable[ComboSummary], found: Comparisons, metric: Measure | None
 ) -> Iterator[ComboSummary]:
     """With letters and reasons by success rates, or else by the metric."""
-    if metric and not found.environments and (by_metric := found.graded_in(metric.name)):
+    if metric and not found.environments and (by_metric := found.by_metric_within(metric.name)):
         combos = [*combos]
         groups = grouped(combos, lambda one: one.environment).items()
         told = {one.key: one for name, own in groups for one in _by_metric(own, by_metric.get(name, []), metric)}
@@ -245,7 +246,7 @@ def _with_comparisons(
         yield _with_reasons(combo, marks.get(combo.key, ""), why, tested)
 
 
-def _by_metric(combos: Sequence[ComboSummary], found: Sequence[Graded], metric: Measure) -> Iterator[ComboSummary]:
+def _by_metric(combos: Sequence[ComboSummary], found: Sequence[ByMetric], metric: Measure) -> Iterator[ComboSummary]:
     """The combos of one environment."""
     means = {one.policy: mean.mean for one in combos if (mean := one.metrics_by_name.get(metric.name))}
     ranked = sorted(means, key=lambda policy: means[policy] * (1 if metric.better == "lower" else -1))

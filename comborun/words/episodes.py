@@ -17,11 +17,14 @@ _NAMED = 5
 
 def _several_rows(fact: Fact) -> str:
     by = f", which differ by {fact.text('by')!r}" if fact.text("by") else ""
-    line = f"`results: {flow(proposed(fact))}`"
+    contested = several(fact.count("contested"), "episode")
+    if kind := fact.text("names"):
+        whole = f"if it names the {kind}, `results: {flow({kind: fact.text('by')})}` says so"
+    else:
+        whole = f"if each row is an episode, `results: {flow(proposed(fact))}` numbers them"
     return (
-        f"{_range(fact, 'row')} per episode{by}, and in {several(fact.count('contested'), 'episode')} their verdicts"
-        f" differ: no verdict counts. If the first or the last row of an episode decides, keep only that one; if each"
-        f" row is an episode, {line} numbers them"
+        f"{_range(fact, 'row')} per episode{by}, and in {contested} their verdicts differ: no verdict counts. If the"
+        f" first or the last row of an episode decides, keep only that one; {whole}"
     )
 
 

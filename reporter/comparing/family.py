@@ -19,7 +19,7 @@ from comborun.reporter.comparing.comparison import (
     overall_of,
     with_findable,
 )
-from comborun.reporter.comparing.graded import Graded, MeanDifference
+from comborun.reporter.comparing.graded import ByMetric, Graded, MeanDifference
 from comborun.reporter.comparing.margins import NotWorse, not_worse
 from comborun.reporter.comparing.pairing import Meeting, Side, meet
 from comborun.reporter.comparing.stopping import EarlyStopping
@@ -83,9 +83,19 @@ class Comparisons:
                 found.setdefault((policy, one.environment), []).append(one)
         return found
 
-    def graded_in(self, metric: str) -> dict[str, list[Graded]]:
-        """The comparisons by a metric within each environment."""
-        own = [one for one in self.graded if one.metric == metric and len(one.environments) == 1]
+    def by_metric(self, metric: str) -> list[ByMetric]:
+        """Two policies by a metric, once: by their means if these are told apart, or else by who has more. Both ways
+        share the error of one comparison, so that either decides it."""
+        found: dict[tuple[str, str, tuple[str, ...]], ByMetric] = {}
+        for one in (*self.graded, *self.mean_differences):
+            key = (one.a, one.b, one.environments)
+            if one.metric == metric and (one.decided or key not in found):
+                found[key] = one
+        return [*found.values()]
+
+    def by_metric_within(self, metric: str) -> dict[str, list[ByMetric]]:
+        """The same within each environment."""
+        own = [one for one in self.by_metric(metric) if len(one.environments) == 1]
         return grouped(own, lambda one: one.environments[0])
 
     def letters_by_combo(self) -> dict[Combo, str]:

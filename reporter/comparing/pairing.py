@@ -19,8 +19,10 @@ from comborun.model.attempt import EpisodeRecord, Verdict, having
 from comborun.model.work import Combo, Spans, combo_of, episodes_of, minus, size
 from comborun.reporter.counting.combo import AggregateCounts, tallies
 from comborun.reporter.evidence.context import (
+    DAY,
     NO_CONTEXT,
     Context,
+    ContextFact,
     alike,
     context_of,
     differing,
@@ -34,11 +36,12 @@ from comborun.reporter.evidence.horizons import Lengths, lengths_of, unlike_limi
 from comborun.reporter.evidence.parts import with_parts
 from comborun.reporter.evidence.replays import with_replays
 from comborun.reporter.evidence.runs import RunFact, Runs, differing_runs, joined, run_rates
-from comborun.reporter.evidence.sequence import DRIFT, IN_ORDER, in_order
+from comborun.reporter.evidence.sequence import DRIFT, IN_ORDER, by_setting, in_order
 from comborun.reporter.evidence.settings import (
     NO_SETTINGS,
     SettingFact,
     Settings,
+    clusters_of,
     nested,
     other_verdicts,
     settings_of,
@@ -183,8 +186,12 @@ def results_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxy
         side = sides.get(combo)
         # Objects one after another, or repeated starts, make such an order; they are told and counted as such.
         if isinstance(side, Arm) and not side.settings.clusters and side.by_start[1] == side.counts[1]:
-            marks = (*side.settings.marks, fact)
-            sides[combo] = replace(side, settings=replace(side.settings, marks=marks))
+            known = side.settings
+            if name := by_setting(fact.code, accepted[combo], known.groups):
+                told = clusters_of(name, known)
+                sides[combo] = replace(side, settings=replace(known, clusters=told))
+                continue
+            sides[combo] = replace(side, settings=replace(known, marks=(*known.marks, fact)))
     for combo, one in counts.items():
         absent = sum(history.session.count for history in collected.by_combo.get(combo, ())) - one.episodes
         sides[combo] = CountsAlone(combo[0], (one.successes, one.episodes), max(0, absent))
@@ -273,7 +280,7 @@ def _whole_meeting(environment: str, a: Arm, b: Arm) -> Meeting:
     told = [*a.starts.facts, *(one for one in b.starts.facts if one not in a.starts.facts)]
     if found.paired:  # then by hashes, and the seeds don't matter
         told = [fact for fact in told if fact.code not in {StartFact.RUN_SEEDS, StartFact.RUN_OR_START}]
-    conditions = [one for one in _conditions(a, b) if not (found.paired and one.code == DRIFT)]
+    conditions = [one for one in _conditions(a, b) if not (found.paired and _of_time(one))]
     facts = [*found.facts, *_each_once([*told, *repeated((a, b))]), *conditions]
     name = "" if found.paired or a.runs or b.runs else nested(a.settings, b.settings, (a.successes, b.successes))
     if name:  # as if each value were a run: the policies are told apart only beyond what the values differ by
@@ -282,6 +289,10 @@ def _whole_meeting(environment: str, a: Arm, b: Arm) -> Meeting:
         facts = [unit, *(one for one in facts if one.text("field") != name and one.code not in {IN_ORDER, DRIFT})]
         found = replace(found, a=a, b=b)
     return replace(found, facts=(*facts,)) if facts else found
+
+
+def _of_time(fact: Fact) -> bool:
+    return fact.code == DRIFT or (fact.code == ContextFact.DIFFERS and bool(DAY.fullmatch(fact.text("field"))))
 
 
 def repeated(arms: Iterable[Arm]) -> list[Fact]:

@@ -48,6 +48,9 @@ _CONDITION = re.compile(
 _RESULT = re.compile(
     r"outcome|result|status|verdict|message|note|comment|video|path|file|host|time|date|id$|uuid", re.IGNORECASE
 )
+DAY = re.compile(r"(?:eval_|test_)?(?:date|day)", re.IGNORECASE)
+"""a condition where each policy has its own, if robots or people change from day to day; episodes that are paired by
+their starts are those of a program"""
 _SEAMS = re.compile(r"[\s_\-\u2010-\u2015\u2212.,:;/()\[\]]+")
 _BEHIND_ZERO = re.compile(r"(?<!\d)0 (?=\d)")
 """the point of `0.5`"""
@@ -60,7 +63,7 @@ _RUN_NAME = re.compile(
 _RUN_OF_PLACE = re.compile(
     r"(?P<policy>.+?)[-_. (/]+(?:(?:train|training)[-_]?)?(?:seed|run|rep|replica|replicate)[-_=]?\d+\)?", re.IGNORECASE
 )
-_PART = re.compile(
+PART = re.compile(
     r"[-_. (/]+(?:resum(?:ed?|ing)|cont(?:d|inued?|inuation)?|rest|remaining|re[-_]?run|re[-_]?try|re[-_]?tried|fixed"
     r"|(?:part|chunk|shard)[-_=]?\d+)\)?$",
     re.IGNORECASE,
@@ -91,7 +94,7 @@ def context_of(records: Sequence[EpisodeRecord]) -> Context:
     for name in names:
         trained = name in numbers and bool(_STEPS.fullmatch(name)) and _in_blocks(records, name)
         told = trained or bool(_CONDITION.search(name) or _OF_THE_POLICY.search(name))
-        if name in _LEFT_OUT or RUN.fullmatch(name) or (_RESULT.search(name) and not told):
+        if name in _LEFT_OUT or RUN.fullmatch(name) or (_RESULT.search(name) and not (told or DAY.fullmatch(name))):
             continue
         if name in numbers and not told and not (both_ways and _constant(records, name)):
             continue
@@ -142,6 +145,8 @@ def differing(a: Context, b: Context, *, one_policy: bool) -> Iterator[Fact]:
     for name in a:
         may_differ = _OF_THE_POLICY.search(name) and not one_policy
         if len(a[name]) == 1 == len(b.get(name, ())) and a[name] != b[name] and not may_differ:
+            if one_policy and DAY.fullmatch(name):  # each run has its own
+                continue
             when = {"when": ["after", "before"]} if one_policy else {}
             yield Fact(ContextFact.DIFFERS, field=name, a=shown(a[name])[0], b=shown(b[name])[0], **when)
 
@@ -172,7 +177,7 @@ def parts_of_one(names: tuple[str, str], episodes: tuple[Collection[int], Collec
     any word, and the episodes that follow those of the other."""
     short, long = sorted(names, key=len)
     behind = long[len(short) :] if long.startswith(short) else ""
-    word = len({_PART.sub("", name) for name in names}) == 1
+    word = len({PART.sub("", name) for name in names}) == 1
     if not (word or (behind and not behind[0].isalnum())) or not all(episodes):
         return
     first, second = sorted(zip(names, episodes, strict=True), key=lambda one: min(one[1]))

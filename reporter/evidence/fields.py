@@ -24,6 +24,8 @@ _IDENTIFIER = re.compile(
     r"|global_step|line|shard|instance|init_state)(?:_?(?:id|idx|index|num|number))?$",
     re.IGNORECASE,
 )
+_PLAIN = re.compile(r"(?:^|[_./ ])(?:ids?|idx|index|uid|seed|time_?stamp)$", re.IGNORECASE)
+"""names by which everybody knows that a field has no mean, so that nothing is told of it"""
 _TIME = re.compile(r"time|steps?|length|duration|seconds|frames|(?:^|_)(?:len|t|s|ms)$", re.IGNORECASE)
 _UNTIL = re.compile(r"(?:time|steps?|seconds|frames)_(?:to|until)_", re.IGNORECASE)
 """times until something: an episode without it has none, however long it is"""
@@ -109,7 +111,8 @@ def fields_of(combos: Iterable[Sequence[EpisodeRecord]], wanted: Collection[str]
     numbering = frozenset(name for name, column in columns.items() if name not in wanted and _identifies(name, column))
     found = [*_nones(combos, columns, numbering)]
     sums = {name: way for name, way in running(combos).items() if name not in numbering}
-    facts = [Fact(FieldFact.IDENTIFIERS, fields=sorted(numbering))] if numbering else []
+    unclear = sorted(name for name in numbering if not _PLAIN.search(name))
+    facts = [Fact(FieldFact.IDENTIFIERS, fields=unclear)] if unclear else []
     facts += [
         Fact(FieldFact.RUNNING, field=name, of=other, what=what, **({"last": last} if last else {}))
         for name, (other, what, last) in sums.items()

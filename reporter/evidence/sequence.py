@@ -4,7 +4,8 @@ the first episodes to the last, as when a robot wears: then a policy that ran la
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import comb, sqrt
 from operator import attrgetter
@@ -25,6 +26,9 @@ FEWEST = 3
 """fewest episodes of either verdict: where one or two failures stand says nothing of others"""
 SEEN, ENOUGH = 0.1, 20
 """least gap between both halves that matters, and fewest episodes for the normal distribution"""
+_OF_TIME = re.compile(
+    r"(?:.*_)?(?:date|day|session|batch|operator)s?(?:_?(?:id|name|idx|index|number))?", re.IGNORECASE
+)
 FAR = -2.0
 """in standard deviations: what is nearer to the expected number is no finding"""
 
@@ -53,22 +57,52 @@ def in_order(combos: Mapping[Combo, Sequence[EpisodeRecord]], runs: Mapping[Comb
     return found
 
 
-def p_of_drift(verdicts: Sequence[bool]) -> float:
-    """Of successes standing as far to one end as they do, two-sided (rank sum, normal)."""
-    n, successes = len(verdicts), sum(verdicts)
-    away = sum(at - (n - 1) / 2 for at, success in enumerate(verdicts) if success)
-    spread = sqrt(successes * (n - successes) * (n + 1) / 12)
-    return 2 * NormalDist().cdf(-abs(away) / spread)
+def p_of_drift(*parts: Sequence[bool]) -> float:
+    """Of successes standing as far to one end of their part as they do, two-sided (rank sum, normal)."""
+    away = sum(at - (len(own) - 1) / 2 for own in parts for at, success in enumerate(own) if success)
+    spread = sqrt(sum(sum(own) * (len(own) - sum(own)) * (len(own) + 1) / 12 for own in parts))
+    return 2 * NormalDist().cdf(-abs(away) / spread) if spread else 1.0
+
+
+def by_setting(code: str, records: Sequence[EpisodeRecord], groups: Mapping[str, Mapping[str, Collection[int]]]) -> str:
+    """The setting that explains what is found: its values follow one another, such as tasks from the easiest to the
+    hardest, and within them nothing is found. Days and operators explain nothing, since they are what may differ.
+    `groups`: by setting, the episodes of each value."""
+    judged = _judged(records)
+    for name, values in groups.items():
+        of = {episode: value for value, own in values.items() for episode in own}
+        met = [of.get(one.episode) for one in judged]
+        turns = sum(one != other for one, other in pairwise(met))
+        if not 0 < turns < 2 * len(values) or _OF_TIME.fullmatch(name):
+            continue
+        within = [[one.verdict is Verdict.SUCCESS for one in judged if one.episode in own] for own in values.values()]
+        if (p_of_drift if code == DRIFT else _p_of_parts)(*within) > LEVEL:
+            return name
+    return ""
+
+
+def _p_of_parts(*parts: Sequence[bool]) -> float:
+    """Of at most so many stretches of equal verdicts in all parts together (normal)."""
+    several = [own for own in parts if len({*own}) > 1]
+    means = [_expected(sum(own), len(own) - sum(own)) for own in several]
+    seen = sum(1 + sum(one is not other for one, other in pairwise(own)) for own in several)
+    spread = sqrt(sum((mean - 1) * (mean - 2) / (len(own) - 1) for own, mean in zip(several, means, strict=True)))
+    return NormalDist().cdf((seen + 0.5 - sum(means)) / spread) if spread else 1.0
+
+
+def _judged(records: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
+    """As they were written; those of one file for each episode by their indexes."""
+    judged = having(records, Verdict.SUCCESS, Verdict.FAILURE)
+    if len({*map(attrgetter("path"), judged)}) == 1:
+        judged.sort(key=attrgetter("line"))
+    return judged
 
 
 def _in_order(records: Sequence[EpisodeRecord], runs: Runs) -> Iterator[list[bool]]:
-    """The verdicts of each run as they were written; those of one file for each episode by their indexes. Of copies of
-    an environment side by side, the successes end first."""
-    judged = having(records, Verdict.SUCCESS, Verdict.FAILURE)
+    """The verdicts of each run. Of copies of an environment side by side, the successes end first."""
+    judged = _judged(records)
     if any(COPY in some for names in held(judged) for some in names):
         return
-    if len({*map(attrgetter("path"), judged)}) == 1:
-        judged.sort(key=attrgetter("line"))
     parts = [[one for one in judged if one.episode in episodes] for episodes in runs.values()] or [judged]
     yield from ([one.verdict is Verdict.SUCCESS for one in part] for part in parts)
 

@@ -198,6 +198,12 @@ def _tells_verdict(values: Sequence[object], records: Sequence[EpisodeRecord]) -
     return len({success for _, success in ended}) > 1 and len({value for value, _ in ended}) == len(ended)
 
 
+def clusters_of(name: str, settings: Settings) -> tuple[Fact, ...]:
+    """Of a setting that explains the order of outcomes; few values are conditions, and nobody takes them for a draw."""
+    values = len(settings.groups[name])
+    return (Fact(SettingFact.CLUSTERS, field=name, values=values),) if values >= VALUES else ()
+
+
 def _clusters(records: Sequence[EpisodeRecord], many: Mapping[str, Mapping[object, int]]) -> Iterator[Fact]:
     """Settings of many values with which outcomes go: ten objects in a hundred episodes are no hundred objects."""
     for name, counts in many.items():
@@ -239,7 +245,11 @@ def unlike_mixes(a: Settings, b: Settings, names: tuple[str, str]) -> Iterator[F
         if abs(gaps[widest]) >= SEEN and _p(first, second) < SURE:
             told = f"{widest:g}" if isinstance(widest, float) else str(widest)
             counts = [some.get(widest, 0) for some in (first, second)]
-            yield Fact(SettingFact.MIX, field=name, value=told, policies=[*names], episodes=counts, of=totals, **above)
+            apart = not above and not first.keys() & second.keys() and min(len(first), len(second)) > 1
+            none: dict[str, bool] = {"in_common": False} if apart else {}
+            yield Fact(
+                SettingFact.MIX, field=name, value=told, policies=[*names], episodes=counts, of=totals, **above, **none
+            )
 
 
 def _halves(

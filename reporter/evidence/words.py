@@ -155,6 +155,8 @@ def _mix(fact: Fact) -> str:
     a, b = (f"{k} of {n} of {name}" for k, n, name in zip(counts, totals, fact.texts("policies"), strict=True))
     above = fact.number("above")
     value = (_short(fact.text("value")) or "nothing") if above is None else f"above {above:g}"
+    if fact.fields.get("in_common") is False:
+        return f"{' and '.join(fact.texts('policies'))} have no value of {fact.text('field')} in common"
     return f"{fact.text('field')} is not spread alike: {value} in {a} and {b}"
 
 
@@ -280,8 +282,9 @@ _WORDS: Mapping[str, Callable[[Fact], str]] = {
     FieldFact.RUNNING: _running,
     FieldFact.GOES_ON: lambda fact: (
         f"{fact.text('field')} goes on from row to row: it turns {fact.count('turns')} times, about"
-        f" {fact.count('expected')} times by chance, so it is no value of an episode alone, as a mean of the last ones"
-        f" or a clock is none: not averaged; `results: {{metrics: [{fact.text('field')}]}}` in the grid averages it"
+        f" {fact.count('expected')} times by chance, so each value leans on those before it, as a mean of the last"
+        " ones, a clock or the heat of a motor does: not averaged;"
+        f" `results: {{metrics: [{fact.text('field')}]}}` in the grid averages it"
     ),
     RunFact.JOINED: _joined,
     RunFact.RANDOM: lambda _: "p and the interval take the run as a random effect",

@@ -269,8 +269,7 @@ def _not_overall(summary: Summary, found: Standing) -> str:
 
 def _within(summary: Summary, metric: str) -> list[ByMetric]:
     """The comparisons by a metric that are of one environment each."""
-    found = summary.comparisons.graded or summary.comparisons.mean_differences
-    return [one for one in found if one.metric == metric and len(one.environments) == 1]
+    return [one for one in summary.comparisons.by_metric(metric) if len(one.environments) == 1]
 
 
 def _only(one: Comparison | ByMetric) -> str:

@@ -205,9 +205,9 @@ class RecordCollector:
 
     @property
     def formats_read(self) -> Iterator[Defect]:
-        """Says how files were read, by format; our own rows need no message."""
+        """Says how files were read, by format; rows, also those of tables, need no message."""
         read = (file for file in self.files if file.entries or not file.rejects)
-        files = (file for file in read if file.format and file.format != JSONL_ROWS)
+        files = (file for file in read if file.format and file.format not in {JSONL_ROWS, TABLE})
         for (name, why), alike in grouped(files, lambda file: (file.format, file.why)).items():
             others = f", like {several(len(alike) - 1, 'other file')}" if len(alike) > 1 else ""
             yield Defect(alike[0].path, 0, f"read as {name}: {why}{others}")

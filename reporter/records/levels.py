@@ -3,9 +3,11 @@ paths differ, and by columns that show the order. What nothing says is told, so 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
+from comborun.reporter.evidence.context import PART
 from comborun.reporter.records.path_parts import COLUMNS, combo_of_path, saying_names, stem_of
 from comborun.reporter.records.reading import UNNAMED, Reading
 from comborun.rules.facts import Fact
@@ -21,7 +23,8 @@ LEVELS = 2
 ASIDE, BY_LEVELS, UNEVEN = "file_set_aside", "levels_guessed", "levels_uneven"
 ONE_LEVEL, IN_DOUBT = "one_level_of_names", "names_in_doubt"
 _SHOWN = 3
-_SIGNS = "_-. "
+_STEP = re.compile(r"(?:checkpoint|ckpt|(?:global_)?step|epoch|iter(?:ation)?)s?[-_=]?\d+[kK]?", re.IGNORECASE)
+_ASIDE = re.compile(r"[-_. (]+(?:old|backup|bak|copy|again|debug|te?mp|test|trial[-_]?\d*)\)?$", re.IGNORECASE)
 
 
 def settle_levels(files: Sequence[Reading]) -> None:
@@ -54,8 +57,9 @@ def _set_aside(files: Sequence[Reading]) -> None:
 
 def _by_levels(files: Sequence[Reading]) -> None:
     """Levels at which all paths are alike tell no combos apart. Of those that differ, or that the only path has, the
-    outermost is the policy's and the others together are the environment's. Of three and more nothing says so, so a
-    person is asked. If only one differs, a file's name that each folder has is no environment."""
+    outermost is the policy's, with those that are steps of a training, and the others together are the environment's.
+    Of several others nothing says so, so a person is asked. If only one differs, a file's name that each folder has is
+    no environment."""
     found = _of_paths(files)
     depths = {len(names) for _, names in found}
     if len(depths) != 1:
@@ -65,18 +69,24 @@ def _by_levels(files: Sequence[Reading]) -> None:
     differ = [at for at, names in enumerate(levels) if len({*names}) > 1 or len(found) == 1]
     if len(differ) == 1 and differ[0] < len(levels) - LEVELS and all(_by_file(file, names) for file, names in found):
         differ = [*range(len(levels))][-LEVELS - 1 : -1]
-    several = len(differ) > LEVELS
+    steps = [at for at in differ[1:] if all(map(_STEP.fullmatch, levels[at]))]
+    inner = [at for at in range(len(levels)) if at not in differ and at > differ[0]] if steps else []
+    inner = inner[:-1] if inner[1:] and all(_by_file(file, names) for file, names in found) else inner
+    places = [at for at in differ[1:] if at not in steps] or inner[-1:]
+    if not places:
+        steps, places = [], differ[1:]
+    several = len(places) >= LEVELS
     if len(differ) < LEVELS or (several and any(file.format not in NAME_COMBO for file, _ in found)):
         return
     for file, names in found:
-        policy, environment = names[differ[0]], "/".join(names[at] for at in differ[1:])
+        policy, environment = ("/".join(names[at] for at in some) for some in ([differ[0], *steps], places))
         kept = {combo for combo in file.combos if not {*zip((POLICY, ENVIRONMENT), combo, strict=True)} <= file.guessed}
         file.rename(dict.fromkeys(file.combos - kept, (policy, environment)))
         file.guessed = {(POLICY, policy), (ENVIRONMENT, environment)}
     if several:
         first, names = found[0]
-        policies = sorted({*levels[differ[0]]}, key=natural)
-        example = "/".join(names[at] for at in differ[1:])
+        policies = sorted({name for file, _ in found for kind, name in file.guessed if kind == POLICY}, key=natural)
+        example = "/".join(names[at] for at in places)
         first.defect(0, say(Fact(BY_LEVELS, policies=policies, levels=len(differ), environment=example)))
 
 
@@ -118,8 +128,9 @@ def _orders(file: Reading) -> Iterator[tuple[str, str]]:
 
 
 def _in_doubt(files: Sequence[Reading]) -> None:
-    """Names of paths that may be no names of their own: one begins with another (`act_rerun` beside `act`), or lacks
-    partners that all others have (`debug`). They are taken as they are, and told."""
+    """Names of paths that may be no names of their own: one is another with a word behind it that tells of a part or a
+    repetition (`act_rerun` beside `act`, but not `act_lora`), or lacks partners that all others have (`debug`). They
+    are taken as they are, and told."""
     named = [file for file in files if file.entries and {kind for kind, _ in file.guessed} == {POLICY, ENVIRONMENT}]
     combos = {combo for file in named for combo in file.combos if UNNAMED not in combo}
     for place, kind in enumerate((POLICY, ENVIRONMENT)):
@@ -136,9 +147,9 @@ def _in_doubt(files: Sequence[Reading]) -> None:
 
 
 def _beginning(name: str, names: Collection[str]) -> str:
-    """The longest other name with which it begins, before a sign; not a number that goes on (`v1.5` of `v1`)."""
-    seams = (at for at in range(len(name) - 1, 0, -1) if name[at] in _SIGNS and any(map(str.isalpha, name[at:])))
-    return next((name[:at] for at in seams if name[:at] in names), "")
+    """The other name, if it is that and a word for a part or a repetition."""
+    match = PART.search(name) or _ASIDE.search(name)
+    return name[: match.start()] if match and name[: match.start()] in names else ""
 
 
 def _with_fewer(partners: Mapping[str, set[str]]) -> list[str]:

@@ -90,7 +90,9 @@ def test_a_table_of_a_spreadsheet_is_read_as_it_is_meant(tmp_path: Path) -> None
     text = ";policy;environment;episode;success;distance_m\n"
     text += "".join(f"{at};p;e;{at};{at % 2};{at},25\n" for at in range(4))
     (tmp_path / "r.csv").write_text(text)
-    records = collect_folder(tmp_path).records
+    found = collect_folder(tmp_path)
+    records = found.records
+    assert not found.defects
     assert [record.metrics for record in records] == [{"distance_m": at + 0.25} for at in range(4)]
     assert [record.success for record in records] == [False, True, False, True]
 

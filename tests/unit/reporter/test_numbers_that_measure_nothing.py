@@ -46,7 +46,7 @@ def told(summary: Summary, word: str) -> bool:
     "fields",
     [
         {"pid": lambda at: 4000 + 7 * (at % 5)},
-        {"worker_id": lambda at: at % 8},
+        {"worker": lambda at: at % 8},
         {"gpu": lambda at: at % 4},
         {"started": lambda at: 1.7e9 + 13.7 * at},
         {"n_row": lambda at: 3 * at + 1},
@@ -59,6 +59,13 @@ def test_identifiers_are_named_and_not_averaged(fields: dict[str, Callable[[int]
     summary = summary_of(tmp_path, lambda _, at, __: {name: value(at), "distance": 0.1 * (at % 7)})
     assert [*means(summary)] == ["distance"]
     assert told(summary, name)
+
+
+@pytest.mark.parametrize("name", ["task_id", "timestamp", "env.seed", "object_idx"])
+def test_what_its_name_shows_to_have_no_mean_needs_no_word(name: str, tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, lambda _, at, __: {name: 7 * at % 11, "distance": 0.1 * (at % 7)})
+    assert [*means(summary)] == ["distance"]
+    assert not summary.quality.findings
 
 
 @pytest.mark.parametrize("name", ["collisions", "gpu_memory", "distance_m", "success_port_distance", "steps"])

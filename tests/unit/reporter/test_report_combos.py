@@ -381,6 +381,18 @@ def test_where_only_policies_differ_the_environment_is_what_they_share(tmp_path:
     assert {*table(found)} == {("pi0", "pick"), ("act", "pick")}
 
 
+@pytest.mark.parametrize("form", ["{0}/{1}/pick/r", "{0}/pick/{1}/r", "x/{0}/{1}/pick"])
+@pytest.mark.parametrize("environments", [("pick",), ("pick", "lift")])
+def test_steps_of_a_training_among_the_levels_are_the_policys(
+    tmp_path: Path, form: str, environments: tuple[str, ...]
+) -> None:
+    combos = [*product(("pi0", "act"), ("checkpoint_1000", "checkpoint_2000"), environments)]
+    paths = {f"{form.format(a, b).replace('pick', c)}.jsonl": bare("TTF") for a, b, c in combos}
+    found = collected(tmp_path, paths)
+    assert {*table(found)} == {(f"{a}/{b}", c) for a, b, c in combos}
+    assert not [one.reason for one in found.defects if "levels" in one.reason]
+
+
 def test_names_that_a_program_gives_files_come_before_levels(tmp_path: Path) -> None:
     names = [f"logs/vla/{suite}/EVAL-{suite}-openvla-2026_06_15-10_00_00.jsonl" for suite in ("goal", "long")]
     assert {*table(collected(tmp_path, {name: bare("TTF") for name in names}))} == {("vla", "goal"), ("vla", "long")}
@@ -415,6 +427,7 @@ def test_two_runs_that_went_alike_are_no_copies(tmp_path: Path, runs: tuple[str,
         (("a/x", "a/y", "b/x", "b/y", "b/debug"), ["'debug', in fewer policies"]),
         (("a/x", "a/y", "b/x", "b/x_resumed"), ["'x_resumed' beside 'x'"]),
         (("v1/x", "v1.5/x", "v1/y", "v1.5/y"), []),
+        (("act/x", "act_lora/x", "act/x_top", "act_lora/x_top"), []),
         (("ab/x", "a/x", "a/y"), []),
     ],
     ids=str,

@@ -75,6 +75,15 @@ def test_the_field_that_counts_steps_is_named(tmp_path: Path) -> None:
     assert "'step'" in findings(told(tmp_path, {"rows.jsonl": steps(lambda _: 5)}))
 
 
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [("task", "{environment: task}"), ("checkpoint", "{policy: checkpoint}"), ("attempt", "{episode: line}")],
+)
+def test_the_field_that_may_name_a_combo_is_proposed(name: str, line: str, tmp_path: Path) -> None:
+    rows = [row("A", n, good(n + at, "A"), **{name: at + 1}) for n in range(30) for at in range(2)]
+    assert f"`results: {line}`" in findings(told(tmp_path, {"rows.jsonl": rows}))
+
+
 def test_scenes_that_number_their_episodes_alike_are_not_one_scene_though_all_succeed(tmp_path: Path) -> None:
     scenes = [row("A", n, True, scene=scene) for scene in ("hall", "shed") for n in range(5)]
     copies = [row("B", n, True, run_again=turn) for turn in (0, 1) for n in range(5)]

@@ -18,7 +18,7 @@ from comborun.reporter.evidence.settings import SettingFact
 from comborun.reporter.summary import Summary, summarize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 COUNT = 60
 
@@ -121,6 +121,38 @@ def test_success_that_falls_while_a_policy_runs_is_in_the_claim_and_among_the_fi
         [pytest.approx(0.7, abs=0.05), pytest.approx(0.2, abs=0.05)],
     )
     assert any("falls with the order" in one.what for one in summary.quality.findings)
+
+
+IN_BLOCKS = [(at // 20 == 1) is (at % 20 in {5, 13}) for at in range(COUNT)]
+"""two easy tasks, and a hard one between them"""
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "explains"),
+    [
+        ("task_id", lambda at, size: at // size, True),
+        ("object", lambda at, _: at % 5, False),
+        ("scene", lambda at, _: at // 30, False),
+        ("date", lambda at, size: f"2026-11-{10 + at // size}", False),
+    ],
+    ids=["tasks one after another", "objects by turns", "within two scenes, too", "days"],
+)
+@pytest.mark.parametrize(
+    ("own", "size", "code"), [(FALLING, 6, DRIFT), (IN_BLOCKS, 20, IN_ORDER)], ids=["falls", "in order"]
+)
+def test_tasks_one_after_another_explain_the_order_of_outcomes(
+    own: list[bool],
+    size: int,
+    code: str,
+    name: str,
+    value: Callable[[int, int], object],
+    explains: bool,
+    tmp_path: Path,
+) -> None:
+    more = [{name: value(at, size)} for at in range(COUNT)]
+    found = codes(summary_of(tmp_path, {"A": own, "B": independent(0.5, 2)}, more))
+    assert (code not in found) is explains
+    assert (SettingFact.CLUSTERS in found) is (explains and code == DRIFT)  # of three tasks nobody takes others
 
 
 def test_episodes_that_are_paired_by_their_starts_are_compared_whatever_rises_or_falls(tmp_path: Path) -> None:

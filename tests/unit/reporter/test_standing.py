@@ -239,6 +239,27 @@ def numbers(folder: Path, metrics: Mapping[str, float], policies: tuple[str, ...
     return folder
 
 
+def test_the_answer_agrees_with_means_that_are_told_apart_where_signs_are_not(tmp_path: Path) -> None:
+    rows = [
+        {
+            "policy": policy,
+            "environment": place,
+            "episode": i,
+            "seed": i,
+            "return": i + (policy == "b") * (5, -1)[i % 5 > 2],
+        }
+        for place in ("grass", "ice")
+        for policy in "ab"
+        for i in range(30)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    summary = summary_of(tmp_path)
+    assert not any(one.decided for one in summary.comparisons.graded)
+    assert summary.claims.decided[0].startswith("Over 2 environments b has a higher mean return than a")
+    assert answer(summary).startswith("b beats a by return over 2 environments.")
+    assert {combo.policy: combo.letters for combo in summary.combos} == {"a": "b", "b": "a"}
+
+
 def by_grid(folder: Path, **rules: object) -> Summary:
     """The same folder, read as a run whose grid has these results."""
     run = RunDirectory(folder / "run")

@@ -146,7 +146,7 @@ def test_rows_that_may_be_episodes_stay_episodes(tmp_path: Path, fields: Fields)
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("scene", lambda policy, at: f"s{at % 5 + 5 * (policy == 'B')}", "scene is not spread alike: s9 in 0 of 100"),
+        ("scene", lambda policy, at: f"s{at % 5 + 5 * (policy == 'B')}", "A and B have no value of scene in common"),
         (
             "difficulty",
             lambda policy, at: "easy" if at < (80 if policy == "A" else 20) else "hard",
@@ -156,6 +156,11 @@ def test_rows_that_may_be_episodes_stay_episodes(tmp_path: Path, fields: Fields)
             "date",
             lambda policy, at: "2026-11-01" if at < (70 if policy == "A" else 30) else "2026-11-08",
             "date is not spread alike",
+        ),
+        (
+            "date",
+            lambda policy, at: f"2026-11-0{1 + (policy == 'B')}",
+            "date is not the same: 2026-11-01 and 2026-11-02",
         ),
         (
             "mode",
@@ -178,6 +183,12 @@ def test_settings_that_two_policies_met_unequally_often_stand_in_the_claim(
     summary = summary_of(tmp_path, lambda policy, at, _: {name: value(policy, at)})
     assert said in summary.claims.decided[0]
     assert answer(summary).endswith(f"; but {name} differs between them.")
+
+
+def test_starts_that_are_paired_are_the_same_on_another_day(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, lambda policy, at, _: {"date": f"2026-11-0{1 + (policy == 'B')}", "seed": at})
+    assert summary.comparisons.all[0].paired
+    assert "date" not in claims(summary)
 
 
 @pytest.mark.parametrize(

@@ -278,6 +278,14 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     "several_rows_per_episode": [
         {"least": 5, "most": 5, "contested": 74, "by": "step", "keys": [{"key": "episode", "value": "line"}]},
         {"least": 1, "most": 3, "contested": 1, "keys": [{"key": "episode", "value": "line"}]},
+        {
+            "least": 2,
+            "most": 2,
+            "contested": 9,
+            "by": "task",
+            "names": "environment",
+            "keys": [{"key": "episode", "value": "line"}],
+        },
     ],
     "unlike_kinds": [{"policies": ["a", "b"], "fields": ["failure", ""], "kinds": ["fall", "stuck"]}],
     "runs_by_field": [{"combo": ["A", "stairs"], "field": "train_seed", "runs": 3, "length": 50}],
