@@ -273,7 +273,7 @@ def test_compared_runs_say_which_condition_was_before(tmp_path: Path) -> None:
     def seen(name: str, steps: int, by_run: Mapping[int, int]) -> Any:
         found = [
             {"policy": "A", "environment": "s", "episode": 50 * seed + at, "seed": seed, "max_steps": steps}
-            | {"success": at % every > 0}
+            | {"success": at % every > 0, "date": f"2026-11-{steps // 100:02d}"}
             for seed, every in by_run.items()
             for at in range(50)
         ]
@@ -282,6 +282,7 @@ def test_compared_runs_say_which_condition_was_before(tmp_path: Path) -> None:
     between = compare_runs(seen("old", 300, {0: 2, 1: 2, 2: 2}), seen("new", 600, {0: 2, 1: 10, 2: 25}))
     told = " ".join(between.sentences)
     assert "max_steps is not the same: 300 before and 600 after" in told
+    assert "date" not in told  # each run has its own
     assert "A before is 3 runs" in told
     assert "A after is 3 runs" in told
     assert "Not paired: a seed for each run" in told
