@@ -36,7 +36,7 @@ _WORD = (
     r"(?:success(?:ful)?|succeeded|solved|pass(?:ed)?|ok|fail(?:ed|ure)?|timeout))\b(?![ _]?rate)"
 )
 _SIGN = (
-    r"\W{1,6}(?P<verdict>[SF✅❌✓✗✔✘]|erfolg(?:reich)?|fehlgeschlagen"
+    r"(?:\s?(?:/|of)\s?\d{1,9}\b)?\W{1,6}(?P<verdict>[SF✅❌✓✗✔✘]|erfolg(?:reich)?|fehlgeschlagen"
     r"|succès|échec|éxito|fracaso|sucesso|falha|成功|失败)(?!\w)"
 )
 """verdicts as letters, as signs and in other languages, right behind the number"""

@@ -55,7 +55,8 @@ def name_unread(counts: Counts, folder: Folder, span: Span, log: str = "") -> No
         found = found or (None if folder.found and counts.facts else _without_results(folder))
         if found and counts.proposes and _says_nothing(found):
             return
-        counts.facts = (*((found,) if found else ()), *counts.facts)
+        read = found and folder.log and "pattern" in reasons.keys_of(found)  # then its format is known
+        counts.facts = (*((found,) if found else ()), *(() if read else counts.facts))
 
 
 def _in_texts(folder: Folder, span: Span) -> Fact | None:
@@ -115,8 +116,10 @@ def unread(folder: Folder, span: Span, log: str = "") -> Fact | None:
     found, broken = _search(folder, span)
     if found:
         return found
-    if log and not folder.log and 0 < folder.size(os.path.relpath(log, folder.directory)) <= _LOG_MOST:
-        held = Folder(folder.directory, [], folder.identity, "", os.path.relpath(log, folder.directory))
+    path = folder.log or (log and os.path.relpath(log, folder.directory))
+    searched = not (folder.log and (folder.identity.pattern or folder.kind))  # else the grid says what counts
+    if path and searched and 0 < folder.size(path) <= _LOG_MOST:
+        held = Folder(folder.directory, [], folder.identity, "", path)
         found = _by_pattern(held, span, {"from": "log"})
     return found or min(broken, key=_says_nothing, default=None)
 

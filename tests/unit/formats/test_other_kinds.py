@@ -139,6 +139,8 @@ def test_texts_that_the_grid_names_get_the_pattern_that_reads_them(tmp_path: Pat
     [
         "trial {at}: {S}",
         "Episode {at} {✅}",
+        "Episode {at}/6: {✅} 45 steps",
+        "trial {at} of 6 [{S}]",
         "Episode {at}: {erfolgreich}",
         "episode {at} -> {成功}",
         "Success rate so far: {k}/{n} = 50.0%",
@@ -159,6 +161,9 @@ def test_a_log_with_signs_letters_or_counts_comes_with_the_pattern_that_reads_it
     fact = unread(held, (0, 6), str(tmp_path / "log"))
     assert fact
     keys = proposed(fact)
+    told = Counts()
+    name_unread(told, Folder(str(tmp_path), [], held.identity, "", "log"), (0, 6))
+    assert [proposed(one) for one in told.facts] == [keys], "also where the grid has `from: log` and no pattern"
     rules = ResultRules(pattern=str(keys["pattern"]), source="log")
     identity = Identity("p", "e", rules, 6)
     counts = tally(Folder(str(tmp_path), [], identity, "", "log").read(), identity, (0, 6), over=True)
