@@ -25,8 +25,9 @@ from comborun.reporter.comparing.family import compare
 from comborun.reporter.comparing.graded import Graded, Scores, compare_graded, compare_kinds
 from comborun.reporter.comparing.margins import check, parse_gate
 from comborun.reporter.comparing.orders import Trend, fit, steps_of, strengths, trend_of
-from comborun.reporter.comparing.pairing import Arm, Results, meet
-from comborun.reporter.comparing.pairing import arm as side_of
+from comborun.reporter.comparing.pairing import meet
+from comborun.reporter.comparing.sides import Arm, Results
+from comborun.reporter.comparing.sides import arm as side_of
 from comborun.reporter.comparing.stopping import EarlyStopping, standings
 from comborun.reporter.counting.measures import ends_of, time_field, time_to_success
 from comborun.reporter.evidence.fields import Fields

@@ -29,7 +29,7 @@ from comborun.reporter.comparing.graded import (
 from comborun.reporter.comparing.margins import GateResult, check, parse_gate
 from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.comparing.orders import Strength, Trend, steps_of, strengths, trend_of
-from comborun.reporter.comparing.pairing import Arm, Results, Side
+from comborun.reporter.comparing.sides import Arm, Results, Side
 from comborun.reporter.comparing.stopping import as_run
 from comborun.reporter.counting.combo import ComboData, ComboSummary, MacroMean, macro_means, summarize_combo
 from comborun.reporter.counting.ending import RunTiming, timing

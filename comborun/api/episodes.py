@@ -86,7 +86,7 @@ class Episodes(Sequence[Episode]):
 
 def episodes_of(target: Target) -> Episodes:
     """The episodes of a run that count; copies new records to this machine."""
-    from comborun.reporter.comparing.pairing import results_of
+    from comborun.reporter.comparing.sides import results_of
 
     found, source = collected(target)
     merged = results_of(found).merged.values()

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from comborun.model.work import Combo, grouped
-from comborun.reporter.comparing.pairing import Arm, Results, Side
+from comborun.reporter.comparing.sides import Arm, Results, Side
 from comborun.reporter.merge import UNPLANNED
 from comborun.rules.facts import Fact
 

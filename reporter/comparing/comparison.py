@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import TypeVar
 
-from comborun.reporter.comparing.pairing import Arm, CountsAlone, Meeting, Side
+from comborun.reporter.comparing.sides import Arm, CountsAlone, Meeting, Side
 from comborun.reporter.evidence.context import once
 from comborun.reporter.evidence.runs import RunFact, between_runs
 from comborun.reporter.evidence.settings import SettingFact

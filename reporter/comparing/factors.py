@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from comborun.model.attempt import EpisodeRecord, field_column, held
 from comborun.model.work import Combo, grouped
 from comborun.reporter.comparing.comparison import ALPHA
-from comborun.reporter.comparing.pairing import Arm, Results
+from comborun.reporter.comparing.sides import Arm, Results
 from comborun.reporter.counting.measures import FAILURE_FIELDS, JUDGED
 from comborun.reporter.evidence.fields import Fields
 from comborun.reporter.evidence.states import HASHES, plain

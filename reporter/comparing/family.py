@@ -21,7 +21,8 @@ from comborun.reporter.comparing.comparison import (
 )
 from comborun.reporter.comparing.graded import ByMetric, Graded, MeanDifference
 from comborun.reporter.comparing.margins import NotWorse, not_worse
-from comborun.reporter.comparing.pairing import Meeting, Side, meet
+from comborun.reporter.comparing.pairing import meet
+from comborun.reporter.comparing.sides import Meeting, Side
 from comborun.reporter.comparing.stopping import EarlyStopping
 from comborun.reporter.json_types import FourDecimals
 from comborun.reporter.statistics.barnard import detectable_gap

@@ -9,7 +9,7 @@ from operator import itemgetter
 from comborun.model.work import grouped
 from comborun.reporter.comparing.factors import FEWEST, LEVELS, Factor, values_of
 from comborun.reporter.comparing.family import Comparisons
-from comborun.reporter.comparing.pairing import Arm, Results
+from comborun.reporter.comparing.sides import Arm, Results
 from comborun.reporter.counting.quality import DataFinding
 from comborun.reporter.evidence import words as evidence_words
 from comborun.reporter.evidence.context import parts_of_one, varying

@@ -27,7 +27,8 @@ from comborun.reporter.comparing.comparison import (
     unpaired,
     wider,
 )
-from comborun.reporter.comparing.pairing import Arm, Meeting, Side, arm, count_pairs, meet
+from comborun.reporter.comparing.pairing import meet
+from comborun.reporter.comparing.sides import Arm, Meeting, Side, arm, count_pairs
 from comborun.reporter.counting.measures import ERRORED, KINDS, NO_FIELDS, EpisodeEnds
 from comborun.reporter.evidence.context import ContextFact
 from comborun.reporter.evidence.fields import Fields

@@ -20,7 +20,9 @@ from comborun.reporter.comparing.comparison import (
     rates_of_runs,
     run_rates_of,
 )
-from comborun.reporter.comparing.pairing import Meeting, Side, facts_of, meet
+from comborun.reporter.comparing.limits import facts_of
+from comborun.reporter.comparing.pairing import meet
+from comborun.reporter.comparing.sides import Meeting, Side
 from comborun.reporter.evidence.runs import above
 from comborun.reporter.json_types import Facts, Rounded
 from comborun.reporter.statistics.difference import holm

@@ -8,7 +8,8 @@ from statistics import fmean
 
 from comborun.model.work import Combo
 from comborun.reporter.comparing.comparison import Tested, corrected, rates_of_runs, wider
-from comborun.reporter.comparing.pairing import Arm, Side, repeated
+from comborun.reporter.comparing.limits import repeated
+from comborun.reporter.comparing.sides import Arm, Side
 from comborun.reporter.evidence.runs import RunFact, between_runs, differing_runs
 from comborun.reporter.json_types import Rounded
 from comborun.reporter.statistics.barnard import barnard

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from comborun.model.work import Combo
 from comborun.reporter.comparing.comparison import ALPHA
-from comborun.reporter.comparing.pairing import Arm, Side, meet
+from comborun.reporter.comparing.pairing import meet
+from comborun.reporter.comparing.sides import Arm, Side
 from comborun.reporter.json_types import FourDecimals, Rounded, TenDecimals
 from comborun.reporter.statistics.proportion import CONFIDENCE, Interval, clopper_pearson, mean_of_rates, quantile
 

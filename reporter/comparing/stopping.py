@@ -19,16 +19,8 @@ from comborun.model.work import Combo, Spans, combo_of, episodes_by_combo, minus
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.comparison import ALPHA, Comparison, Sequential, comparison_of, rates
 from comborun.reporter.comparing.graded import MeanDifference, Scores, mean_difference_of, scores
-from comborun.reporter.comparing.pairing import (
-    Arm,
-    Results,
-    Side,
-    count_pairs,
-    meet,
-    outcomes,
-    pairs_in_order,
-    results_of,
-)
+from comborun.reporter.comparing.pairing import meet, pairs_in_order
+from comborun.reporter.comparing.sides import Arm, Results, Side, count_pairs, outcomes, results_of
 from comborun.reporter.records.collected import Collected, SessionHistory
 from comborun.reporter.statistics.betting import decide_mean, interval_by_betting
 from comborun.reporter.statistics.sequential import (

@@ -22,7 +22,8 @@ from comborun.reporter.comparing.comparison import (
     overall_of,
 )
 from comborun.reporter.comparing.findings import evidence
-from comborun.reporter.comparing.pairing import Meeting, Results, Side, meet, results_of
+from comborun.reporter.comparing.pairing import meet
+from comborun.reporter.comparing.sides import Meeting, Results, Side, results_of
 from comborun.reporter.comparing.stopping import spared
 from comborun.reporter.counting.quality import DataFinding, between_runs, quality
 from comborun.reporter.evidence.context import namesakes

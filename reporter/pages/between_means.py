@@ -10,7 +10,8 @@ from comborun.model.work import Combo
 from comborun.reporter.basis import Basis, basis_of
 from comborun.reporter.comparing.comparison import corrected
 from comborun.reporter.comparing.graded import MeanDifference, Scores, mean_difference_of, scores
-from comborun.reporter.comparing.pairing import Arm, Side, meet
+from comborun.reporter.comparing.pairing import meet
+from comborun.reporter.comparing.sides import Arm, Side
 from comborun.reporter.counting.quality import DataFinding
 from comborun.reporter.evidence.words import limits
 from comborun.reporter.pages.comparison_tables import holm_p, strong

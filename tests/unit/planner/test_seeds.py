@@ -18,7 +18,7 @@ from comborun.generate.script import session_script
 from comborun.host.record.judging import Rules
 from comborun.model.plan import Plan
 from comborun.reporter.collect import collect_run
-from comborun.reporter.comparing.pairing import results_of
+from comborun.reporter.comparing.sides import results_of
 from comborun.rules import records
 from comborun.rules.results.one_row import read_row
 

@@ -12,7 +12,8 @@ from comborun.model.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter.comparing.claims import claims, prevented
 from comborun.reporter.comparing.comparison import Comparison
 from comborun.reporter.comparing.family import Comparisons, compare
-from comborun.reporter.comparing.pairing import Arm, CountsAlone, arm, meet, outcomes, pairs_in_order
+from comborun.reporter.comparing.pairing import meet, pairs_in_order
+from comborun.reporter.comparing.sides import Arm, CountsAlone, arm, outcomes
 from comborun.reporter.evidence.starts import Settled
 from comborun.reporter.merge import merge
 from comborun.reporter.statistics.barnard import detectable_gap

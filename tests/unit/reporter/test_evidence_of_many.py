@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from comborun.reporter.comparing.findings import evidence
-from comborun.reporter.comparing.pairing import Arm, Results
+from comborun.reporter.comparing.sides import Arm, Results
 
 
 class Name(str):

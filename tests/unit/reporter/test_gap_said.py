@@ -8,7 +8,7 @@ from scipy.stats import binomtest
 
 from comborun.reporter.comparing.claims import claims
 from comborun.reporter.comparing.family import compare
-from comborun.reporter.comparing.pairing import Arm, CountsAlone
+from comborun.reporter.comparing.sides import Arm, CountsAlone
 from comborun.reporter.evidence.starts import Starts
 from comborun.reporter.statistics.barnard import barnard
 from comborun.reporter.statistics.difference import PairCounts

@@ -17,7 +17,7 @@ from scipy import stats
 from comborun.reporter.comparing.family import compare
 from comborun.reporter.comparing.graded import MOST, Graded, KindComparison, compare_graded, compare_kinds, scores
 from comborun.reporter.comparing.orders import Trend, steps_of, trend_of
-from comborun.reporter.comparing.pairing import Arm, arm
+from comborun.reporter.comparing.sides import Arm, arm
 from comborun.reporter.counting.measures import ends_of
 from comborun.reporter.merge import MergedCombo, merge
 from comborun.reporter.report import report_folder, report_run

@@ -19,7 +19,7 @@ from comborun.cli import combo
 from comborun.errors import UserError
 from comborun.reporter.comparing.family import compare
 from comborun.reporter.comparing.margins import check, parse_gate
-from comborun.reporter.comparing.pairing import Arm, CountsAlone
+from comborun.reporter.comparing.sides import Arm, CountsAlone
 from comborun.reporter.evidence.runs import above
 from comborun.reporter.evidence.starts import Starts
 from comborun.reporter.statistics.difference import PairCounts, paired_interval

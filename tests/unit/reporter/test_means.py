@@ -8,7 +8,7 @@ from scipy import stats
 
 from comborun.reporter.comparing.family import compare
 from comborun.reporter.comparing.graded import Graded, MeanDifference, Scores, compare_graded
-from comborun.reporter.comparing.pairing import Arm
+from comborun.reporter.comparing.sides import Arm
 from comborun.reporter.evidence.starts import Starts
 from comborun.reporter.statistics.means import Sample, mean_difference
 

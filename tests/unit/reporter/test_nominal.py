@@ -8,7 +8,7 @@ from scipy.stats import ttest_1samp
 from comborun.reporter.comparing.claims import claims
 from comborun.reporter.comparing.family import compare
 from comborun.reporter.comparing.nominal import losses
-from comborun.reporter.comparing.pairing import Arm, CountsAlone, Side
+from comborun.reporter.comparing.sides import Arm, CountsAlone, Side
 from comborun.reporter.evidence.starts import Starts
 from comborun.reporter.statistics.barnard import barnard
 from comborun.reporter.statistics.difference import newcombe

@@ -19,7 +19,7 @@ from comborun.model.attempt import EpisodeRecord, Verdict
 from comborun.model.stopping import PlannedComparison, StopRule
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.family import compare
-from comborun.reporter.comparing.pairing import Arm, CountsAlone, arm
+from comborun.reporter.comparing.sides import Arm, CountsAlone, arm
 from comborun.reporter.comparing.stopping import ComparisonProgress, EarlyStopping, decide_run, not_needed, standings
 from comborun.reporter.merge import merge
 from comborun.reporter.pages.answer import answer

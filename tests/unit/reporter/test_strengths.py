@@ -11,7 +11,7 @@ from report_runs import document, row
 
 from comborun.cli import combo
 from comborun.reporter.comparing.orders import fit, strengths
-from comborun.reporter.comparing.pairing import CountsAlone, Side
+from comborun.reporter.comparing.sides import CountsAlone, Side
 
 # Games of the American League's east in 1987, won by the team of the row against that of the column; A. Agresti,
 # Categorical Data Analysis (2002), table 10.10.

@@ -1,0 +1,261 @@
+"""What is compared: the episodes of a policy in an environment, or counts alone; and where two of them meet. Pure.
+
+A repeated start is no new evidence: a deterministic program repeats what it did. So a start counts once, at its mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from math import fsum
+from operator import attrgetter
+from types import MappingProxyType
+
+from comborun.model.attempt import EpisodeRecord, Verdict, having
+from comborun.model.work import Combo, Spans, combo_of, episodes_of, minus, size
+from comborun.reporter.counting.combo import AggregateCounts, tallies
+from comborun.reporter.evidence.context import NO_CONTEXT, Context, context_of
+from comborun.reporter.evidence.copies import copies
+from comborun.reporter.evidence.horizons import Lengths, lengths_of
+from comborun.reporter.evidence.parts import with_parts
+from comborun.reporter.evidence.replays import with_replays
+from comborun.reporter.evidence.runs import Runs, run_rates
+from comborun.reporter.evidence.sequence import by_setting, in_order
+from comborun.reporter.evidence.settings import NO_SETTINGS, Settings, clusters_of, settings_of
+from comborun.reporter.evidence.starts import UNTOLD, Settled, Starts, settle, starts_of
+from comborun.reporter.merge import UNPLANNED, MergedCombo, merge
+from comborun.reporter.records.collected import Collected
+from comborun.reporter.statistics.difference import PairCounts
+from comborun.reporter.statistics.pooled import Stratum
+from comborun.rules.facts import Fact
+from comborun.rules.results.fields import ResultRules
+
+_ENDED = (Verdict.SUCCESS, Verdict.FAILURE, Verdict.MEASURED)
+
+
+@dataclass(frozen=True)
+class Arm:
+    policy: str
+    completed: frozenset[int]
+    successes: frozenset[int]
+    starts: Starts = UNTOLD
+    errored: frozenset[int] = frozenset()
+    """ran, but gave no verdict"""
+    missing: frozenset[int] = frozenset()
+    """planned, and left no record"""
+    contested: frozenset[int] = frozenset()
+    """one record says success and another failure"""
+    context: Context = field(default_factory=lambda: NO_CONTEXT)
+    """the conditions that its records tell"""
+    lengths: Lengths = field(default_factory=dict)
+    """how long its episodes last, and at which length failures end"""
+    settings: Settings = NO_SETTINGS
+    """how often it had which setting"""
+    runs: Runs = field(default_factory=dict)
+    """its runs, as far as folders or fields name them"""
+    runs_told: bool = True
+    """whether files tell the runs; else equal seeds do, and they may be starts"""
+    metric: str = ""
+    """by which it is compared; empty: by success"""
+    run_means: Mapping[str, float] = field(default_factory=dict)
+    """of the metric, by run"""
+
+    @property
+    def run_rates(self) -> dict[str, float]:
+        return run_rates(self.runs, self.completed, self.successes) if self.runs else {}
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        return len(self.successes), len(self.completed)
+
+    @cached_property
+    def by_start(self) -> tuple[float, int]:
+        """The same, but a start with several episodes counts once, at its mean."""
+        groups = self.starts.groups(self.completed)
+        if groups is None:
+            return self.counts
+        return round(fsum(len(group & self.successes) / len(group) for group in groups), 9), len(groups)
+
+    @cached_property
+    def unknown(self) -> frozenset[int]:
+        return self.errored | self.missing | self.contested
+
+    @cached_property
+    def met(self) -> dict[int, tuple[Side, Meeting]]:
+        """The meetings with other sides so far, by their identity."""
+        return {}
+
+    def filled(self, *, success: bool) -> Arm:
+        """The arm as if every unknown episode had succeeded, or had failed."""
+        successes = self.successes | self.unknown if success else self.successes - self.unknown
+        return replace(self, completed=self.completed | self.unknown, successes=successes)
+
+
+@dataclass(frozen=True)
+class CountsAlone:
+    """A policy in an environment whose program only counts."""
+
+    policy: str
+    counts: tuple[int, int]
+    absent: int = 0
+    """planned episodes that are not among them"""
+
+    @property
+    def by_start(self) -> tuple[float, int]:
+        return self.counts
+
+    @property
+    def unknown(self) -> range:
+        return range(self.absent)
+
+    def filled(self, *, success: bool) -> CountsAlone:
+        return replace(self, counts=(self.counts[0] + self.absent * success, self.counts[1] + self.absent))
+
+
+Side = Arm | CountsAlone
+
+
+@dataclass(frozen=True)
+class Results:
+    merged: Mapping[Combo, MergedCombo]
+    """of combos with a record per episode, over the planned episodes that were needed"""
+    counts: Mapping[Combo, AggregateCounts]
+    sides: Mapping[Combo, Side]
+    settled: Mapping[Combo, Settled]
+    """what the starts of each combo with records rest on"""
+
+
+def results_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxyType({})) -> Results:
+    """`spare`: planned episodes that turned out not to be needed."""
+    planned = {
+        # None where the plan leaves their number to the program.
+        combo: minus(episodes_of(one.session for one in histories), spare.get(combo, ())) or None
+        for combo, histories in collected.by_combo.items()
+        if histories[0].session.unit == "episode" and histories[0].session.results.has_records
+    }
+    merged = {combo.key: combo for combo in merge(collected.records, planned)}
+    sessions = {history.session.name: history.session.count for history in collected.sessions}
+    found = tallies(collected.aggregates, sessions)
+    counts = {combo: one for combo, one in found.items() if not (combo in merged and merged[combo].accepted)}
+    runs = collected.runs
+    several = {combo for combo, found in runs.items() if len(found) > 1}
+    accepted = {combo: one.accepted for combo, one in merged.items()}
+    settled = settle(accepted, collected.unpaired, several)
+    settled = with_replays(settled, {combo: having(some, *_ENDED) for combo, some in accepted.items()})
+    settled = with_parts(settled, accepted)
+    for combo, fact in copies(accepted).items():
+        settled[combo] = replace(settled[combo], facts=(*settled[combo].facts, fact))
+    for combo, own in settled.items():
+        if combo in several or (combo in runs and not own.runs):
+            settled[combo] = replace(own, runs=runs[combo], runs_told=True)
+    usual = ResultRules().success
+    named = {combo_of(one.session) for one in collected.sessions if one.session.results.success != usual}
+    sides: dict[Combo, Side] = {}
+    like: Arm | None = None
+    for combo, records in merged.items():
+        if combo not in counts:
+            sides[combo] = like = arm(records, settled[combo], like, chosen=combo in named)
+    for combo, fact in in_order(accepted, {combo: one.runs for combo, one in settled.items()}).items():
+        side = sides.get(combo)
+        # Objects one after another, or repeated starts, make such an order; they are told and counted as such.
+        if isinstance(side, Arm) and not side.settings.clusters and side.by_start[1] == side.counts[1]:
+            known = side.settings
+            if name := by_setting(fact.code, accepted[combo], known.groups):
+                told = clusters_of(name, known)
+                sides[combo] = replace(side, settings=replace(known, clusters=told))
+                continue
+            sides[combo] = replace(side, settings=replace(known, marks=(*known.marks, fact)))
+    for combo, one in counts.items():
+        absent = sum(history.session.count for history in collected.by_combo.get(combo, ())) - one.episodes
+        sides[combo] = CountsAlone(combo[0], (one.successes, one.episodes), max(0, absent))
+    return Results(merged, counts, sides, settled)
+
+
+def arm(combo: MergedCombo, settled: Settled | None = None, like: Arm | None = None, *, chosen: bool = False) -> Arm:
+    """`like`: an arm that may have the same episodes and seeds. Equal ones are kept once, since a run can have
+    millions. `chosen`: the grid names the field of the verdict."""
+    judged = having(combo.accepted, Verdict.SUCCESS, Verdict.FAILURE)
+    whole = len(judged) == len(combo.accepted)
+    errored = () if whole else having(combo.accepted, Verdict.ERRORED, Verdict.MEASURED)
+    # Without a plan a gap may be no missing episodes at all, and behind an index of 10^18 it has too many to list.
+    missing = combo.missing if combo.planned is not None or size(combo.missing) <= UNPLANNED else ()
+    completed, starts = _episodes(judged), starts_of(judged, settled)
+    if like and completed == like.completed:
+        completed = like.completed
+    if like and starts.seeds == like.starts.seeds:
+        starts = replace(starts, seeds=like.starts.seeds)
+    return Arm(
+        policy=combo.policy,
+        completed=completed,
+        successes=_episodes(having(judged, Verdict.SUCCESS)),
+        starts=starts,
+        errored=_episodes(errored),
+        missing=frozenset(chain(*missing)),
+        contested=frozenset(chain(*combo.contested)),
+        context=context_of(combo.accepted),
+        lengths=lengths_of(combo.accepted),
+        settings=settings_of(judged, chosen=chosen),
+        runs=settled.runs if settled else {},
+        runs_told=settled.runs_told if settled else True,
+    )
+
+
+def _episodes(records: Iterable[EpisodeRecord]) -> frozenset[int]:
+    return frozenset(map(attrgetter("episode"), records))
+
+
+@dataclass(frozen=True)
+class Meeting:
+    environment: str
+    a: Side
+    b: Side
+    paired: bool
+    """whether the common episodes are shown to have started the same"""
+    why: str
+    """one clause: `equal seeds in all 100 common episodes`"""
+    facts: tuple[Fact, ...] = ()
+    """what limits the comparison"""
+
+    @cached_property
+    def seen(self) -> Stratum:
+        return self._stratum(self.a, self.b)
+
+    def against(self, sign: int) -> Stratum:
+        """The stratum with every unknown episode counted against a (`sign` > 0), or against b."""
+        return self._stratum(self.a.filled(success=sign < 0), self.b.filled(success=sign > 0))
+
+    def _stratum(self, a: Side, b: Side) -> Stratum:
+        if self.paired and isinstance(a, Arm) and isinstance(b, Arm):
+            return Stratum.of_pairs(count_pairs(a, b))
+        return Stratum(a.by_start, b.by_start)
+
+
+def common_episodes(a: Arm, b: Arm) -> frozenset[int]:
+    return a.completed if a.completed is b.completed else a.completed & b.completed
+
+
+def outcomes(a: Arm, b: Arm, episodes: Iterable[int]) -> tuple[int, ...]:
+    """+1 if only a succeeded, -1 if only b did, else 0, also if a verdict is missing."""
+    both = a.completed & b.completed
+    return tuple((one in both) * ((one in a.successes) - (one in b.successes)) for one in episodes)
+
+
+def count_pairs(a: Arm, b: Arm) -> PairCounts:
+    """Of the episodes that both completed. A start with several episodes counts once, at its mean."""
+    common = common_episodes(a, b)
+    groups = a.starts.groups(common, a.starts.shared(b.starts))
+    if groups is None:
+        return _counted(a, b, common)
+    shares = [(len(group), _counted(a, b, group)) for group in groups]
+    cells = zip(*((one.both / n, one.only_a / n, one.only_b / n, one.neither / n) for n, one in shares), strict=True)
+    both, only_a, only_b, neither = (round(fsum(cell), 9) for cell in cells)
+    return PairCounts(both, only_a, only_b, neither)
+
+
+def _counted(a: Arm, b: Arm, episodes: frozenset[int]) -> PairCounts:
+    first, second = (one.successes & episodes if one.completed is not episodes else one.successes for one in (a, b))
+    both = len(first & second)
+    only_a, only_b = len(first) - both, len(second) - both
+    return PairCounts(both, only_a, only_b, len(episodes) - both - only_a - only_b)
