@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from comborun.remote.transport import Transport
     from comborun.rules.deal import Deal
 
+LOGIN_S = 3.0
+"""seconds for a login over a slow link; a command that looks once would else never see such a host"""
+
 
 class _Answer(NamedTuple):
     """An answer of one host."""
@@ -71,11 +74,11 @@ class JointSource:
         self._last: Look | None = None
         self._copying = Lock()
 
-    def status(self) -> RunStatus:
-        """Look once. Raises HostError if nothing is known of any host."""
+    def status(self, more: float = 0.0) -> RunStatus:
+        """Look once. Raises HostError if nothing is known of any host. `more`: seconds that a late host may take."""
         for host, late in self._looks.begin().items():
             self._take(host, late)
-        found = self._looks.end()
+        found = self._looks.end(more)
         for host, answered in found.items():
             self._take(host, answered)
         states = {host: one if isinstance(one, UserError) else one.state for host, one in found.items()}

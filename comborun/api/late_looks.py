@@ -55,15 +55,18 @@ class LateLooks(Generic[T]):
                 self._begun[host] = float("-inf")  # it had its time in the round before
         return late
 
-    def end(self) -> dict[str, T | UserError]:
-        """The answer of each host, or why there is none; LateError for a host that takes longer than the others."""
+    def end(self, more: float = 0.0) -> dict[str, T | UserError]:
+        """The answer of each host, or why there is none; LateError for one that takes so much longer than the first.
+
+        `more`: seconds beyond its patience, where nobody looks again and a login has to come first.
+        """
         first: float | None = None
         with self._news:
             while True:
                 now = self._clock.elapsed()
                 if first is None and any(not isinstance(one, Exception) for one in self._found.values()):
                     first = now
-                left = [self._left(host, now, first) for host in self._begun if host not in self._found]
+                left = [self._left(host, now - more, first) for host in self._begun if host not in self._found]
                 if max(left, default=0.0) <= 0 and not self._asking():
                     break
                 self._news.wait(_STEP_S if first is not None else None)

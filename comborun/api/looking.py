@@ -50,9 +50,9 @@ def explanations(target: Target, words: Sequence[str]) -> list[Explanation]:
 def causes_of(target: Target) -> RunCauses:
     """What went wrong in a run, equal causes together."""
     if target.boxes:
-        from comborun.api.joint_look import JointSource
+        from comborun.api.joint_look import LOGIN_S, JointSource
 
-        return run_causes(JointSource(target).status())
+        return run_causes(JointSource(target).status(LOGIN_S))
     return run_causes(once(target.source()))
 
 

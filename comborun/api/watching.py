@@ -34,10 +34,10 @@ _MIRROR_S = 60.0
 def status_of(target: Target) -> RunStatus:
     """The run now; if its host does not answer, as it was last seen."""
     if target.boxes:
-        from comborun.api.joint_look import JointSource
+        from comborun.api.joint_look import LOGIN_S, JointSource
 
         with target.listener.working(f"looking at {several(len(target.boxes), 'host')}"):
-            return JointSource(target).status()
+            return JointSource(target).status(LOGIN_S)
     if away := target.away:
         kept = last_look(target.transport.host, target.run, target.directory)
         if kept is None:

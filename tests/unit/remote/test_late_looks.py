@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from threading import Event
+from threading import Event, Timer
 
 import pytest
 
@@ -51,6 +51,15 @@ def test_nobody_waits_for_a_frozen_host_whose_look_goes_on_and_counts_when_it_co
     assert 0 < hosts.looks._patience["fast"] < 1, "it has the time that it took"
     late, found = hosts.round()
     assert (late, found) == ({"frozen": "frozen 1"}, {"fast": "fast 3", "frozen": "frozen 2"})
+
+
+def test_what_looks_once_leaves_time_for_a_login() -> None:
+    hosts = Hosts("fast", "far")
+    hosts.free["fast"].set()
+    hosts.looks.begin()
+    hosts.until_over("fast")
+    Timer(0.05, hosts.free["far"].set).start()
+    assert hosts.looks.end(FROZEN_S)["far"] == "far 1"
 
 
 @pytest.mark.parametrize("why", ["refused", "asking"])
