@@ -28,7 +28,7 @@ _BLANKS = re.compile(r"\s*")
 _CELLS = {"true": True, "false": False, "": None, "none": None, "null": None}
 _DECIMAL_COMMA = re.compile(r"[+-]?\d{1,300},\d{1,300}")
 _BOTH_SIGNS = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3}){1,90},\d{1,300}")
-_UNIT, _BETWEEN = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$"), re.compile(r"[\s-]+")
+_UNIT, _BETWEEN = re.compile(r"[(\[][^()\[\]]*[)\]]\s*$"), re.compile(r"[\s-]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
 """a number with commas, which may be thousands: a log does not say which"""

@@ -95,6 +95,11 @@ def test_comments_before_a_header_state_fields_of_all_rows(comment: str, fields:
     assert rows.samples[1] == {"episode": 1, "success": 0, **fields}
 
 
+def test_one_cell_that_is_called_as_its_column_is_no_header() -> None:
+    rows = read(formats.TABLE, "state,note\nstate,\nnote,\n,note\n", '{"field": "state", "any_of": ["state"]}', "line")
+    assert rows.taken == 3
+
+
 @pytest.mark.parametrize("name", ["match.json", "match.eval"])
 def test_a_sample_of_inspect_that_failed_has_no_verdict(name: str) -> None:
     rows = read(formats.INSPECT, sample(f"inspect/{name}"))
