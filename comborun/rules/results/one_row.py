@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 _NAMED = late(r"(?:^|[^a-z])(?:episode|ep|trial|rollout)[ _-]*([0-9]{1,18})(?=[ _-]+[a-z])", re.IGNORECASE)
 """an index that a text names before it goes on, as in `ep007_seed42`"""
-_INDEX_MOST = 4096
-"""characters of a text that are searched for an index, from its end: patterns take long with a long word"""
 _LAST_DIGITS = late(r"([0-9]{1,18})(?:[ _-]*of[ _-]*[0-9]{1,18})?$")
 """the index in a text: `trial_7`, `trial_7_of_10`"""
 _TRUTHS = {"true": True, "false": False}
@@ -112,8 +110,7 @@ def episode_of(row: Mapping[str, Any], field: Field) -> int:
         raise RefusedError(INDEX, "no_index_field", field=field.name, has=[name[:TEXT_MOST] for name in list(row)[:6]])
     index = integer(value)
     if isinstance(value, str):
-        short = value[-_INDEX_MOST:]
-        digits = _NAMED.search(short) or _LAST_DIGITS.search(short)
+        digits = _NAMED.search(value) or _LAST_DIGITS.search(value)
         index = int(digits.group(1)) if digits else None
     if index is None or index < 0:
         raise RefusedError(INDEX, "no_index", field=field.name)
