@@ -1,9 +1,8 @@
 """Whether the process of a record belongs to this machine: pids and boot ids mean nothing on another one. Pure.
 
 Several machines may share a home, and so the folder of a run. A record names the machine of its process by boot id,
-host name and process namespace (`MACHINE`), and says when it was written. The same host name with another boot is this
-machine after a restart, unless this one was up already when the record was written: then two have one name. A container
-is like another machine: its processes can't be seen from outside their namespace, nor others from inside.
+host name and process namespace (`MACHINE`). The same host name with another boot is this machine after a restart. A
+container is like another machine: its processes can't be seen from outside their namespace, nor others from inside.
 """
 
 from __future__ import annotations
@@ -17,18 +16,12 @@ if TYPE_CHECKING:
 
 BOOT, HOST, NAMESPACE = MACHINE = ("boot", "host", "pid_namespace")
 """the fields that name a machine"""
-UP_SINCE, AS_OF = "up_since", "as_of"
-"""seconds since 1970: when the machine started; when the record was written"""
-_CLOCK_S = 60
-"""seconds by which clocks may differ, or be set"""
 
 
 class Elsewhere(Word):
     """Why a run can't be steered from here. `host`: where it runs; `here`: the name of this machine."""
 
     MACHINE = "runs_on_another_machine"
-    """host, here"""
-    NAMESAKE = "runs_on_another_machine_of_this_name"
     """host, here"""
     NAMESPACE = "runs_in_another_container"
     """host, here"""
@@ -45,9 +38,4 @@ def elsewhere(record: Mapping[str, str], own: Mapping[str, str]) -> Fact | None:
     if boot == own[BOOT]:
         inside = own[NAMESPACE] and namespace != own[NAMESPACE]
         return Fact(Elsewhere.NAMESPACE, host=host, here=own[HOST]) if inside else None
-    if host != own[HOST]:
-        return Fact(Elsewhere.MACHINE, host=host, here=own[HOST])
-    times = record.get(AS_OF, ""), own.get(UP_SINCE, "")
-    written, up_since = (int(text) if text.isdecimal() else 0 for text in times)
-    was_up = up_since and written > up_since + _CLOCK_S
-    return Fact(Elsewhere.NAMESAKE, host=host, here=own[HOST]) if was_up else None
+    return Fact(Elsewhere.MACHINE, host=host, here=own[HOST]) if host != own[HOST] else None

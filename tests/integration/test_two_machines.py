@@ -23,10 +23,10 @@ pytestmark = pytest.mark.skipif(not POSSIBLE, reason="needs root, for namespaces
 GRID = {"policies": "[good]", "environments": "[maze, field]"}
 
 
-def machine(desk: Desk, name: str, boot: str, mount: tuple[str, str] = ("", ""), up_s: int = 0) -> Machine:
+def machine(desk: Desk, name: str, boot: str, mount: tuple[str, str] = ("", "")) -> Machine:
     own = {"COMBORUN_TMUX_SOCKET": f"{desk.environment['COMBORUN_TMUX_SOCKET']}-{name}"}
     screens = {"COMBORUN_LEASES": f"{desk.environment['COMBORUN_LEASES']}-{name}"}
-    return Machine(name, desk.home, boot, {**desk.environment, **own, **screens}, mount, up_s)
+    return Machine(name, desk.home, boot, {**desk.environment, **own, **screens}, mount)
 
 
 @pytest.fixture
@@ -106,18 +106,6 @@ def test_of_two_launches_on_two_machines_one_owns_the_run(desk: Desk, pair: tupl
     assert pair[1].run(*program).returncode == 68
     assert "runs on nodea" in combo(pair[1], "launch", grid, code=2)
     assert len([*run.glob("sessions/*/attempt-*/begin")]) == 2
-
-
-def test_a_machine_of_the_same_name_that_was_up_already_is_another_machine(desk: Desk) -> None:
-    with machine(desk, "node", "aaaa-1") as here, machine(desk, "node", "bbbb-1", up_s=9999) as there:
-        grid, run = begin(desk, here)
-        for words in commands(grid, run)[::3]:
-            said = combo(there, *words, code=2)
-            assert "it runs on another machine that is called node, too: give the command there" in said, words
-        seen = status(there, run)
-        assert seen["facts"][0]["code"] == "runs_on_another_machine_of_this_name"
-        assert {one["state"] for one in seen["sessions"]} == {"running"}
-        combo(here, "stop", "--yes", run.name)
 
 
 def test_another_container_of_the_same_boot_is_another_machine(desk: Desk) -> None:

@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,16 +24,13 @@ POSSIBLE = os.geteuid() == 0
 
 @dataclass
 class Machine:
-    """`boot`: the id of its boot, or empty for that of the real machine. `mount`: a folder that is seen at another.
-    `up_s`: for how long it has been up when it begins.
-    """
+    """`boot`: the id of its boot, or empty for that of the real machine. `mount`: a folder that is seen at another."""
 
     name: str
     folder: Path
     boot: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     mount: tuple[str, str] = ("", "")
-    up_s: int = 0
     process: subprocess.Popen[bytes] | None = None
 
     def power_on(self, boot: str = "") -> None:
@@ -42,9 +38,6 @@ class Machine:
         boot_id = self.folder / f"boot-{self.name}-{self.boot}"
         boot_id.write_text(f"{self.boot}\n")
         namespaces = ("unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc")
-        if self.boot:
-            real_s = int(time.clock_gettime(time.CLOCK_BOOTTIME))
-            namespaces += ("--time", f"--boottime={self.up_s - real_s}")
         words = (self.name, str(boot_id) if self.boot else "", *self.mount)
         command = [*ORPHANS_DIE, *namespaces, "bash", "-c", _BEGIN, "-", *words]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
@@ -59,7 +52,7 @@ class Machine:
             await_that("its processes are gone", lambda: not self.init())
 
     def run(self, *command: str, timeout: float = 60.0) -> subprocess.CompletedProcess[str]:
-        inside = ["nsenter", f"--target={self.init()}", "--mount", "--uts", "--pid", "--time", "--", *command]
+        inside = ["nsenter", f"--target={self.init()}", "--mount", "--uts", "--pid", "--", *command]
         environment = {**os.environ, **self.environment}
         return subprocess.run(inside, capture_output=True, text=True, env=environment, timeout=timeout, check=False)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from comborun.host.system import files
 from comborun.rules import records
-from comborun.rules.machines import AS_OF, BOOT, HOST, NAMESPACE, UP_SINCE, elsewhere
+from comborun.rules.machines import BOOT, HOST, NAMESPACE, elsewhere
 
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
 _PAUSE_S = 0.05
@@ -114,10 +114,7 @@ def machine() -> dict[str, str]:
         namespace = os.readlink("/proc/self/ns/pid")
     except OSError:
         namespace = ""
-    now = time.time()
-    up_since = now - time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else 0.0
-    named = {BOOT: boot_id(), HOST: os.uname().nodename, NAMESPACE: namespace.strip("pid:[]")}
-    return {**named, UP_SINCE: str(int(up_since)), AS_OF: str(int(now))}
+    return {BOOT: boot_id(), HOST: os.uname().nodename, NAMESPACE: namespace.strip("pid:[]")}
 
 
 def alive(pid: str, start: str, boot: str) -> bool:

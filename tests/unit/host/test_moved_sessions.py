@@ -210,7 +210,7 @@ def test_a_record_that_could_not_be_synced_is_synced_before_it_is_answered_again
 
 def test_no_record_gets_its_name_before_its_content_is_on_the_disk(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a power cut leaves an empty one, which nobody can read."""
-    synced, named = set[int](), list[str]()
+    synced, named = set(), []
     sync = os.fsync
     monkeypatch.setattr(os, "fsync", lambda fd: (synced.add(os.fstat(fd).st_ino), sync(fd)))
     for way in ("link", "replace"):

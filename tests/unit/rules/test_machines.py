@@ -7,8 +7,7 @@ import pytest
 from comborun.rules.facts import Fact
 from comborun.rules.machines import Elsewhere, elsewhere
 
-OWN = {"boot": "b1", "host": "vm", "pid_namespace": "7", "up_since": "1000"}
-BEFORE = {"boot": "b0", "host": "vm", "pid_namespace": "7"}
+OWN = {"boot": "b1", "host": "vm", "pid_namespace": "7"}
 
 
 @pytest.mark.parametrize(
@@ -18,11 +17,6 @@ BEFORE = {"boot": "b0", "host": "vm", "pid_namespace": "7"}
         ({"boot": "b1"}, None),
         ({"boot": "b1", "pid_namespace": "7", "host": "renamed meanwhile"}, None),
         ({"boot": "b0", "pid_namespace": "8", "host": "vm"}, None),  # a restart
-        ({**BEFORE, "as_of": "990"}, None),  # written before this machine started
-        ({**BEFORE, "as_of": "1050"}, None),  # as far as clocks can tell
-        ({**BEFORE, "as_of": "1100"}, Elsewhere.NAMESAKE),  # written by another one while this one was up
-        ({**BEFORE, "as_of": "garbage"}, None),
-        ({**BEFORE, "boot": "b1", "as_of": "1100"}, None),
         ({"boot": "b0", "host": "other"}, None),  # of the former version
         ({"boot": "b0", "pid_namespace": "7", "host": "other"}, Elsewhere.MACHINE),
         ({"boot": "b1", "pid_namespace": "8", "host": "vm"}, Elsewhere.NAMESPACE),
