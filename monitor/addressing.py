@@ -111,7 +111,7 @@ def _quoted(plan: Plan, word: str) -> list[str]:
 
 
 def _near(word: str, name: str) -> bool:
-    """Whether a word may be a slip for this name: other numbers are another name, and so is a letter or two."""
+    """Whether a word may be this name misspelled. Not if it has other numbers, or a part of only one or two letters."""
     return min(map(len, word.split()), default=0) > 2 and {*_NUMBER.findall(word)} <= {*_NUMBER.findall(name)}
 
 

@@ -96,11 +96,11 @@ def _answer(cause: SharedCause) -> runs.Cause:
 
 def shared_causes(status: RunStatus) -> tuple[SharedCause, ...]:
     """The causes why sessions failed, are lost, stalled, or were stopped; those of the most sessions first."""
-    names = _names(status.sessions)
+    bare = _bare_of(status.sessions)
     groups: dict[tuple[str, ...], list[SessionStatus]] = {}
     for one in status.sessions:
         if one.part != SUPERSEDED and (one.life is Life.STALLED or _went_wrong(one)):
-            groups.setdefault(_alike(one, names), []).append(one)
+            groups.setdefault(_alike(one, bare), []).append(one)
     causes = [_cause(status, sessions) for sessions in groups.values()]
     return tuple(sorted(causes, key=lambda one: (one.failure is None, -len(one.sessions))))
 
@@ -121,7 +121,7 @@ def error_line(one: SessionStatus) -> str:
     return visible(next(filter(None, said), ""))
 
 
-def _names(sessions: Sequence[SessionStatus]) -> Callable[[str], str]:
+def _bare_of(sessions: Sequence[SessionStatus]) -> Callable[[str], str]:
     """A function that takes what differs from session to session out of a line: numbers, and names of the grid.
 
     Names are found by their first word, since a pattern of ten thousand names would be tried at each place of a line.

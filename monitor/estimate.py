@@ -9,8 +9,8 @@ The three terms are the spread of the r durations, the error of the mean, and b,
 with too few episodes gets the mean pace of its run: then k counts the episodes of the whole run, and b is how much the
 paces of its sessions differ: of many sessions the middle 80 %, so that one slow session does not widen the range. The
 range is the middle 80 % of a normal distribution. A session that has been silent for unusually long shows no pace: its
-limit for a stall will end it. For queued sessions all durations are taken as short, as likely, or
-as long. But a run does not end before its slots can have done what is left at its mean pace.
+limit for a stall will end it. For queued sessions all durations are taken as short, as likely, or as long. But a run
+does not end before its slots can have done what is left at its mean pace.
 
 All estimates are points in time, computed at the probe, so that they don't drift between two probes.
 """
@@ -84,6 +84,7 @@ def _work(coming: Sequence[SessionStatus], paces: Mapping[Unit, _Pace]) -> float
 def _ends(
     sessions: Sequence[SessionStatus], paces: Mapping[Unit, _Pace], slots: int | None, now: float, level: float
 ) -> dict[str, float]:
+    """Session -> its end, if all durations are `level` standard deviations from their means."""
     running = [one for one in sessions if one.alive]
     ends = {one.name: now + left for one in running if (left := _left(one, paces, now, level)) is not None}
     queued = [one for one in sessions if one.life is Life.QUEUED]

@@ -29,14 +29,14 @@ class PartStatus(NamedTuple):
 
 def joined(parts: Sequence[PartStatus], deal: Deal, order: Mapping[str, int]) -> RunStatus:
     """`order`: the place of each session in the plan."""
-    left = [part.status for part in parts if part.host not in deal.lost]
-    every = [*left] or [part.status for part in parts]
+    there = [part for part in parts if part.host not in deal.lost]
+    left = [part.status for part in there]
+    every = [part.status for part in there or parts]
     first = next((one for one in every if one.link.reachable), every[0])
     sessions = sorted(
         (session for part in parts for session in _sessions(part)), key=lambda one: order.get(one.name, len(order))
     )
     starts = [one.started - one.ahead for one in every if one.started is not None]
-    there = [part for part in parts if part.host not in deal.lost]
     going = [part for part in there if not _is_over(part.status) or _waits(part.status)]
     held = all(part.status.hold for part in going)
     silent = [one.link for one in every if not one.link.gone] or [first.link]

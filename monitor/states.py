@@ -134,7 +134,7 @@ def _with_state(status: SessionStatus, case: Case) -> SessionStatus:
         one = Attempt(status.name, case.next_task.attempt)
     begin, end, started = one.begin, one.end, one.started
     until = (end.ended or None) if end else case.now if one.alive else None
-    idle = one.last_sign
+    last_sign = one.last_sign
     queued = rule.life is Life.QUEUED
     status = status._replace(
         life=rule.life,
@@ -144,7 +144,7 @@ def _with_state(status: SessionStatus, case: Case) -> SessionStatus:
         gpus=tuple(int(gpu) for gpu in begin.gpus.split(",") if gpu.isdecimal()) if begin and not queued else (),
         window=begin.address if begin and not queued else "",
         node=begin.host if begin and begin.multiplexer == SLURM and not queued else "",
-        idle=max(0.0, case.now - idle) if one.alive and idle else None,
+        idle=max(0.0, case.now - last_sign) if one.alive and last_sign else None,
         last_line=last_line(one.tail) if one.tail else "",
         started=started,
         seconds=None if until is None else max(0.0, until - started) if started else 0.0,

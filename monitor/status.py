@@ -64,7 +64,7 @@ class Link(NamedTuple):
 
     @property
     def absence(self) -> str:
-        """Of one that does not answer."""
+        """The trouble, and when the last answer came, of a host that does not answer."""
         return f"{self.trouble}, " + ("never seen" if self.last_seen is None else f"seen {brief(self.last_seen)} ago")
 
     @property
@@ -218,7 +218,7 @@ class SessionStatus(NamedTuple):
 
     @property
     def due(self) -> int:
-        """How many of its planned episodes are still needed."""
+        """How many episodes count as planned; if it is not needed any more, only those that it did."""
         return (self.done or 0) if self.outcome is Outcome.NOT_NEEDED else self.planned
 
     @property

@@ -314,7 +314,7 @@ def host_lines(use: HostUse, width: int) -> list[Text]:
 
 
 def host_facts(use: HostUse, *, summed: bool = False) -> list[Text]:
-    facts = [_sum(use.gpus)] if summed and len(use.gpus) > 1 else [_gpu(gpu) for gpu in use.gpus]
+    facts = [_all_gpus(use.gpus)] if summed and len(use.gpus) > 1 else [_gpu(gpu) for gpu in use.gpus]
     if use.load is not None:
         facts.append(Text(f"load {use.load:.3g}" + (f" on {several(use.cpus, 'cpu')}" if use.cpus else "")))
     for name, room in (("memory", use.memory), ("disk", use.disk)):
@@ -332,7 +332,7 @@ def _gpu(gpu: Card) -> Text:
     return text.append("" if gpu.utilization is None else f", {gpu.utilization} % busy")
 
 
-def _sum(gpus: Sequence[Card]) -> Text:
+def _all_gpus(gpus: Sequence[Card]) -> Text:
     known = [(gpu.used * MIB, gpu.total * MIB) for gpu in gpus if gpu.used is not None and gpu.total]
     missing = len(gpus) - len(known)
     text = Text(f"{len(gpus)} gpus ")

@@ -150,6 +150,7 @@ def carry_out(setup: TrialSetup, plan: Plan, look: Callable[[RunStatus], None]) 
 
 
 def _leave(setup: TrialSetup, directory: str, *, keep: bool) -> None:
+    """End a trial run that can't be carried out; `keep`: its folder stays, so that the user can look at it."""
     warn = setup.progress.warn
     warn("\nEnding what was started ...")
     try:

@@ -104,7 +104,7 @@ def measure_beside(setup: TrialSetup, found: list[tuple[Session, MeasuredCombo]]
 
 
 def _run(setup: TrialSetup, plan: Plan) -> list[Trial]:
-    """Run `plan` to its end. Returns the result of each session, with as many threads as it has cores.
+    """Run `plan` to its end, each session with as many threads as it has cores. Returns the result of each.
 
     A successful run is removed; another one stays for inspection.
     """

@@ -64,10 +64,10 @@ class Watched(Protocol):
     def view(self) -> RunView: ...
     @property
     def folder(self) -> Path:
-        """Of its records on this machine."""
+        """The folder of its records on this machine."""
 
     def records(self, options: FetchOptions | None = None) -> Path:
-        """The same, after copying what is new. Raises HostError, UserError."""
+        """That folder, after copying what is new. Raises HostError, UserError."""
 
     def at(self, session: str) -> Source:
         """The host where a session runs."""
@@ -240,8 +240,9 @@ def backoff(interval: float, failures: int, chance: float) -> float:
 
 
 def due(status: RunStatus) -> float:
-    """Seconds until the first session is expected to end or to start again; infinite if unknown. A session
-    that is late counts as due after as many seconds as it has shown no progress.
+    """Seconds until the first session is expected to end or to start again; infinite if unknown.
+
+    A session that is late counts as due after as many seconds as it has shown no progress.
     """
     now = status.now
     if now is None:

@@ -81,10 +81,11 @@ class Watcher:
         self._changed = clock.elapsed()
         """when a session last began, ended or finished its work"""
         self._phases: dict[str, tuple[object, ...]] = {}
+        """session -> its state, its attempt, and whether its work is done"""
         self._back: list[tuple[Fact, float]] = []
         """that a host was away, and when it came back"""
         self._changes: deque[Change] = deque(maxlen=MOST_CHANGES)
-        self._told: list[Callable[[], object]] = []
+        self._subscribers: list[Callable[[], object]] = []
         self._news = Condition()
         self._wanted = Event()
         self._closed = False
@@ -144,11 +145,11 @@ class Watcher:
 
     def subscribe(self, tell: Callable[[], object]) -> Callable[[], None]:
         """`tell` is called, in the watcher's thread, after each look. Returns a function that ends this."""
-        self._told.append(tell)
+        self._subscribers.append(tell)
 
         def end() -> None:
             with suppress(ValueError):
-                self._told.remove(tell)
+                self._subscribers.remove(tell)
 
         return end
 
@@ -233,6 +234,7 @@ class Watcher:
                 waiting.join()
 
     def _take(self, source: Watched, answer: History | HostError) -> None:
+        """Make a look of an answer, or of the error in place of one, and publish it."""
         before, now = self._look, self._clock.elapsed()
         self._source = source
         if isinstance(answer, HostError):
@@ -277,6 +279,7 @@ class Watcher:
             self._phases = phases
 
     def _decided(self, undecided: str) -> None:
+        """Publish why `stop_early` can't decide anything, if that has changed."""
         if undecided != self._look.undecided:
             status = replace(self._look.status, undecided=undecided)
             self._publish(self._look._replace(number=self._look.number + 1, status=status, undecided=undecided))
@@ -289,7 +292,7 @@ class Watcher:
         self._tell()
 
     def _tell(self) -> None:
-        for tell in tuple(self._told):
+        for tell in tuple(self._subscribers):
             tell()
 
     def _sleep(self, seconds: float) -> None:

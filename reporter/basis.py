@@ -60,7 +60,7 @@ class Basis:
 
     @cached_property
     def counted(self) -> list[MergedCombo]:
-        """In order. A program that only counts leaves no record that could be missing."""
+        """The combos with records, in order. None is missing where the program only counts."""
         merged = ((combo, self.results.merged.get(combo)) for combo in self.order)
         return [replace(one, missing=()) if combo in self.results.counts else one for combo, one in merged if one]
 
@@ -123,7 +123,7 @@ def basis_of(collected: Collected) -> Basis:
 
 
 def _only_metric(merged: Iterable[MergedCombo], fields: Fields) -> str | None:
-    """Its only one, or the only one that is called like a score."""
+    """The only metric of the records, or the only one that is called like a score."""
     measured = (having(one.accepted, Verdict.MEASURED) for one in merged)
     names = {name for some in measured for metrics, _ in held(some) for name in metrics}
     names -= fields.identifiers | fields.texts | fields.running

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def explanations(target: Target, words: Sequence[str]) -> list[Explanation]:
-    """Of the sessions and model servers that the words name."""
+    """An explanation for each session and model server that the words name."""
     source, layout, found = target.source(), RunLayout(target.directory), list[Explanation]()
     view, history = source.view, source.fold(History())
     status, happened = classify(view, history), None
@@ -64,8 +64,8 @@ def logs(target: Target, words: Sequence[str], lines: int, *, on: bool = False) 
 
 
 def last_drawings(text: str, *, within: bool) -> str:
-    """Of each line that was drawn over and over the last drawing. A carriage return stays only where the pieces meet:
-    `within` says that this one goes on with a line, and it may draw that line anew.
+    """The last drawing of each line that was drawn over and over. A carriage return stays only where two pieces meet:
+    `within` says that this piece goes on with a line, which it may draw anew.
     """
     lines = text.split("\n")
     found = [shown(line) or line.strip("\r") for line in lines]

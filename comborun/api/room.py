@@ -65,7 +65,7 @@ def _place(one: Seen, deal: Deal, lengths: Lengths) -> Place:
     status, state, plan = one.look.status, one.state, one.look.view.plan
     on, current = _stage(plan, status, state), _current(plan)
     asked = {own.name: own.resources for own in processes(current)}
-    closed = {closed.environment for closed in status.closed}
+    closed = {shut.environment for shut in status.closed}
     barred = {process_of(own) for own in current if own.environment in closed} if closed else set()
     impossible = {request for request in {*asked.values()} if _is_impossible(request, on)}
     able = {name for name in asked if asked[name] not in impossible and name not in barred}
@@ -214,10 +214,10 @@ def lengths_of(looks: Mapping[str, Look]) -> tuple[dict[str, Lengths], bool]:
         for one in look.view.plan.sessions:
             if one.expected_s and one.name in known:
                 known[one.name] = max(known[one.name], float(one.expected_s))
-    usual = {host: _measured(look.view.plan, known) for host, look in looks.items()}
+    measured = {host: _measured(look.view.plan, known) for host, look in looks.items()}
     speeds = dict.fromkeys(looks, 1.0)
     for _ in range(_ROUNDS):
-        speeds = _speeds(_usual_work(sessions, known, ran, speeds), ran, usual)
+        speeds = _speeds(_usual_work(sessions, known, ran, speeds), ran, measured)
     work, combos = _usual_work(sessions, known, ran, speeds), _paces(ran, speeds, combo_of)
     for one in sessions:
         if pace := combos.get(combo_of(one)):
@@ -276,14 +276,15 @@ def _paces(
 ) -> dict[Combo | str, float]:
     """Seconds of an episode on a usual host."""
     seconds, done = defaultdict[object, float](float), defaultdict[object, float](float)
-    for host, one in ((host, one) for host, own in ran.items() for one in own):
-        seconds[key(one.session)] += one.seconds
-        done[key(one.session)] += one.share * max(1, one.session.count) * speeds[host]
+    for host, own in ran.items():
+        for one in own:
+            seconds[key(one.session)] += one.seconds
+            done[key(one.session)] += one.share * max(1, one.session.count) * speeds[host]
     return {name: seconds[name] / done[name] for name in seconds if done[name]}  # type: ignore[misc]
 
 
 def _speeds(
-    work: Mapping[str, float], ran: Mapping[str, Sequence[_Ran]], usual: Mapping[str, Mapping[str, float]]
+    work: Mapping[str, float], ran: Mapping[str, Sequence[_Ran]], measured: Mapping[str, Mapping[str, float]]
 ) -> dict[str, float]:
     """How many times as long as on a usual host sessions take on each."""
     found = dict[str, float]()
@@ -291,7 +292,7 @@ def _speeds(
         done = sum(work[one.session.name] * one.share for one in own if one.session.name in work)
         if done:
             found[host] = sum(one.seconds for one in own) / done
-        elif expected := usual[host]:
+        elif expected := measured[host]:
             found[host] = sum(expected.values()) / sum(work[name] for name in expected)
     mean = sum(found.values()) / len(found) if found else 1.0
     return {host: found.get(host, mean) for host in ran}

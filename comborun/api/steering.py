@@ -101,7 +101,7 @@ def _chosen(
 
 
 def stop(target: Target, order: PlannedStop) -> orders.Stopped:
-    """End what a planned stop says, and everything that it started."""
+    """End the sessions of a planned stop, and everything that they started."""
     with target.listener.working("ending sessions"):
         reply = stop_sessions(target.transport, target.directory, order.names)
     ended = order.names or reply.facts("session")

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 _STARTS = 10
 """a range takes at least so many times as long as its start"""
-_ROUND = 2
-"""a range is this part of what is left for each slot, so ranges become smaller and smaller"""
+_PARTS = 2
+"""a range is one of so many parts of what is left for each slot, so ranges become smaller and smaller"""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Room:
     lengths: Mapping[str, float]
     """how long each session takes there; one that is not named can't run there"""
     busy: tuple[float, ...] = ()
-    """how long each of the sessions takes that it has already"""
+    """how long each session takes that the host has already"""
 
 
 def deal(names: Sequence[str], rooms: Mapping[str, Room]) -> dict[str, str]:
@@ -60,9 +60,9 @@ def deal(names: Sequence[str], rooms: Mapping[str, Room]) -> dict[str, str]:
         roomy = [host for host in able if rooms[host].slots] or able
         if not roomy:
             raise UserError(f"no host can ever start {name}", "lower what `resources` asks for")
-        ends = {host: free[host][0] + rooms[host].lengths[name] for host in roomy}
-        dealt[name] = soonest = min(ends, key=ends.__getitem__)
-        heapq.heapreplace(free[soonest], ends[soonest])
+        done = {host: free[host][0] + rooms[host].lengths[name] for host in roomy}
+        dealt[name] = soonest = min(done, key=done.__getitem__)
+        heapq.heapreplace(free[soonest], done[soonest])
     return {name: dealt[name] for name in longest}
 
 
@@ -169,14 +169,16 @@ def tapered(combos: Sequence[Uncut], slots: int) -> Iterator[list[range]]:
     left = sum(one.length(one.episodes) for one in combos)
     for one in combos:
         assert one.pace
-        least = max(1, math.ceil(_STARTS * one.pace.start_up / one.pace.seconds)) if one.pace.seconds else one.episodes
+        shortest = one.episodes
+        if one.pace.seconds:
+            shortest = max(1, math.ceil(_STARTS * one.pace.start_up / one.pace.seconds))
         found, at = list[range](), 0
         while at < one.episodes:
             rest = one.episodes - at
-            size = max(least, math.ceil(left / (_ROUND * slots) / one.pace.seconds)) if one.pace.seconds else rest
+            size = max(shortest, math.ceil(left / (_PARTS * slots) / one.pace.seconds)) if one.pace.seconds else rest
             sizes = [size]
-            if rest < size + least:  # the last ones are equal
-                sizes = [len(part) for part in ranges(0, rest, max(1, min(rest // least, -(-rest // size))))]
+            if rest < size + shortest:  # the last ones are equal
+                sizes = [len(part) for part in ranges(0, rest, max(1, min(rest // shortest, -(-rest // size))))]
             for number in sizes:
                 found.append(range(at, at + number))
                 at += number

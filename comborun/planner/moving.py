@@ -33,14 +33,15 @@ class Place:
     movable: frozenset[str] = frozenset()
     """those of them that may go to another host"""
     takes: bool = True
+    """whether sessions of other hosts may go there"""
     stuck: bool = False
     """whether nothing starts there until somebody does something"""
 
     def ends(self, names: Sequence[str]) -> list[tuple[float, float]]:
         """Start and end of each of these, one after the other, each when a slot is free."""
-        return self._laid(names)[0]
+        return self._scheduled(names)[0]
 
-    def _laid(self, names: Sequence[str]) -> tuple[list[tuple[float, float]], list[float]]:
+    def _scheduled(self, names: Sequence[str]) -> tuple[list[tuple[float, float]], list[float]]:
         """The same, and when each slot is free then."""
         free = [] if self.stuck else [*self.running, *[0.0] * self.room(names)]
         if not free:
@@ -60,7 +61,7 @@ class Place:
             return False
         if not self.waiting:
             return True
-        found, free = self._laid(self.waiting)
+        found, free = self._scheduled(self.waiting)
         return bool(free) and (free[0] <= soon or found[-1][0] == 0.0)
 
     def start(self, name: str, coming: Sequence[str]) -> float:
@@ -70,8 +71,8 @@ class Place:
         return self.ends([*self.waiting, *coming, name])[-1][0]
 
 
-class Laid(NamedTuple):
-    """What still waits at a giver: when all of it ends, and start and end of the last ones."""
+class Schedule(NamedTuple):
+    """When all that still waits at a giver ends, and start and end of the last ones."""
 
     ends: float
     last: list[tuple[float, float]]
@@ -89,10 +90,10 @@ def steps(places: Mapping[str, Place], *, soon: float = 0.0, least: float = 0.0)
     queues = {host: [*one.waiting] for host, one in places.items()}
     coming: dict[str, list[str]] = {host: [] for host in takers}
     found = list[Step]()
-    laid: dict[str, Laid] = {}
-    while step := _next(places, queues, coming, soon, least, laid):
+    schedules: dict[str, Schedule] = {}
+    while step := _next(places, queues, coming, soon, least, schedules):
         queues[step.giver].remove(step.session)
-        del laid[step.giver]
+        del schedules[step.giver]
         coming[step.taker].append(step.session)
         found.append(step)
     return found
@@ -104,19 +105,19 @@ def _next(
     coming: Mapping[str, Sequence[str]],
     soon: float,
     least: float,
-    laid: dict[str, Laid],
+    schedules: dict[str, Schedule],
 ) -> Step | None:
     takers = [host for host in coming if len(queues[host]) == len(places[host].waiting)]  # who gives takes nothing
     if not takers:
         return None
     givers = [host for host, queue in queues.items() if places[host].movable and queue]
     for host in givers:
-        if host not in laid:
+        if host not in schedules:
             ends = places[host].ends(queues[host])
-            laid[host] = Laid(max(end for _, end in ends), ends[-_MOST_TRIED:])
-    for giver in sorted(givers, key=lambda host: -laid[host].ends):
+            schedules[host] = Schedule(max(end for _, end in ends), ends[-_MOST_TRIED:])
+    for giver in sorted(givers, key=lambda host: -schedules[host].ends):
         own, other = places[giver], [host for host in takers if host != giver]
-        last = [*zip(queues[giver][-_MOST_TRIED:], laid[giver].last, strict=True)]
+        last = [*zip(queues[giver][-_MOST_TRIED:], schedules[giver].last, strict=True)]
         for name, (start, end) in reversed(last):
             if name not in own.movable or start <= 0:
                 continue

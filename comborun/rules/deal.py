@@ -1,8 +1,8 @@
 """Which box of a grid run runs what: the deal, its number, lost boxes, stops. Pure.
 
 A grid run is an ordinary run of the whole plan on each of its boxes. Each box keeps the deal with the highest number,
-and starts only what this gives to it. A deal changes only when a person gives up a box: what that box had not completed
-goes to the others, and of what it had begun, the episodes that were on record by then count.
+and starts only what this deal gives to it. A deal changes only when a person gives up a box. Then the others get what
+that box had not completed; of what it had begun, those episodes count that were on record by then.
 
 Under a deal a session that has not begun may move: the box that gives it writes down to which other box, and only that
 one may take it. Its moves are numbered by epochs. A deal of a higher number begins without moves.
@@ -31,7 +31,7 @@ _MOST_NAMED = 20
 
 
 class Stale(Word):
-    """Why a box does not take a deal."""
+    """Why a box does not take a deal, or does not give or take a session that moves."""
 
     OTHER_RUN = "deal_of_another_grid_run"
     OLDER = "deal_is_older"  # has, given: numbers of deals
@@ -90,9 +90,9 @@ class Deal:
         """lost box -> what it had on record of the sessions that were taken from it, in the order of the losses"""
         self.moves: dict[str, Move] = {}
         """process -> its last move under this deal, as far as it is known; no part of the deal"""
-        self._move(map(Move, data.get("moves", ())))
+        self._add_moves(map(Move, data.get("moves", ())))
 
-    def _move(self, moves: Iterable[Move]) -> None:
+    def _add_moves(self, moves: Iterable[Move]) -> None:
         for one in moves:
             mine = one.grid_run == self.grid_run and (*one.number, one.maker) == self.rank
             if mine and (one.session not in self.moves or one.epoch > self.moves[one.session].epoch):
@@ -105,7 +105,7 @@ class Deal:
 
     @property
     def seen(self) -> dict[str, Any]:
-        """The deal with the moves that are known."""
+        """The data of the deal, with those of the moves that are known."""
         return {**self.data, "moves": [one.data for one in self.moves.values()]}
 
     @property
@@ -147,7 +147,7 @@ class Deal:
     def moved(self, moves: Iterable[Move]) -> Deal:
         """The same deal with more moves. Those under another deal say nothing."""
         found = Deal(self.seen)
-        found._move(moves)
+        found._add_moves(moves)
         return found
 
     def move(self, process: str, to: str) -> Move:
@@ -168,7 +168,10 @@ class Deal:
 
 
 class UnreadableDeal(Deal):
-    """Stands for a record that can't be read, of a move that of `gone`: nobody knows what runs here; nothing starts."""
+    """Stands in for a deal while a record can't be read: that of the deal, or that of the move of the session `gone`.
+
+    Nobody knows then what runs here, so nothing starts.
+    """
 
     __slots__ = ("gone", "path")
 
@@ -220,7 +223,7 @@ class Era:
         self.maker = maker
 
     def follows(self, promised: Era) -> bool:
-        """Whether a box that has promised an era may promise this one: of two at once one gets all promises."""
+        """Whether a box that has promised an era may promise this one: only one of two at once can get all promises."""
         return self.number > promised.number or (self.number, self.maker) == (promised.number, promised.maker)
 
 
@@ -259,9 +262,9 @@ def why_not_given(has: Deal, move: Move, era: Era) -> tuple[str, dict[str, Any]]
         return Stale.NO_PLACE, {"box": move.taker}
     last = has.moves.get(move.session)
     epoch = last.epoch if last else 0
-    return (
-        None if move.epoch == epoch + 1 else (Stale.EPOCH, {"session": move.session, "has": epoch, "given": move.epoch})
-    )
+    if move.epoch != epoch + 1:
+        return Stale.EPOCH, {"session": move.session, "has": epoch, "given": move.epoch}
+    return None
 
 
 def why_not_taken(has: Deal, move: Move, era: Era) -> tuple[str, dict[str, Any]] | None:
@@ -308,7 +311,10 @@ class Stops:
 
 
 def redealt(deal: Deal, lost: Sequence[str], complete: Collection[str], shares: Mapping[str, str]) -> dict[str, str]:
-    """Who gets what the lost boxes have not completed: `shares` says it; without one, it goes around."""
+    """Process -> the box that gets it, for all that the lost boxes have not completed.
+
+    `shares` names the box. What it does not name goes to the boxes that are left, to each in turn.
+    """
     left = [box for box in deal.left if box not in lost]
     moved = [name for name, box in deal.owners.items() if box in lost and name not in complete]
     return {

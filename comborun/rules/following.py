@@ -176,7 +176,7 @@ class Record:
         return next(alike, "")
 
     def _passed(self, decision: Decision) -> list[Mapping[str, Any]]:
-        """The rows of those without a policy, except of such as have one since: the last is always evaluated."""
+        """The rows of those that still have no policy. One that was skipped gets one if it turns out to be the last."""
         taken = {(one.get("path"), one.get("mark")) for one in self.checkpoints.values()}
         rows = (row for row in self.passed if row.get("decision") == decision)
         return [row for row in rows if (row.get("path"), row.get("mark")) not in taken]

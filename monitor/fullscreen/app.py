@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from comborun.monitor.watcher import Watcher
 
 _TICK_S, _TICKS = 1.0, 5
-"""each so many ticks everything is drawn anew; between them only the first line, unless something has changed"""
+"""seconds of a tick, and ticks after which everything is drawn; else a tick draws only the first line"""
 _ATTENTIVE_S, _USED_S = 5.0, 60.0
-"""for so long after a key, the host is looked at every so many seconds"""
+"""the host is looked at so often, in seconds, and for how long after a key"""
 _TYPED = {"attach": "app.attach", "refresh": "app.refresh_look", "help": "desk.help"}
 
 

@@ -20,7 +20,10 @@ WIDE = 110
 _NARROW = 60
 _RESUME = "  [R]esume"
 _LEAST_WHY = 12
-_NOTES, _LOW, _LOWEST = 3, 12, 8
+_NOTES = 3
+"""most notes"""
+_LOW, _LOWEST = 12, 8
+"""lines of a screen below which the heading is only the counts, and below which it has not even these"""
 
 
 def below_title(status: RunStatus, link: Link, width: int, height: int) -> list[Text]:

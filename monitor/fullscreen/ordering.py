@@ -52,7 +52,7 @@ class Ordering:
 
     @property
     def _without_success(self) -> list[SessionStatus]:
-        """Those that have ended so."""
+        """The sessions whose latest attempt has ended without success."""
         found = self._desk.look.status.sessions
         return [one for one in found if not one.alive and one.attempt and not one.done_with]
 
@@ -68,7 +68,7 @@ class Ordering:
             self._desk.say("nothing runs here; `:stop` ends the whole run")
 
     def _ask_stop(self, names: tuple[str, ...]) -> None:
-        """No names: the whole run."""
+        """Without names, stop the whole run."""
         what = _named(names) if names else "the whole run"
         planned = PlannedStop.of(self._desk.look.view, self._desk.look.status, names)
         stop = (f"stop {what}", lambda: self._order(f"stop {what}", lambda: self._orders.stop(names)))
@@ -87,6 +87,7 @@ class Ordering:
         self._desk.ask([question], {"y": ("resume", act)})
 
     def pause(self) -> None:
+        """Pause, or resume a run that is held: one key does both."""
         if self._desk.look.status.hold:
             self.resume()
             return

@@ -151,13 +151,14 @@ def _machine(status: RunStatus, samples: Sequence[Sample], width: int) -> Iterat
     for name, room in (("memory", use.memory), ("disk", use.disk)):
         if room:
             free = sizes(room.free, room.total)
-            yield Text(f"{name:<8}{free} free" + full_in(samples, name), "yellow" if room.scarce else "")
+            full = _disk_full_in(samples) if name == "disk" else ""
+            yield Text(f"{name:<8}{free} free{full}", "yellow" if room.scarce else "")
 
 
-def full_in(samples: Sequence[Sample], name: str) -> str:
+def _disk_full_in(samples: Sequence[Sample]) -> str:
     """`, full in 3.0 d` by what the last looks show; empty if it does not fill, or too little is known."""
-    found = [(one.at, room.free) for one in samples if (room := getattr(one.use, name))]
-    if name != "disk" or len(found) < 2 or found[-1][0] - found[0][0] < 60 or found[0][1] <= found[-1][1]:
+    found = [(one.at, disk.free) for one in samples if (disk := one.use.disk)]
+    if len(found) < 2 or found[-1][0] - found[0][0] < 60 or found[0][1] <= found[-1][1]:
         return ""
     (first, before), (last, now) = found[0], found[-1]
     return f", full in {brief(now / (before - now) * (last - first))}"

@@ -113,7 +113,7 @@ def _place(run: str) -> Path:
 
 
 class Guard:
-    """Lets through to `app` only who has the cookie; `sign_in` answers everybody else, with a page that asks for it."""
+    """Passes requests with the cookie on to `app`; `sign_in` answers all others, with a page that asks for the key."""
 
     def __init__(self, app: App, access: Access, sign_in: App) -> None:
         self._app = app

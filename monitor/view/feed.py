@@ -27,7 +27,9 @@ class Feed:
         self._settings = settings
         self._lock = Lock()
         self._over = 0.0
+        """when the run was last seen going on, or was looked at again"""
         self._life = 0
+        """how many watchers were there before this one"""
         self.gpus: dict[str, GpuWatch] = {}
         """by host"""
         self.watcher = self._start(source)

@@ -166,13 +166,13 @@ class Files:
 
     def _fetched(self, request: Request) -> Response:
         path = request.path_params["path"]
-        one = self._transfers.get(path) or Transfer(over=self.here(path))
+        one = self._transfers.get(path) or Transfer()
         here = self.here(path)
         return JSONResponse({"done": one.done, "total": one.total, "complaint": one.complaint, "here": here})
 
 
 async def body_of(request: Request) -> bytes:
-    """The body; of a longer one than any of ours nothing."""
+    """The body; empty if it is longer than any that a page sends."""
     found = b""
     async for chunk in request.stream():
         found += chunk

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 OTHERS = ("#8a8f98", "#b5a27c", "#6f7f8f")
 """colours of what is not ours"""
 _MOST = 20_000
+"""samples that are kept of a GPU, and events that are read at once"""
 _EVERY_S = 20.0
+"""least seconds between two readings of the events"""
 # Only the events that are needed, from an offset on; a file that is shorter than before was written anew.
 _READ = """
 [[ -f $1 && ! -L $1 ]] || exit 4

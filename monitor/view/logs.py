@@ -24,8 +24,11 @@ _BLOCK = 1 << 20
 _SHARED_S = 0.9
 """seconds for which pages that ask the same share an answer"""
 _KEPT = 64
+"""answers that are kept"""
 _FOUND_MOST = 200
+"""lines that a search finds at most"""
 _LINE_MOST = 400
+"""characters of each"""
 _SEARCH = """
 [[ -f $1 && ! -L $1 ]] || exit 4
 LC_ALL=C.UTF-8 grep -a -n -i -F -m "$3" -e "$2" -- "$1" | cut -b -2000
@@ -62,8 +65,9 @@ class Logs:
             if start < 0 and begun and b"\n" in data:  # begin with a whole line
                 cut = data.index(b"\n") + 1
                 begun, data = begun + cut, data[cut:]
-            text = codecs.getincrementaldecoder("utf-8")("replace").decode(data)
-            held = len(codecs_pending(data))
+            decoder = codecs.getincrementaldecoder("utf-8")("replace")
+            text = decoder.decode(data)
+            held = len(decoder.getstate()[0])  # bytes of a last character that is not all there yet
             return Part(begun, begun + len(data) - held, size, harmless(text, keep="\n\r\t"))
 
         return self._shared((name, attempt, start, most), read)
@@ -102,10 +106,3 @@ class Logs:
             while len(self._kept) > _KEPT:
                 del self._kept[next(iter(self._kept))]
             return found
-
-
-def codecs_pending(data: bytes) -> bytes:
-    """The bytes at the end that begin a character whose other bytes are not there yet."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    decoder.decode(data)
-    return decoder.getstate()[0]

@@ -96,7 +96,7 @@ def _version(name: str) -> str:
 
 
 def verdicts_of(session: Session, attempts: Sequence[Attempt]) -> Verdicts:
-    """Of each episode with a record its verdict, over the attempts that count."""
+    """The verdict of each episode with a record, over the attempts that count."""
     if attempts and attempts[-1].alive and not (attempts[-1].begin and attempts[-1].begin.first > session.first):
         attempts = attempts[-1:]
     whole = (session.first, session.count)

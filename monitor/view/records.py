@@ -198,7 +198,7 @@ class Renewed(Generic[T]):
         self._lock = Lock()
 
     def ask(self, stamp: object, make: Callable[[], T]) -> None:
-        """`stamp` differs where the value would. What takes long is made less often."""
+        """`stamp` changes when the value would. What takes long is made less often."""
         with self._lock:
             if self.busy or self._stamp == stamp or monotonic() < self._next:
                 return

@@ -270,6 +270,7 @@ def _ordered(words: list[str]) -> dict[str, Any]:
 
 
 def _stamp(look: Look) -> object:
+    """It changes when the episodes and the report may have changed."""
     return look.status.done, look.status.recorded, tuple(look.status.counts().items())
 
 

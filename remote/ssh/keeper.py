@@ -34,9 +34,11 @@ if TYPE_CHECKING:
     from paramiko import Channel
 
 _LOOK_S = 2.0
+"""seconds between two checks whether this process is still needed"""
 _OPEN_S = 5.0
-"""seconds for a new channel: a connection that takes longer is taken for dead, and a new login for better"""
+"""seconds for a new channel; after them the connection counts as dead, and the command logs in anew"""
 _HELLO_S = 5.0
+"""seconds for a client to say what it wants"""
 _CHUNK = 1 << 16
 _CLOSE_S = 3.0
 """seconds for a shell to end after its input has ended"""
@@ -127,18 +129,18 @@ class Keeper:
         return True
 
     def _step_aside(self) -> None:
-        """New clients find this process no more; those that it has are served."""
+        """Let no new client find this process; those that it has are served."""
         self._kept.remove(self._stamp)
 
     def _answer(self, client: socket.socket) -> None:
         try:
-            self._serve(client)
+            self._serve_client(client)
         finally:
             with self._lock:
                 self._clients -= 1
                 self._used = elapsed()
 
-    def _serve(self, client: socket.socket) -> None:
+    def _serve_client(self, client: socket.socket) -> None:
         with client, contextlib.suppress(OSError, ValueError, StopIteration):
             client.settimeout(_HELLO_S)
             if peer_uid(client) != os.getuid():

@@ -109,7 +109,7 @@ class Kept:
             found = self.socket.lstat()
         except OSError:
             return None
-        return found.st_ino, found.st_mtime_ns  # numbers of files are given again
+        return found.st_ino, found.st_mtime_ns  # the number of a removed file may be used again
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -179,6 +179,7 @@ def all_kept() -> list[Kept]:
 
 
 def silent(host: str) -> str:
+    """The warning after a login that took the place of a dead connection."""
     return f"the connection that was kept to {host} gave no answer; logged in anew"
 
 

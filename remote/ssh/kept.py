@@ -42,7 +42,7 @@ class KeptTransport(ShellTransport):
         super().__init__(host)
         self._options = options or Options()
         self._own: SshTransport | None = None
-        """a connection of this process"""
+        """a connection of this process, where none can be kept"""
 
     def open_shell(self) -> Shell:
         if self._own is None:
@@ -58,7 +58,7 @@ class KeptTransport(ShellTransport):
             self.warnings = (*self.warnings, *(one for one in self._own.warnings if one not in self.warnings))
 
     def _of_keeper(self) -> SocketShell | None:
-        """A shell of a keeper, of a new one if there is none; None if nothing can be kept. Raises HostError."""
+        """A shell of the keeper, which is started if needed; None if no connection can be kept. Raises HostError."""
         target = resolve(self.host, self._options.config)
         try:
             place = kept("k", target)

@@ -14,7 +14,7 @@ from comborun.reporter.evidence.starts import StartFact
 from comborun.rules.facts import Fact
 
 SEEN = 0.005
-"""difference of rates that is told"""
+"""a difference of rates is told from here on"""
 
 
 def repeated(arms: Iterable[Arm]) -> list[Fact]:
@@ -30,7 +30,7 @@ def repeated(arms: Iterable[Arm]) -> list[Fact]:
 
 
 def _at_means(one: Arm) -> dict[str, Any]:
-    """The mean over starts where that is another rate, because starts have not as many episodes each."""
+    """The mean over starts and the rate over episodes, where they differ: then some starts have more episodes."""
     (summed, starts), (successes, n) = one.by_start, one.counts
     mean, rate = summed / starts, successes / n
     return {"of": one.policy, "mean": round(mean, 6), "rate": round(rate, 6)} if abs(mean - rate) >= SEEN else {}
@@ -43,7 +43,8 @@ def conditions(a: Arm, b: Arm) -> Iterable[Fact]:
         yield from run_names((a.policy, b.policy))
         yield from parts_of_one((a.policy, b.policy), (a.completed, b.completed))
     same = a.policy == b.policy
-    named = ((b, f"{b.policy} before"), (a, f"{a.policy} after")) if same else ((a, a.policy), (b, b.policy))
+    name_a, name_b = (f"{a.policy} after", f"{b.policy} before") if same else (a.policy, b.policy)
+    named = ((b, name_b), (a, name_a)) if same else ((a, name_a), (b, name_b))
     rates = {name: one.run_means if one.metric else one.run_rates for one, name in named}
     several = [name for name, found in rates.items() if len(found) > 1]
     yield from (joined(name, rates[name], a.metric) for name in several)
@@ -57,10 +58,9 @@ def conditions(a: Arm, b: Arm) -> Iterable[Fact]:
     yield from unlike_limits(*((name, one.lengths) for one, name in named))
     for one, name in named:
         yield from (Fact(fact.code, **fact.fields, of_policy=name) for fact in one.settings.marks)
-    sides = named[-same][1], named[1 - same][1]
-    mixed = [*unlike_mixes(a.settings, b.settings, sides)]
+    mixed = [*unlike_mixes(a.settings, b.settings, (name_a, name_b))]
     yield from _clusters(a, b, [fact.text("field") for fact in mixed])
-    yield from (*mixed, *other_verdicts(a.settings, b.settings, sides))
+    yield from (*mixed, *other_verdicts(a.settings, b.settings, (name_a, name_b)))
     for one, other in ((a, b), (b, a)):
         yield from (Fact(fact.code, **fact.fields, policy=one.policy) for fact in varying(one.context, [other.context]))
 

@@ -25,17 +25,17 @@ def meet(environment: str, a: Side, b: Side) -> Meeting:
         return Meeting(environment, a, b, paired=False, why="counts alone, without episodes")
     known = a.met.get(id(b))  # two policies meet for their rates, for each metric and for their kinds of failure
     if known is None:
-        known = a.met[id(b)] = b, _whole_meeting(environment, a, b)
+        known = a.met[id(b)] = b, _new_meeting(environment, a, b)
     _, found = known
     return found if found.environment == environment else replace(found, environment=environment)
 
 
-def _whole_meeting(environment: str, a: Arm, b: Arm) -> Meeting:
-    found = _meet(environment, a, b)
+def _new_meeting(environment: str, a: Arm, b: Arm) -> Meeting:
+    found = _meet_by_index(environment, a, b)
     if not found.paired and (moved := _under_the_indexes_of(a, b)):
-        again = _meet(environment, a, moved)
+        again = _meet_by_index(environment, a, moved)
         if again.paired:
-            found = replace(again, facts=(*again.facts, *_moved(a, b, common_episodes(a, moved))))
+            found = replace(again, facts=(*again.facts, *_facts_of_renumbered(a, b, common_episodes(a, moved))))
     told = [*a.starts.facts, *(one for one in b.starts.facts if one not in a.starts.facts)]
     if found.paired:  # then by hashes, and the seeds don't matter
         told = [fact for fact in told if fact.code not in {StartFact.RUN_SEEDS, StartFact.RUN_OR_START}]
@@ -51,10 +51,11 @@ def _whole_meeting(environment: str, a: Arm, b: Arm) -> Meeting:
 
 
 def _of_time(fact: Fact) -> bool:
+    """Whether a fact is about when episodes ran. What changed with time changed for both of a pair."""
     return fact.code == DRIFT or (fact.code == ContextFact.DIFFERS and bool(DAY.fullmatch(fact.text("field"))))
 
 
-def _moved(a: Arm, b: Arm, used: frozenset[int]) -> Iterable[Fact]:
+def _facts_of_renumbered(a: Arm, b: Arm, used: frozenset[int]) -> Iterable[Fact]:
     """Which pairs have another index, and how many completed episodes have no partner with the same start."""
     kept = sum(not a.starts.mismatch(b.starts, one) for one in used & common_episodes(a, b))
     if kept < len(used):
@@ -65,7 +66,8 @@ def _moved(a: Arm, b: Arm, used: frozenset[int]) -> Iterable[Fact]:
             yield Fact(StartFact.ALONE, of=name, episodes=left, completed=len(one.completed))
 
 
-def _meet(environment: str, a: Arm, b: Arm) -> Meeting:
+def _meet_by_index(environment: str, a: Arm, b: Arm) -> Meeting:
+    """The meeting if episodes of one index are taken for a pair."""
     common = common_episodes(a, b)
     if not common:
         return Meeting(environment, a, b, paired=False, why="no episode index in common")

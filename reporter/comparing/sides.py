@@ -5,7 +5,7 @@ A repeated start is no new evidence: a deterministic program repeats what it did
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -37,6 +37,8 @@ _ENDED = (Verdict.SUCCESS, Verdict.FAILURE, Verdict.MEASURED)
 
 @dataclass(frozen=True)
 class Arm:
+    """The episodes of a policy in an environment, by their indexes."""
+
     policy: str
     completed: frozenset[int]
     successes: frozenset[int]
@@ -72,7 +74,7 @@ class Arm:
 
     @cached_property
     def by_start(self) -> tuple[float, int]:
-        """The same, but a start with several episodes counts once, at its mean."""
+        """Successes and episodes, but a start with several episodes counts once, at its mean."""
         groups = self.starts.groups(self.completed)
         if groups is None:
             return self.counts
@@ -139,9 +141,26 @@ def results_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxy
     sessions = {history.session.name: history.session.count for history in collected.sessions}
     found = tallies(collected.aggregates, sessions)
     counts = {combo: one for combo, one in found.items() if not (combo in merged and merged[combo].accepted)}
+    accepted = {combo: one.accepted for combo, one in merged.items()}
+    settled = _settled(accepted, collected)
+    usual = ResultRules().success
+    named = {combo_of(one.session) for one in collected.sessions if one.session.results.success != usual}
+    sides: dict[Combo, Side] = {}
+    like: Arm | None = None
+    for combo, records in merged.items():
+        if combo not in counts:
+            sides[combo] = like = arm(records, settled[combo], like, chosen=combo in named)
+    _mark_orders(sides, accepted, settled)
+    for combo, one in counts.items():
+        absent = sum(history.session.count for history in collected.by_combo.get(combo, ())) - one.episodes
+        sides[combo] = CountsAlone(combo[0], (one.successes, one.episodes), max(0, absent))
+    return Results(merged, counts, sides, settled)
+
+
+def _settled(accepted: Mapping[Combo, Sequence[EpisodeRecord]], collected: Collected) -> dict[Combo, Settled]:
+    """What the starts of each combo rest on, and its runs."""
     runs = collected.runs
     several = {combo for combo, found in runs.items() if len(found) > 1}
-    accepted = {combo: one.accepted for combo, one in merged.items()}
     settled = settle(accepted, collected.unpaired, several)
     settled = with_replays(settled, {combo: having(some, *_ENDED) for combo, some in accepted.items()})
     settled = with_parts(settled, accepted)
@@ -150,27 +169,23 @@ def results_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxy
     for combo, own in settled.items():
         if combo in several or (combo in runs and not own.runs):
             settled[combo] = replace(own, runs=runs[combo], runs_told=True)
-    usual = ResultRules().success
-    named = {combo_of(one.session) for one in collected.sessions if one.session.results.success != usual}
-    sides: dict[Combo, Side] = {}
-    like: Arm | None = None
-    for combo, records in merged.items():
-        if combo not in counts:
-            sides[combo] = like = arm(records, settled[combo], like, chosen=combo in named)
+    return settled
+
+
+def _mark_orders(
+    sides: dict[Combo, Side], accepted: Mapping[Combo, Sequence[EpisodeRecord]], settled: Mapping[Combo, Settled]
+) -> None:
+    """Mark sides whose verdicts go with their order; where a setting explains that, name its values as clusters."""
     for combo, fact in in_order(accepted, {combo: one.runs for combo, one in settled.items()}).items():
         side = sides.get(combo)
         # Objects one after another, or repeated starts, make such an order; they are told and counted as such.
         if isinstance(side, Arm) and not side.settings.clusters and side.by_start[1] == side.counts[1]:
             known = side.settings
             if name := by_setting(fact.code, accepted[combo], known.groups):
-                told = clusters_of(name, known)
-                sides[combo] = replace(side, settings=replace(known, clusters=told))
-                continue
-            sides[combo] = replace(side, settings=replace(known, marks=(*known.marks, fact)))
-    for combo, one in counts.items():
-        absent = sum(history.session.count for history in collected.by_combo.get(combo, ())) - one.episodes
-        sides[combo] = CountsAlone(combo[0], (one.successes, one.episodes), max(0, absent))
-    return Results(merged, counts, sides, settled)
+                known = replace(known, clusters=clusters_of(name, known))
+            else:
+                known = replace(known, marks=(*known.marks, fact))
+            sides[combo] = replace(side, settings=known)
 
 
 def arm(combo: MergedCombo, settled: Settled | None = None, like: Arm | None = None, *, chosen: bool = False) -> Arm:

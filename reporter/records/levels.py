@@ -1,5 +1,5 @@
 """What the folders of all files mean together, where only paths name policies and environments: by the levels in which
-paths differ, and by columns that show the order. What nothing says is told, so that a person can say it. Pure."""
+paths differ, and by columns that show the order. A defect tells what nothing decides, so that a person can. Pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def settle_levels(files: Sequence[Reading]) -> None:
 
 
 def _of_paths(files: Iterable[Reading]) -> list[tuple[Reading, tuple[str, ...]]]:
-    """The files of whose combo only the place of names in the path says something, and these names."""
+    """The files whose combo is known only by the places of names in their path, each with these names."""
     kinds = {POLICY, ENVIRONMENT}
     guessed = (file for file in files if file.entries and {kind for kind, _ in file.guessed} == kinds)
     found = ((file, saying_names(file.path)) for file in guessed)
@@ -43,8 +43,8 @@ def _of_paths(files: Iterable[Reading]) -> list[tuple[Reading, tuple[str, ...]]]
 
 
 def _set_aside(files: Sequence[Reading]) -> None:
-    """Files that have the path of others but for one folder more, as a `debug` or an `old` may be: they are neither a
-    policy nor an environment by themselves, so a person is asked."""
+    """Drop the records of files whose path is that of another file and one more folder, such as `debug` or `old`. That
+    folder may be neither a policy nor an environment, so a person is asked."""
     found = _of_paths(files)
     known = {names: file for file, names in found}
     for file, names in found:
@@ -56,10 +56,10 @@ def _set_aside(files: Sequence[Reading]) -> None:
 
 
 def _by_levels(files: Sequence[Reading]) -> None:
-    """Levels at which all paths are alike tell no combos apart. Of those that differ, or that the only path has, the
-    outermost is the policy's, with those that are steps of a training, and the others together are the environment's.
-    Of several others nothing says so, so a person is asked. If only one differs, a file's name that each folder has is
-    no environment."""
+    """Name combos by the levels at which paths differ, or by all levels of an only path: the outermost is the policy's,
+    together with those that are steps of a training; the others together are the environment's. If there are several
+    others, this is a guess, and a person is asked. If one level differs, a file's name that each folder has is no
+    environment."""
     found = _of_paths(files)
     depths = {len(names) for _, names in found}
     if len(depths) != 1:
@@ -67,11 +67,11 @@ def _by_levels(files: Sequence[Reading]) -> None:
         return
     levels = [*zip(*(names for _, names in found), strict=True)]
     differ = [at for at, names in enumerate(levels) if len({*names}) > 1 or len(found) == 1]
-    if len(differ) == 1 and differ[0] < len(levels) - LEVELS and all(_by_file(file, names) for file, names in found):
+    if len(differ) == 1 and differ[0] < len(levels) - LEVELS and _end_in_file_names(found):
         differ = [*range(len(levels))][-LEVELS - 1 : -1]
     steps = [at for at in differ[1:] if all(map(_STEP.fullmatch, levels[at]))]
     inner = [at for at in range(len(levels)) if at not in differ and at > differ[0]] if steps else []
-    inner = inner[:-1] if inner[1:] and all(_by_file(file, names) for file, names in found) else inner
+    inner = inner[:-1] if inner[1:] and _end_in_file_names(found) else inner
     places = [at for at in differ[1:] if at not in steps] or inner[-1:]
     if not places:
         steps, places = [], differ[1:]
@@ -90,13 +90,13 @@ def _by_levels(files: Sequence[Reading]) -> None:
         first.defect(0, say(Fact(BY_LEVELS, policies=policies, levels=len(differ), environment=example)))
 
 
-def _by_file(file: Reading, names: Sequence[str]) -> bool:
-    """Whether the innermost name is that of the file, not of its folder."""
-    return stem_of(PurePosixPath(file.path)) == names[-1]
+def _end_in_file_names(found: Sequence[tuple[Reading, tuple[str, ...]]]) -> bool:
+    """Whether the innermost name is everywhere that of the file, not of its folder."""
+    return all(stem_of(PurePosixPath(file.path)) == names[-1] for file, names in found)
 
 
 def _tell_uneven(found: Sequence[tuple[Reading, tuple[str, ...]]]) -> None:
-    """Of paths with unlike numbers of levels the last two name: say so, if some have more."""
+    """Where paths have different numbers of levels, the last two levels name the combo: say so if some have more."""
     common = next(
         (at for at, names in enumerate(zip(*(names for _, names in found), strict=False)) if len({*names}) > 1), 0
     )
@@ -128,9 +128,9 @@ def _orders(file: Reading) -> Iterator[tuple[str, str]]:
 
 
 def _in_doubt(files: Sequence[Reading]) -> None:
-    """Names of paths that may be no names of their own: one is another with a word behind it that tells of a part or a
-    repetition (`act_rerun` beside `act`, but not `act_lora`), or lacks partners that all others have (`debug`). They
-    are taken as they are, and told."""
+    """Tell which names of paths may be no names of their own; they are taken as they are. Such a name is another one
+    and a word for a part or a repetition (`act_rerun` beside `act`, but not `act_lora`), or it lacks partners that all
+    others have (`debug`)."""
     named = [file for file in files if file.entries and {kind for kind, _ in file.guessed} == {POLICY, ENVIRONMENT}]
     combos = {combo for file in named for combo in file.combos if UNNAMED not in combo}
     for place, kind in enumerate((POLICY, ENVIRONMENT)):
@@ -147,13 +147,13 @@ def _in_doubt(files: Sequence[Reading]) -> None:
 
 
 def _beginning(name: str, names: Collection[str]) -> str:
-    """The other name, if it is that and a word for a part or a repetition."""
+    """The other name of which this one is made by a word for a part or a repetition; empty if there is none."""
     match = PART.search(name) or _ASIDE.search(name)
     return name[: match.start()] if match and name[: match.start()] in names else ""
 
 
 def _with_fewer(partners: Mapping[str, set[str]]) -> list[str]:
-    """The names that lack partners, where all others, at least two, have all."""
+    """The names that lack partners, if more names, and at least two, have all partners."""
     whole = set[str]().union(*partners.values())
     common = [name for name, own in partners.items() if own == whole]
     fewer = sorted(name for name, own in partners.items() if own != whole)

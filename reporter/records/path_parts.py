@@ -17,7 +17,7 @@ COLUMNS = {
         *("task", "task_name", "scene", "task_suite", "suite"),
     ),
 }
-"""what programs call the columns of names, those that are surest first; parts of paths such as `env=pick`, too"""
+"""columns that hold these names, the surest first; they are also the keys in parts of paths such as `env=pick`"""
 OF_ENVIRONMENTS = tuple(name for name in COLUMNS[ENVIRONMENT][1:] if name.startswith("env"))
 """columns that name an environment; others, such as `task` or `scene`, may name a part of one"""
 
@@ -40,8 +40,8 @@ _DATE = re.compile(
     r"|[0-2]\d([-:])[0-5]\d\2[0-5]\d)(?![\dA-Za-z])"
 )
 """a date, perhaps with a time, or a time, within a name"""
-_SIGNS = "-_.+ "
-_RUN_OF_DATE = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-\w+")
+_SEPARATORS = "-_.+ "
+_WANDB_RUN = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-\w+")
 """a run of Weights & Biases"""
 REPLICA = re.compile(
     r"(?:(?:train|eval|training)[-_])?(?:(?:seed|run|rep|replica|replicate|repeat)[-_=]?\d+"
@@ -123,13 +123,13 @@ def saying_names(path: str) -> tuple[str, ...]:
 
 def without_date(name: str) -> str:
     """The name without dates and times at its ends; empty if nothing else is in it."""
-    if _RUN_OF_DATE.fullmatch(name):
+    if _WANDB_RUN.fullmatch(name):
         return ""
     found = _DATE.search(name)
     if not found:
         return name
-    before, after = name[: found.start()].rstrip(_SIGNS), name[found.end() :]
-    return without_date(before + after if before and after else before or after.lstrip(_SIGNS))
+    before, after = name[: found.start()].rstrip(_SEPARATORS), name[found.end() :]
+    return without_date(before + after if before and after else before or after.lstrip(_SEPARATORS))
 
 
 def stem_of(path: PurePosixPath) -> str:

@@ -19,8 +19,8 @@ from comborun.words import say
 
 
 def leave_undecided(files: Sequence[Reading]) -> None:
-    """Take the verdicts from sessions, or combos of a folder, whose field of verdicts has another coding. An attempt
-    shows it, and counts for all of them."""
+    """Remove the verdicts of sessions, or of combos of a folder, whose field of verdicts has another coding. One
+    attempt that shows it is enough."""
     codings: defaultdict[tuple[str, Combo], defaultdict[int, Coding]] = defaultdict(lambda: defaultdict(Coding))
     for reading in files:
         for (session, combo, attempt), coding in reading.codings.items():
@@ -36,16 +36,14 @@ def leave_undecided(files: Sequence[Reading]) -> None:
     for (session, combo, attempt), verdicts in grouped(decided, lambda key: key[:3]).items():
         coding = codings[session, combo][attempt]
         if (rows := sum(decided[key] for key in verdicts)) > coding.decided:
-            coding.decided, coding.truths = (
-                rows,
-                {**dict.fromkeys(str(key[3]).lower() for key in verdicts), **coding.truths},
-            )
+            coding.decided = rows
+            coding.truths = {**dict.fromkeys(str(key[3]).lower() for key in verdicts), **coding.truths}
     found = (
         (key, next((one for one in attempts.values() if one.undecided), None)) for key, attempts in codings.items()
     )
     unsure = {key: coding for key, coding in found if coding}
-    runs = [reading for reading in files if any(session for session, _, _ in reading.codings)]
-    for together in (*([reading] for reading in files), runs):
+    of_run = [reading for reading in files if any(session for session, _, _ in reading.codings)]
+    for together in (*([reading] for reading in files), of_run):
         unsure = {**_beside_numbers(together, unsure), **unsure}
     for reading in files:
         if of := next((unsure[key[:2]] for key in reading.codings if key[:2] in unsure), None):
@@ -72,8 +70,8 @@ def _beside_numbers(
 
 
 def settle_counts(files: Iterable[Reading], by_plan: Collection[str]) -> None:
-    """Leave of the counts of an attempt, or of a file of a folder, what they say together. `by_plan`: files that a grid
-    reads."""
+    """Replace the counts of an attempt, or of a file of a folder, by what they say together. `by_plan`: files that a
+    grid reads."""
     attempts: defaultdict[tuple[str, int | str], list[Reading]] = defaultdict(list)
     for reading in files:
         if one := next(iter(reading.entries), None):

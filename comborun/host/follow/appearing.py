@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _MOVED, _MODIFIED, _WRITTEN, _CREATED, _FOLDER = 0x80, 0x2, 0x8, 0x100, 0x40000000
 _OVERFLOW = 0x4000
+"""bits of an event of inotify"""
 _HEAD = struct.Struct("iIII")
 
 
@@ -68,7 +69,7 @@ class Appearing:
         """names of which something was heard; whoever writes that down empties it"""
 
     def recall(self, name: str, mark: str, *, renamed: bool) -> None:
-        """What a former life has heard of a name holds, as long as the same is there."""
+        """Take over what an earlier follower of this run has heard of a name, as long as the same file is there."""
         if renamed:
             self.renamed[name] = mark
         elif same_file(mark, self._pattern.path(name)):
@@ -114,13 +115,14 @@ class Appearing:
             matched = self._pattern.matched(name) if name else None
             if matched is None or step_of(matched) is None:
                 continue
-            if mask & (_MOVED | _MODIFIED | _WRITTEN) or (mask & _CREATED and mask & _FOLDER):
+            in_place = bool(mask & _WRITTEN or (mask & _CREATED and mask & _FOLDER))
+            if mask & (_MOVED | _MODIFIED) or in_place:
                 self.told.add(name)
             if mask & _MOVED:
                 self._moved(name)
             elif mask & _MODIFIED:
                 self.renamed.pop(name, None)
-            elif mask & _WRITTEN or (mask & _CREATED and mask & _FOLDER):
+            elif in_place:
                 self.renamed.pop(name, None)
                 self.in_place.add(name)
 

@@ -96,7 +96,7 @@ def keep(seen: Seen, target: str) -> str:
 
 
 def unchanged(seen: Seen, target: str, how: str) -> None:
-    """Raise FlawedError if it was written since it was seen, and what is kept has changed with it."""
+    """Raise FlawedError if what is kept was written since it was seen. A clone keeps what it has."""
     if how != "reflink" and Seen(target).marks != seen.marks:
         raise FlawedError(Why.REWRITTEN)
 
@@ -201,8 +201,10 @@ class Reading(threading.Thread):
 
 
 def room_for(seen: Seen, folder: str, floor: int, owed: int) -> None:
-    """Raise FlawedError unless so much stays free, also when the training deletes its own name of it and of those that
-    are kept already (`owed` bytes), since links keep the blocks. A floor of 0 is twice the checkpoint's size.
+    """Raise FlawedError unless `floor` bytes would stay free; 0 means twice the checkpoint's size.
+
+    The training may delete its own names of this checkpoint and of those that are kept already (`owed` bytes). That
+    frees nothing, since links keep the blocks.
     """
     disk = os.statvfs(folder)
     free, needed = disk.f_bavail * disk.f_frsize, (floor or 2 * seen.size) + seen.size + owed
@@ -217,7 +219,7 @@ def safe(path: str) -> None:
 
 
 def mark_of(path: str) -> str:
-    """The mark of what is there; of what can't be read as a checkpoint its inode and time; empty without anything."""
+    """The mark of what is there; of what can't be read as one its inode, size and time; `gone` of nothing."""
     try:
         return Seen(path).mark
     except FlawedError:

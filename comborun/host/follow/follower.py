@@ -108,6 +108,7 @@ class Follower:
         self._full: Fact | None = None
         """why the last round was not carried through"""
         self._told = ""
+        """what `_tell` wrote last"""
         for path, row in self._record.seen.items():
             name = self._pattern.name(path)
             if name:
@@ -133,7 +134,7 @@ class Follower:
     def _round(self) -> bool:
         """Decide what can be decided now. Whether that was the last round. It may end by an error at any line."""
         ended = not training.lives(self._training)
-        self._hear()
+        self._watch_folder()
         self._finish()
         self._verify()
         if self._reading is None:
@@ -183,7 +184,7 @@ class Follower:
             self._told = text
 
     def _tidy(self) -> None:
-        """Remove links that no row names: a kill came in between. And those of checkpoints that were overtaken."""
+        """Remove links that no row names, left by a killed follower, and those of overtaken checkpoints."""
         for name in files.entries(self._layout.kept):
             known = self._record.checkpoints.get(name)
             if not known or known["decision"] == Decision.SKIPPED:
@@ -206,8 +207,8 @@ class Follower:
 
     # What appears
 
-    def _listen(self) -> None:
-        """Hear how names appeared, and write it down: the next life of this follower has not heard it."""
+    def _write_heard(self) -> None:
+        """Hear how names appeared, and write it down for a follower that takes over from this one."""
         self._appearing.hear()
         for name in sorted(self._appearing.told):
             if self._rule["done"] == STABLE:
@@ -223,12 +224,16 @@ class Follower:
         elif before.get("evidence") or not same_file(before.get("mark", ""), path):
             self._note(Decision.SEEN, path=path, mark=mark_of(path))
 
-    def _hear(self) -> None:
+    def _watch_folder(self) -> None:
+        """Take in what appeared since the last round.
+
+        What is there before anybody watches is noted first, and anew if something may have appeared unheard.
+        """
         if self._appearing.is_deaf():
             self._before = None
         if self._before is None and self._appearing.fd >= 0:
             self._before = {path: mark_of(path) for _, _, path in self._pattern.found()}
-        self._listen()
+        self._write_heard()
 
     def _look(self, *, last: bool) -> None:
         self._unclear = []
@@ -252,7 +257,7 @@ class Follower:
         for one in due[:-1]:
             self._overtaken(one, waited)
         for one in due[-1:]:
-            if one.of not in self._record.due or self._full:  # before it is read in vain
+            if one.of not in self._record.due or self._full:  # a full disk fails here, not after a long reading
                 self._note(Decision.DUE, path=one.seen.path, mark=one.seen.mark)
             self._link(one, last)
 
@@ -302,7 +307,7 @@ class Follower:
                 taken = [policy for policy, one in self._record.checkpoints.items() if one.get("path") == seen.path]
                 raise FlawedError(Why.NO_MARKER, name=name, marker=marker, **({"policy": taken[-1]} if taken else {}))
             return None
-        self._listen()  # what `seen` holds has been told by now
+        self._write_heard()  # what `seen` holds has been told by now
         if name in self._appearing.in_place:
             raise FlawedError(Why.IN_PLACE, name=name)
         if self._appearing.renamed.get(name) == seen.mark:
@@ -389,12 +394,10 @@ class Follower:
             digest=digest,
             link=f"{kept}/{name}",
             how=how,
-            **{
-                "path": one.seen.path,
-                "mark": one.seen.mark,
-                "evidence": one.evidence,
-                **({"again": 1} if again else {}),
-            },
+            path=one.seen.path,
+            mark=one.seen.mark,
+            evidence=one.evidence,
+            **({"again": 1} if again else {}),
             kept=Seen(f"{kept}/{name}").mark,
         )
 
@@ -448,5 +451,6 @@ class Follower:
 
 
 def _changed(mark: str) -> int:
+    """When what has this mark was last written, in nanoseconds; 0 if the mark does not say it."""
     parts = mark.split("-")
     return int(parts[2]) if len(parts) > 2 and parts[2].isdecimal() else 0

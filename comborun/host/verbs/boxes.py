@@ -137,15 +137,14 @@ class Box:
 
     def _has_waiting(self, has: Deal) -> bool:
         """Whether a session that moved here, or that a lost box had, has not begun."""
-        came = {
-            move.session for move in deals.moves_of(self.layout) if move.taker == has.box
-        }  # under former deals, too
+        moves = deals.moves_of(self.layout)  # under former deals, too
+        came = {move.session for move in moves if move.taker == has.box}
         came.update(name for found in has.lost.values() for name in found)
         here = (name for name in came if name in has.of and has.runs_here(name))
         return any(not attempts_of(self.layout, name) for name in here)
 
     def take(self, given: Deal, stops: Stops) -> dict[str, Any]:
-        """Take a deal, and know what the caller knows of stops. `gained`: what this box has to run beside the rest."""
+        """Take a deal, and the stops that the caller knows. `gained`: what this box has to run beside the rest."""
         has = self._deal()
         given = given.at(has.box)
         if why := why_stale(has, given, self._era()):
@@ -156,7 +155,7 @@ class Box:
         return {**gained, **self.look()}
 
     def _recall(self, given: Deal) -> None:
-        """Write down what has gone from here, if its record is gone: its run was removed, and launched again."""
+        """Write down again which sessions went from here, where a removed and relaunched run has lost these records."""
         has = self._deal()
         for session, move in given.moves.items():
             goes = has.runs_here(session) and not has.moved([move]).runs_here(session)
@@ -209,11 +208,11 @@ class Box:
         has = self._deal()
         if has.box != has.arbiter or not given.same_as(has) or has.number[0] < self._era().number:
             raise Refusal(BUSY, Stale.OTHER_TIME, has=list(has.number), given=list(given.number))
-        deals.keep(self.layout.moving, json.dumps({"deal": _words(has)}) + "\n")
+        deals.keep(self.layout.moving, json.dumps({"deal": _rank_text(has)}) + "\n")
         return self.look()
 
     def _may_move(self, has: Deal) -> bool:
-        return files.read(self.layout.moving).get("deal") == _words(has)
+        return files.read(self.layout.moving).get("deal") == _rank_text(has)
 
     def release(self, move: Move) -> dict[str, Any]:
         """Give a session away that has not begun here. The answer comes when the record is on the disk."""
@@ -264,11 +263,14 @@ class Box:
         files.tell(self.layout.fifo, "reread run 0")
 
     def _deal(self) -> Deal:
-        """The deal in force: that of the newest record of a loss, if its writer was killed behind it."""
+        """The deal in force.
+
+        A newer one in a record of a loss was not put into force, since its writer was killed: this does it.
+        """
         has = deals.readable_deal_of(self.layout)
         paths = (f"{self.layout.lost}/{name}" for name in files.entries(self.layout.lost) if not name.startswith("."))
         found = [deal for path in paths if (deal := parse(files.read_text(path, 1 << 26)))]
-        newest = max(found, key=_rank, default=has)
+        newest = max(found, key=lambda one: one.rank, default=has)
         if newest.rank > has.rank:
             self._put(has, newest.at(has.box))
             return newest.at(has.box).moved(deals.moves_of(self.layout))
@@ -300,9 +302,5 @@ class Box:
             deals.keep(self.layout.stops, json.dumps(after.data) + "\n")
 
 
-def _words(deal: Deal) -> str:
+def _rank_text(deal: Deal) -> str:
     return ".".join(map(str, deal.rank))
-
-
-def _rank(deal: Deal) -> tuple[int, int, str]:
-    return deal.rank
