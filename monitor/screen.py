@@ -40,7 +40,7 @@ class PlainScreen(StatusScreen):
 
 
 class JsonScreen(StatusScreen):
-    """A document per look, each on a line."""
+    """A document per look, each on a line; none for a look that still waits."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
@@ -49,7 +49,7 @@ class JsonScreen(StatusScreen):
         if not status.link.silent:
             from comborun.monitor.document import to_json  # slow to import
 
-        self._write(to_json(status, indent=None) + "\n")
+            self._write(to_json(status, indent=None) + "\n")
 
 
 def show_once(console: Console, status: RunStatus, rows: Rows = USUAL) -> None:

@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> int:
     }
 
     def act() -> Any:
-        given = len([word for word in words[:1] if word.isdecimal()]) + len(words[1:2])
+        given = len(words) if words and words[0].isdecimal() else 0
         if action not in acts or given < {"stop": 1, "fence": 2}.get(action, 0):
             usage = "RUN root|look|take|stop N|fence ERA MAKER [BOX ...]|lose|moving|release|receive"
             raise Refusal(USAGE, Denial.USAGE, usage=usage, given=action)

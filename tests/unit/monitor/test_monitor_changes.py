@@ -13,7 +13,7 @@ from monitor_stage import NOW, Seen, a_busy_run, a_host, a_plan, a_session, a_vi
 from rich.console import Console
 
 from comborun.monitor.document import to_json
-from comborun.monitor.screen import PlainScreen, StatusScreen, changes, show_once
+from comborun.monitor.screen import JsonScreen, PlainScreen, StatusScreen, changes, show_once
 from comborun.monitor.status import Link, RunStatus
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.facts import Fact
@@ -195,3 +195,12 @@ def test_no_colour_keeps_the_table() -> None:
     show_once(console, story()[3])
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]", output(console))
     assert "● running" in output(console)
+
+
+def test_in_json_a_look_that_still_waits_writes_nothing() -> None:
+    written: list[str] = []
+    screen, status = JsonScreen(written.append), status_of(a_view(a_plan([a_session("act", "maze")])), an_answer())
+    screen.show(replace(status, link=Link(silent=5.0)))
+    assert not written
+    screen.show(status)
+    assert [json.loads(line)["run"] for line in written] == [status.run]
