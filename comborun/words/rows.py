@@ -433,10 +433,6 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
         "{episodes:failure} beside {lines:line} of the log such as {line!r}, counted as the rows say: for an episode"
         " that broke off, write null as its verdict"
     ),
-    "log_says_otherwise": lambda fact: (
-        f"lines of the log say otherwise of {fact.count('episodes')} of {fact.count('of')} episodes"
-        f" ({', '.join(fact.texts('some'))}{', ...' * (fact.count('episodes') > 3)}): counted as the files say"
-    ),
     "matches_overwritten": (
         "{matches:result} that the pattern finds left out, since a carriage return overwrites them: end each with a"
         " newline, or give the pattern a group (?P<episode>...), to count them"

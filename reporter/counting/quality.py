@@ -21,7 +21,7 @@ from comborun.rules.endings.evidence import Evidence
 from comborun.rules.environment import difference
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
-from comborun.rules.results.caught import BESIDE_ERRORS, LOG_DIFFERS
+from comborun.rules.results.caught import BESIDE_ERRORS
 from comborun.rules.results.counts import FILE_NOT_READ, WROTE_NOTHING, where_it_ran
 from comborun.text import several
 from comborun.words import say
@@ -115,7 +115,7 @@ def _uncounted_findings(histories: Iterable[SessionHistory]) -> Iterator[DataFin
             why = cause_words(ends[-1]) if no_wonder else why_not_counted(where_it_ran(facts, names))
             yield DataFinding(where, why)
             continue
-        beside = (fact for end in ends for fact in end.counts.facts if fact.code in (BESIDE_ERRORS, LOG_DIFFERS))
+        beside = (fact for end in ends for fact in end.counts.facts if fact.code == BESIDE_ERRORS)
         yield from (DataFinding(where, say(fact)) for fact in beside)
 
 

@@ -26,7 +26,7 @@ from comborun.rules.results.counts import COUNTING_FAILED, PLANNED, Counts, Requ
 from comborun.rules.results.fields import LOG, NO_VERDICTS, TEXT_MOST, Identity, ResultRules, unreadable
 from comborun.rules.results.proposals import seed
 from comborun.rules.results.result_files import Folder, fingerprint
-from comborun.rules.results.unread import against_log, name_unread, unread
+from comborun.rules.results.unread import name_unread, unread
 from comborun.rules.vocabulary import Completeness, cause_of, outcome
 
 TYPE_CHECKING = False
@@ -260,10 +260,7 @@ def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
         counted = watched.count(over=True)
         with contextlib.suppress(LookupError, ValueError, TypeError, AttributeError):  # it is only advice
             name_unread(counted, watched.folder, rules.span, at.log)
-            counted.facts += (
-                *_beside_errors(counted, at, rules),
-                *against_log(counted, watched.folder, rules.span, at.log),
-            )
+            counted.facts += _beside_errors(counted, at, rules)
         if rules.unit != "episode":
             counted.trained = curves_file.trained(at)
         return Judged(counted, watched.completeness(counted, code), watched.lacks)

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from typing import Iterator, Sequence
 
 ENDED_IN_EXCEPTIONS, SUSPECT, OVERWRITTEN = "ended_in_exceptions", "verdicts_after_errors", "matches_overwritten"
-WITH_ERRORS, BESIDE_ERRORS, LOG_DIFFERS = "failures_with_errors", "failures_beside_errors", "log_says_otherwise"
+WITH_ERRORS, BESIDE_ERRORS = "failures_with_errors", "failures_beside_errors"
 
-ASIDE = (ENDED_IN_EXCEPTIONS, SUSPECT, OVERWRITTEN, WITH_ERRORS, BESIDE_ERRORS, LOG_DIFFERS)
+ASIDE = (ENDED_IN_EXCEPTIONS, SUSPECT, OVERWRITTEN, WITH_ERRORS, BESIDE_ERRORS)
 """codes of what is remarked about rows that count"""
 _AFTER = r"\s*[:(](?!\s*[-+\d.e]+ *[\w/%°]{0,5}\)?$)"
 """a text, and no number: `position error: 0.02 m` is a metric"""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from itertools import islice
 
 from comborun.rules import globs
 from comborun.rules.facts import Fact, data_of
 from comborun.rules.results import counts as reasons
 from comborun.rules.results import formats, tally
-from comborun.rules.results.caught import LOG_DIFFERS
 from comborun.rules.results.fields import NO_VERDICTS, OUTSIDE, Identity, ResultRules
 from comborun.rules.results.log_patterns import LOG_PATTERNS
 from comborun.rules.results.proposals import VERDICTS, proposed
@@ -30,9 +28,6 @@ _NAMED_KINDS = ("foreign_kind", "pickle", "member_of_objects", "packed_file", "u
 _FILES_MOST = 200
 """files that are searched for unread results, or read again to join what is proposed"""
 _LOG_MOST = 4 << 20
-_COMPARED_MOST = 1 << 18
-"""bytes of a log whose verdicts are held against those of files"""
-_GROUP = re.compile(r"<\w+>")
 _LINES_MOST = 4
 """lines for `results` that are proposed one after another"""
 
@@ -201,29 +196,6 @@ def _by_pattern(folder: Folder, span: Span, keys: Mapping[str, Any]) -> Fact | N
         if span[1] and most >= span[1]:
             break
     return best and Fact(best.code, **{key: one for key, one in best.fields.items() if key != "file" or not folder.log})
-
-
-def against_log(counts: Counts, folder: Folder, span: Span, log: str) -> tuple[Fact, ...]:
-    """The episodes of which the log says once what their records in files do not say. It may call the first one 1."""
-    path = os.path.relpath(log, folder.directory)
-    if not counts.verdicts or folder.log or not 0 < folder.size(path) <= _COMPARED_MOST:
-        return ()
-    recorded = reasons.unmarked(counts.marks, span)
-    for pattern in LOG_PATTERNS:
-        if not {"<episode>", "<verdict>"} <= {*_GROUP.findall(pattern)}:
-            continue
-        identity = Identity(folder.identity.policy, folder.identity.environment, ResultRules(pattern=pattern), span[1])
-        rows = [rows for _, rows in Folder(folder.directory, [], identity, "", path).read().rows]
-        said = {at: verdict for one in rows for at, verdict in one.episodes.items() if verdict is not None}
-        first = min(said, default=0) - min(recorded, default=0)
-        if (
-            len(said) == sum(one.taken for one in rows)
-            and {at - first for at in said} == {*recorded}
-            and first in (0, 1)
-        ):
-            differ = [at for at in said if recorded[at - first] not in (None, said[at])]
-            return (Fact(LOG_DIFFERS, episodes=len(differ), of=len(said), some=differ[:3]),) if differ else ()
-    return ()
 
 
 def uncounted(folder: Folder, span: Span, keys: Mapping[str, Any]) -> Fact | None:

@@ -17,7 +17,7 @@ from comborun.rules.results.counts import Counts
 from comborun.rules.results.fields import Identity, ResultRules
 from comborun.rules.results.result_files import Folder
 from comborun.rules.results.tally import tally
-from comborun.rules.results.unread import against_log, name_unread, unread
+from comborun.rules.results.unread import name_unread, unread
 from comborun.words.rows import proposed, why_not_counted
 
 SIX = [at % 3 != 0 for at in range(6)]
@@ -189,29 +189,3 @@ def test_a_table_without_a_header_counts_nothing_and_one_that_begins_again_count
     (tmp_path / "r.csv").write_text("".join([*parts, *more]))
     counts = counted(tmp_path, "**/*.csv")
     assert (counts.records, counts.successes) == (6, 4)
-
-
-@pytest.mark.parametrize(
-    ("line", "differ"),
-    [
-        ("Episode {at}: {said}", ["1", "3"]),
-        ("ep {one}/6 {said}", ["2", "4"]),
-        ("Episode {at}: {true}", None),
-        ("Episode {at}: step 1 {said}\nEpisode {at}: step 2 success", None),
-    ],
-)
-def test_a_log_that_says_otherwise_of_episodes_in_files_is_told(
-    tmp_path: Path, line: str, differ: list[str] | None
-) -> None:
-    """What it says several times of one episode may be of its steps."""
-    (tmp_path / "r.jsonl").write_bytes(lines())
-    words = ["fail", "success"]
-    text = ""
-    for at, one in enumerate(SIX):
-        said = one != (at in (1, 3))
-        text += line.format(at=at, one=at + 1, said=words[said], true=words[one]) + "\n"
-    (tmp_path / "log").write_text(text)
-    held = Folder(str(tmp_path), ["**/*.jsonl"], Identity("p", "e", ResultRules(), 6), "")
-    counts = tally(held.read(), held.identity, (0, 6), over=True)
-    facts = against_log(counts, held, (0, 6), str(tmp_path / "log"))
-    assert [list(fact.texts("some")) for fact in facts] == ([differ] if differ else [])
