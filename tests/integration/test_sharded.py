@@ -19,7 +19,7 @@ def grid(desk: Desk, name: str, **keys: str) -> Path:
         f"{shlex.quote(sys.executable)} evaluate.py --policy {{policy}} --env {{environment}} --episodes {{episodes}}"
         " --first-episode {first_episode} --seed {seed} --output-dir {output_dir}"
     )
-    entries = {"policies": "[rough]", "environments": "[friction]", "episodes": "4", "workdir": str(EXAMPLE)}
+    entries = {"policies": "[flat]", "environments": "[stairs]", "episodes": "4", "workdir": str(EXAMPLE)}
     path = desk.grid(f"{name}.yaml", command=command, **{**entries, **keys})
     path.write_text(path.read_text().replace("name: little", f"name: {name}"))
     return path
@@ -28,7 +28,9 @@ def grid(desk: Desk, name: str, **keys: str) -> Path:
 def told(desk: Desk, run: Path) -> tuple[list[Any], list[Any]]:
     """Every record by its episode, and what the report makes of the combos."""
     records = [json.loads(line) for lines in desk.records(run).values() for line in lines]
-    combos = desk.report(run)["combos"]
+    report = desk.report(run)
+    combos = report["combos"]
+    assert not report["quality"]["findings"]
     for combo in combos:
         for key in ("attempts", "seconds", "peak_memory_kib"):  # of how it was run, not of the policy
             del combo[key]
@@ -49,7 +51,7 @@ def test_the_results_are_the_same_whatever_the_number_of_shards(desk: Desk) -> N
     assert again["state"] == "finished"
     before = {path.name for path in (runs["cut"] / "sessions").iterdir()}
     more = desk.json("launch", grid(desk, "cut", shards="2", episodes="6"))
-    assert (more["run"], set(more["sessions"]) - before) == (runs["cut"].name, {"friction_rough_e4-5"})
+    assert (more["run"], set(more["sessions"]) - before) == (runs["cut"].name, {"stairs_flat_e4-5"})
 
 
 def test_a_program_with_a_seed_and_no_start_index_can_be_cut_and_goes_on_where_it_stopped(desk: Desk) -> None:
