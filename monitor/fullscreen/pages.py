@@ -26,8 +26,6 @@ from comborun.text import MIB, printable
 from comborun.words.events import say_event
 from comborun.words.times import brief, clock, clocks
 
-_GPU_USE = "gpu_use"
-"""kind of the events that say who uses the GPUs"""
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _STYLES: Mapping[str, str] = {
     Kind.ENDED: "", Kind.HALTED: "bold red", Kind.LOST: "magenta", Kind.QUARANTINE: "yellow", Kind.GPU_CAP: "yellow",
@@ -65,9 +63,9 @@ def uses_of(found: Sequence[Event], gpu: int) -> list[GpuUse]:
     """What the events say of one GPU, the oldest first. An event may hold anything."""
     uses = []
     for event in found:
-        gpus = event.fields.get("gpus") if event.kind == _GPU_USE else None
+        gpus = event.fields.get("gpus") if event.kind == Kind.GPU_USE else None
         one = gpus.get(str(gpu)) if isinstance(gpus, dict) else None
-        fact = Fact.of({**one, "code": _GPU_USE}) if isinstance(one, dict) else None
+        fact = Fact.of({**one, "code": Kind.GPU_USE}) if isinstance(one, dict) else None
         if fact and (total := fact.number("total")):
             ours, others = fact.fields.get("sessions"), fact.fields.get("others")
             sessions = [(str(name), _size(mib)) for name, mib in ours.items()] if isinstance(ours, dict) else []
@@ -80,7 +78,7 @@ def uses_of(found: Sequence[Event], gpu: int) -> list[GpuUse]:
 
 
 def _size(value: object) -> float:
-    return Fact(_GPU_USE, size=value).number("size") or 0.0
+    return Fact(Kind.GPU_USE, size=value).number("size") or 0.0
 
 
 def host(status: RunStatus, samples: Sequence[Sample], found: Sequence[Event], width: int) -> Page:
@@ -204,7 +202,7 @@ def events(found: Sequence[Event] | None, notes: Sequence[str], now: float | Non
     longest = max((len(visible(one.host)) for one in found), default=0)
     box = longest and max(len("HOST"), min(12, longest))
     gap = "  " * bool(box)
-    for one in reversed([one for one in found if one.kind != _GPU_USE]):
+    for one in reversed([one for one in found if one.kind != Kind.GPU_USE]):
         style = _STYLES.get(one.kind, "dim")
         if one.kind == Kind.ENDED and one.fields.get("outcome") != Outcome.SUCCEEDED:
             style = "red"

@@ -136,10 +136,10 @@ def settings_of(records: Sequence[EpisodeRecord], *, chosen: bool = False) -> Se
 def _groups(records: Sequence[EpisodeRecord], name: str) -> dict[str, frozenset[int]]:
     known = [(one.episode, value) for one, value in zip(records, map(plain, field_column(records, name)), strict=True)]
     found = grouped([pair for pair in known if pair[1] is not None], lambda pair: pair[1])
-    return {f"{name} {shown(value)}": frozenset(episode for episode, _ in some) for value, some in found.items()}
+    return {f"{name} {_shown(value)}": frozenset(episode for episode, _ in some) for value, some in found.items()}
 
 
-def shown(value: object) -> str:
+def _shown(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -243,12 +243,18 @@ def unlike_mixes(a: Settings, b: Settings, names: tuple[str, str]) -> Iterator[F
         gaps = {one: first.get(one, 0) / totals[0] - second.get(one, 0) / totals[1] for one in {**first, **second}}
         widest = max(gaps, key=lambda one: (round(abs(gaps[one]), 9), str(one)))
         if abs(gaps[widest]) >= SEEN and _p(first, second) < SURE:
-            told = f"{widest:g}" if isinstance(widest, float) else str(widest)
             counts = [some.get(widest, 0) for some in (first, second)]
             apart = not above and not first.keys() & second.keys() and min(len(first), len(second)) > 1
             none: dict[str, bool] = {"in_common": False} if apart else {}
             yield Fact(
-                SettingFact.MIX, field=name, value=told, policies=[*names], episodes=counts, of=totals, **above, **none
+                SettingFact.MIX,
+                field=name,
+                value=_shown(widest),
+                policies=[*names],
+                episodes=counts,
+                of=totals,
+                **above,
+                **none,
             )
 
 
