@@ -24,8 +24,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from hosts import ALIAS
-from link_bed import LOG_BYTES, Bed, Comborun, Cost, Counting, bed, packed, write_grid
+from link_bed import ALIAS, LOG_BYTES, Bed, Comborun, Cost, Counting, bed, packed, write_grid
 from network import await_that
 
 from comborun.generate.bundle import bundle

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "testbed"))
 
 import click
 from delaynet import enter
-from hosts import ALIAS, Site, site
+from hosts import Site, site
 from network import HOST_ADDRESS, await_that
 
 from comborun.api.launching import start_run
@@ -35,7 +35,7 @@ from comborun.rules import records
 from comborun.text import MIB
 
 ACCOUNTS = Path("/sys/fs/cgroup/cpuacct")
-EPISODES = 2
+ALIAS, EPISODES = "testbox", 2
 TRANSPORTS: dict[str, type[SshTransport | OpensshTransport]] = {"ssh": SshTransport, "openssh": OpensshTransport}
 SHAPES = {8: (2, 4), 500: (20, 25)}
 """sessions: environments x policies"""

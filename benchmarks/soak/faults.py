@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from bed import Bed, can_mount
-from processes import Process, command_line, kill_all
+from bed import Bed, Process, can_mount, command_line, kill_all
 from scene import GROWN, Fault, Scene
 
 from comborun.rules import records
