@@ -286,7 +286,7 @@ def with_free_names(coming: Iterable[Session], rows: Iterable[Session]) -> Itera
     for session in coming:
         digest = session.digest
         names = (session.name, *(f"{session.name}_{digest[at : at + 4]}" for at in range(len(digest) - 3)))
-        name = next(name for name in (shortened(name, name) for name in names) if name not in taken)
+        name = next(name for name in (shortened(name) for name in names) if name not in taken)
         taken.add(name)
         yield replace(session, name=name)
 

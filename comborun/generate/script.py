@@ -41,20 +41,17 @@ python_of_run "$run" start "$@"
 """
 
 
-def session_script(session: Session, secrets: tuple[str, ...] = ()) -> str:
-    """The text of `sessions/<name>/session.sh`; `secrets` are names of environment variables."""
-    policy, environment = shlex.quote(session.policy), shlex.quote(session.environment)
+def session_script(*members: Session, secrets: tuple[str, ...] = ()) -> str:
+    """The text of `sessions/<name>/session.sh`, for one session or for all `members` of a process; `secrets` are names
+    of environment variables."""
+    session = whole(members)
+    if session.together:
+        about = f"policy {shlex.quote(session.policy)} in the environments of COMBORUN_TOGETHER"
+        return page(session, about, secrets=secrets, members=members)
     last = session.first + session.count - 1
     span = f"{session.first} to {last}" if session.count else "as the program decides"
-    about = f"policy {policy} in environment {environment}, {session.unit}s {span}"
-    return page(session, about, secrets=secrets)
-
-
-def together_script(members: Sequence[Session], secrets: tuple[str, ...] = ()) -> str:
-    """The text of the `session.sh` of one process for several environments."""
-    session = whole(members)
-    about = f"policy {shlex.quote(session.policy)} in the environments of COMBORUN_TOGETHER"
-    return page(session, about, secrets=secrets, members=members)
+    combo = f"policy {shlex.quote(session.policy)} in environment {shlex.quote(session.environment)}"
+    return page(session, f"{combo}, {session.unit}s {span}", secrets=secrets)
 
 
 def server_script(one: ServerInstance) -> str:
@@ -100,7 +97,7 @@ def scripts(plan: Plan) -> Iterator[tuple[str, str]]:
     """Session name and script text of everything that a plan runs, in its order."""
     secrets = tuple(name for name, _ in plan.secrets)
     for name, same in grouped(plan.sessions, process_of).items():
-        yield name, together_script(same, secrets) if same[0].together else session_script(same[0], secrets)
+        yield name, session_script(*same, secrets=secrets)
     if plan.after:
         yield AFTER, after_script(plan.after)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 from pydantic import ValidationError
 
 from comborun.errors import GridError, UserError
-from comborun.grid.combos import Combo, combos_of
+from comborun.grid.combos import Combo, combos_of, names_of
 from comborun.grid.keys.axes import AXES
 from comborun.grid.keys.grid_file import GridFile, SettingKeys
 from comborun.grid.keys.limits_retry import LimitKeys
@@ -97,12 +97,23 @@ class Draft(Read[GridFile]):
         return combos_of(self.file)
 
     @cached_property
+    def names(self) -> dict[str, list[str]]:
+        """Of the policies and of the environments."""
+        return names_of(self.file)
+
+    @cached_property
     def layers(self) -> tuple[tuple[Path, SettingKeys], ...]:
         """The file itself and its overrides, each with its path; later ones win."""
         return ((), self.file), *((("overrides", index), entry) for index, entry in enumerate(self.file.overrides))
 
-    def where(self, met: Callable[[Combo], object]) -> list[Combo]:
-        return [combo for combo in self.combos if met(combo)]
+    def where(self, met: Callable[[SettingKeys], object]) -> list[Combo]:
+        return [combo for combo in self.combos if met(combo.settings)]
+
+    def wrong(
+        self, met: Callable[[SettingKeys], object], path: Path, message: str, hint: str = ""
+    ) -> Iterator[Problem]:
+        """One problem with all combos with such settings."""
+        yield from self.for_combos(self.where(met), path, message, hint)
 
     def for_combos(self, combos: Iterable[Combo], path: Path, message: str, hint: str = "") -> Iterator[Problem]:
         """One problem with all of `combos`; their labels replace {} in the message. None without a combo."""

@@ -126,6 +126,15 @@ class Session:
         return range(self.first, self.first + self.count)
 
     @property
+    def label(self) -> str:
+        return f"{self.policy} in {self.environment}"
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All that is run for it, and that may hold start-time values."""
+        return (*self.command, *(text for _, text in self.variables), self.setup, *self.around.words)
+
+    @property
     def resources(self) -> Request:
         """All that it asks of its host."""
         return _asked(self.request, self.gpus)

@@ -16,7 +16,7 @@ from comborun.errors import UserError
 from comborun.model.work import combo_of, grouped, name_of_combo, process_of, processes, replicate_of
 from comborun.planner.packing import fits, stage
 from comborun.planner.ranges import distinct, range_session, session_digest
-from comborun.planner.scheduling import Uncut, best_shards, ordered, ranges
+from comborun.planner.scheduling import Uncut, best_shards, filled_slots, ordered, ranges
 from comborun.rules.room.capacity import never as never_fits
 
 if TYPE_CHECKING:
@@ -49,10 +49,7 @@ class Room:
 
 def deal(names: Sequence[str], rooms: Mapping[str, Room]) -> dict[str, str]:
     """Session -> host. Combos that share a process name it several times. Raises UserError if no host can hold one."""
-    free = {host: [0.0] * max(1, room.slots) for host, room in rooms.items()}
-    for host, room in rooms.items():
-        for length in sorted(room.busy, reverse=True):
-            heapq.heapreplace(free[host], free[host][0] + length)
+    free = {host: filled_slots(room.busy, room.slots) for host, room in rooms.items()}
     longest = {name: max((one.lengths.get(name, -1.0) for one in rooms.values()), default=-1.0) for name in names}
     dealt: dict[str, str] = {}
     for name in sorted(longest, key=lambda one: -longest[one]):  # stable: equal ones in the order of the plan
@@ -68,14 +65,8 @@ def deal(names: Sequence[str], rooms: Mapping[str, Room]) -> dict[str, str]:
 
 def ends(dealt: Mapping[str, str], rooms: Mapping[str, Room]) -> dict[str, float]:
     """When each host is done, in the unit of the lengths, if it starts its sessions longest first."""
-    found = {}
-    for host, room in rooms.items():
-        free = [0.0] * max(1, room.slots)
-        own = [room.lengths[name] for name, at in dealt.items() if at == host]
-        for length in sorted([*own, *room.busy], reverse=True):
-            heapq.heapreplace(free, free[0] + length)
-        found[host] = max(free)
-    return found
+    own = {host: [room.lengths[name] for name, at in dealt.items() if at == host] for host, room in rooms.items()}
+    return {host: max(filled_slots([*own[host], *room.busy], room.slots)) for host, room in rooms.items()}
 
 
 def least(dealt: Collection[str], rooms: Mapping[str, Room]) -> float:
@@ -136,7 +127,7 @@ def _lengths(asking: Mapping[str, Sequence[Session]]) -> dict[str, dict[str, flo
 
 def cut_together(grid: Grid, candidates: Sequence[Candidate]) -> Cut:
     """The ranges of all combos with `shards: auto`: large ones first, small ones last, for the slots of all hosts."""
-    automatic = {(one.policy.name, one.environment.name) for one in grid.combos if one.settings.shards == "auto"}
+    automatic = {one.key for one in grid.combos if one.settings.shards == "auto"}
     if not automatic:
         return {}
     sessions = [one for one in candidates[0].plan.current if combo_of(one) in automatic and one.count]

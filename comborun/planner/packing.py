@@ -286,7 +286,7 @@ def outlook(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> Outloo
     else:
         measured = "the best that was measured" if known.best else "one for each core"
         limited = PARALLEL if grid.limits.parallel else measured
-    unknown = tuple(dict.fromkeys(f"{one.policy} in {one.environment}" for one in plan.current if not one.expected_s))
+    unknown = tuple(dict.fromkeys(one.label for one in plan.current if not one.expected_s))
     return Outlook(
         at_once=first.most,
         limited=limited,
@@ -310,9 +310,9 @@ def _sequential(sessions: Sequence[Session], known: Knowledge) -> float:
 
 def _filled(sessions: Sequence[Session], grid: Grid) -> Iterator[str]:
     """Says which requests the grid leaves open and a measurement has filled in."""
-    of_combos = {(combo.policy.name, combo.environment.name): combo.settings.resources.request for combo in grid.combos}
+    asked = {combo.key: combo.settings.resources.request for combo in grid.combos}
     for key, unit in _FILLED.items():
-        values = {getattr(one.request, key) for one in sessions if not getattr(of_combos[combo_of(one)], key)} - {0}
+        values = {getattr(one.request, key) for one in sessions if not getattr(asked[combo_of(one)], key)} - {0}
         if values:
             least, most = min(values), max(values)
             yield f"{key} {least}{f' to {most}' if most > least else ''}{unit}"

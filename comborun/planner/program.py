@@ -14,7 +14,6 @@ from comborun.model.command import (
     escaped,
     file_word,
     fill,
-    fillable,
     placeholders,
     values_of,
     word,
@@ -124,14 +123,13 @@ def common_variables(grid: Grid) -> tuple[tuple[str, BashWord], ...]:
     return tuple(
         (name, word(text.replace("{", "{{"), {}))
         for name, text in grid.variables.items()
-        if not any(asked.partition(".")[0] in known for piece in fillable(text) for asked in placeholders(piece))
+        if not any(asked.partition(".")[0] in known for piece in FILLED.findall(text) for asked in placeholders(piece))
     )
 
 
 def with_servers(session: Session, servers: Sequence[ModelServer]) -> Session:
     """The session with its servers: those named in its command, variables, setup or files."""
-    texts = (*session.command, *(text for _, text in session.variables), session.setup, *session.around.words)
-    asked = asked_by(texts, servers)
+    asked = asked_by(session.texts, servers)
     if not asked:
         return session
     session = replace(session, servers=tuple((server.name, server.digest) for server in asked))

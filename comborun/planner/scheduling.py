@@ -13,7 +13,7 @@ from comborun.planner.packing import at_once
 from comborun.planner.ranges import blocks, distinct, interleaved, range_session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from comborun.grid import Grid, SettingKeys
     from comborun.model.plan import Plan, Session
@@ -30,7 +30,7 @@ def arranged(plan: Plan, grid: Grid, host: HostFacts | None, known: Knowledge) -
     share = plan.cpus // plan.limits.parallel if known.best else 0
     plan = replace(plan, sessions=tuple(filled(one, known.pace(one), share) for one in plan.sessions))
     slots = (at_once(plan, host) if host else grid.limits.parallel) or 1
-    of_combos = {(combo.policy.name, combo.environment.name): combo.settings for combo in grid.combos}
+    of_combos = {combo.key: combo.settings for combo in grid.combos}
     settings = {one.name: of_combos[combo_of(one)] for one in plan.sessions}
     cut = _cut(plan.sessions, settings, known, slots)
     slowdown = known.slowdown(min(slots, len(processes(cut))))
@@ -175,9 +175,14 @@ def best_shards(combos: Sequence[Uncut], others: Sequence[float | None], slots: 
 
 
 def _makespan(combos: Sequence[Uncut], numbers: Sequence[int], others: Sequence[float | None], slots: int) -> float:
-    """The time until all end: longest first, each on the slot that is free first. Unknown times count as 0."""
+    """The time until all end. Unknown times count as 0."""
     cut = (one.length(len(at)) for one, n in zip(combos, numbers, strict=True) for at in ranges(0, one.episodes, n))
+    return max(filled_slots((*cut, *filter(None, others)), slots))
+
+
+def filled_slots(lengths: Iterable[float], slots: int) -> list[float]:
+    """When each slot is free after these sessions: the longest first, each on the slot that is free first. A heap."""
     free = [0.0] * max(1, slots)
-    for length in sorted((*cut, *filter(None, others)), reverse=True):
+    for length in sorted(lengths, reverse=True):
         heapq.heapreplace(free, free[0] + length)
-    return max(free)
+    return free

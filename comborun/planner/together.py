@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from comborun.model.command import ENTRIES, ENVIRONMENTS, START_TIME, entry_word, of_all, without_entries, word
+from comborun.model.command import ENTRIES, ENVIRONMENTS, START_TIME, of_all, tree_word, without_entries, word
 from comborun.model.judging import NO_PROGRESS
 from comborun.model.resources import BashWord
 from comborun.model.work import grouped
@@ -36,20 +36,19 @@ def added(
     session: Session, environment: AxisEntry, entries: Iterable[JsonTree], values: Mapping[str, str]
 ) -> Iterator[tuple[str, BashWord]]:
     """What an environment adds to the variables of its process: those that its command, variables or files use."""
-    texts = (*session.command, *(text for _, text in session.variables), session.setup, *session.around.words)
     named = {ENVIRONMENTS: environment.name}
     named |= {f"{ENVIRONMENTS}.{key}": value for key, value in environment.attributes.items()}
     for placeholder, value in named.items():
         variable = START_TIME.get(placeholder) or of_all(placeholder)
-        if any(variable in text for text in texts):
+        if any(variable in text for text in session.texts):
             yield variable, word(value.replace("{", "{{"), {})
     for number, entry in enumerate(entries, 1):
-        yield of_all(f"{ENTRIES}{number}"), BashWord(entry_word(entry, values))
+        yield of_all(f"{ENTRIES}{number}"), tree_word(entry, values, indent="\n  ")
 
 
 def in_processes(sessions: Iterable[Session], grid: Grid) -> tuple[Session, ...]:
     """The sessions, those of one process with its name. `shards` cuts the list of environments, not their episodes."""
-    settings = {(combo.policy.name, combo.environment.name): combo.settings for combo in grid.combos}
+    settings = {combo.key: combo.settings for combo in grid.combos}
     found = list(sessions)
     names = {one.name for one in found}
     process: dict[str, Session] = {}
@@ -63,7 +62,7 @@ def in_processes(sessions: Iterable[Session], grid: Grid) -> tuple[Session, ...]
             name += f"_part{number}" if len(parts) > 1 else ""
             while name in names:
                 name += "_"
-            names.add(name := shortened(name, name))
+            names.add(name := shortened(name))
             for one in group[part.start : part.stop]:
                 rules = one.results.replace(named=named)
                 shared = replace(one, together=name, ranged=False, results=rules, progress=NO_PROGRESS)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from comborun.errors import Problem
 from comborun.grid.combos import MOST_COMBOS
 from comborun.grid.keys.axes import AXES, AXIS_OF
-from comborun.grid.keys.results import rules_of
 from comborun.model.command import BY_SEED, placeholders
 from comborun.rules.following import POLICY
 from comborun.text import did_you_mean
@@ -25,8 +24,8 @@ _EXAMPLES = {"policies": "[flat, rough]", "environments": "[grass, stairs]"}
 
 def axis_problems(draft: Draft) -> Iterator[Problem]:
     """Missing, empty or too long axes, repeated names, entries that match nothing, and sessions with the same name."""
-    for axis in AXES:
-        names = [entry.name for entry in getattr(draft.file, axis)]
+    for kind, axis in AXIS_OF.items():
+        names = draft.names[kind]
         if not names and axis not in draft.broken:
             if axis in draft.source.root:
                 yield draft.at_value((axis,), f"`{axis}` is empty", "a grid needs at least one")
@@ -69,7 +68,7 @@ def _matches(file: GridFile) -> Iterator[tuple[Path, ComboMatch]]:
 
 def _unknown_names(draft: Draft, path: Path, match: ComboMatch) -> Iterator[Problem]:
     for kind, axis in AXIS_OF.items():
-        known = [entry.name for entry in getattr(draft.file, axis)]
+        known = draft.names[kind]
         for index, name in enumerate(getattr(match, kind)):
             if name not in known and axis not in draft.broken:
                 hint = _OF_TRAINING if known == [POLICY] else did_you_mean(name, known)
@@ -86,8 +85,8 @@ def _session_problems(draft: Draft) -> Iterator[Problem]:
         other = first.setdefault(combo.session.casefold(), combo)
         if other is not combo:
             kind = "policy" if other.policy != combo.policy else "environment"
-            names = [entry.name for entry in getattr(draft.file, AXIS_OF[kind])]
-            collisions.setdefault((AXIS_OF[kind], names.index(getattr(combo, kind).name)), (other, combo))
+            place = draft.names[kind].index(getattr(combo, kind).name)
+            collisions.setdefault((AXIS_OF[kind], place), (other, combo))
     for path, (other, combo) in collisions.items():
         message = f"`{other.label}` and `{combo.label}` would both run in the session `{combo.session}`"
         hint = "session names contain A-Z, a-z, 0-9, _ and - only: rename one of them"
@@ -103,13 +102,13 @@ _RANGE = "pass it, such as `--first {first_episode} --episodes {episodes}`"
 def cut_problems(draft: Draft) -> Iterator[Problem]:
     if draft.broken:
         return
-    blocks = draft.where(lambda combo: _blocks(combo.settings) > 1 and not combo.settings.ranged)
-    yield from draft.for_combos(blocks, ("block",), "`block`: the command of {} takes no range of episodes", _RANGE)
+    message = "`block`: the command of {} takes no range of episodes"
+    yield from draft.wrong(lambda it: _blocks(it) > 1 and not it.ranged, ("block",), message, _RANGE)
     if (count := sum(_blocks(combo.settings) for combo in draft.combos)) > MOST_COMBOS:
         message = f"`block`: {count:,} sessions are more than comborun handles ({MOST_COMBOS:,})"
         yield draft.at_key(("block",), message, "make the blocks larger")
     at, whole = draft.set_at("shards"), {None, 1}
-    cut = draft.where(lambda combo: combo.settings.shards not in whole and not combo.settings.together)
+    cut = draft.where(lambda it: it.shards not in whole and not it.together)
     both = [combo for combo in cut if combo.settings.block]
     hint = "`block` for comparisons that stop early, `shards` to fill the host"
     yield from draft.for_combos(both, at, "`shards` and `block` both cut {}: keep one", hint)
@@ -127,7 +126,7 @@ def seed_problems(draft: Draft) -> Iterator[Problem]:
     """`seeds` that can't repeat a combo, or would repeat exactly the same episodes."""
     if draft.broken:
         return
-    at, seeded = draft.set_at("seeds"), draft.where(lambda combo: combo.settings.seeds)
+    at, seeded = draft.set_at("seeds"), draft.where(lambda it: it.seeds)
     for needed, message, hint in _SEEDS_NEED:
         lacking = [combo for combo in seeded if not needed(combo.settings)]
         yield from draft.for_combos(lacking, at, f"`seeds`: {message}", hint)
@@ -162,7 +161,7 @@ def stopping_problems(draft: Draft) -> Iterator[Problem]:
         yield draft.at_key(at, message, "leave it out: then all episodes run and are compared without pairs")
     found = [*_unknown_name_problems(draft, stop), *_pair_problems(draft, stop), *_metric_problems(draft, stop)]
     yield from found
-    compared = draft.where(lambda combo: _compared(stop, combo))
+    compared = [combo for combo in draft.combos if _compared(stop, combo)]
     if not found and not _meeting(stop, compared):
         yield draft.at_key(at, "`stop_early`: no environment has two policies to compare")
     for need, message, hint in _NEEDS:
@@ -171,16 +170,16 @@ def stopping_problems(draft: Draft) -> Iterator[Problem]:
 
 
 _NEEDS: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (
-    (lambda settings: settings.episodes, "a number of episodes", "such as `episodes: 100`"),
-    (lambda settings: rules_of(settings.results).has_records, "records", "say in `results` where they are"),
-    (lambda settings: settings.ranged, "a program that takes a range of episodes", _RANGE),
+    (lambda it: it.episodes, "a number of episodes", "such as `episodes: 100`"),
+    (lambda it: it.rules.has_records, "records", "say in `results` where they are"),
+    (lambda it: it.ranged, "a program that takes a range of episodes", _RANGE),
     (
-        lambda settings: "seed" in placeholders(settings.command_text),
+        lambda it: "seed" in placeholders(it.command_text),
         "a program that takes a {seed} and starts an episode in the same way for every policy",
         "pass it, such as `--seed {seed}`; records must have each episode's seed",
     ),
     (
-        lambda settings: settings.block is not None,
+        lambda it: it.block is not None,
         "`block`, since only sessions that have not begun can be left out",
         "such as `block: 10`: the episodes of one session",
     ),
@@ -188,8 +187,7 @@ _NEEDS: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (
 
 
 def _unknown_name_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:
-    policies = [entry.name for entry in draft.file.policies]
-    environments = [entry.name for entry in draft.file.environments]
+    policies, environments = draft.names["policy"], draft.names["environment"]
     for index, pair in enumerate(stop.comparisons or ()):
         for side, name in enumerate(pair):
             if name not in policies:
@@ -220,7 +218,7 @@ def _metric_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:
             message = f"`{key}` is of success rates, and `metric` compares `{stop.metric}`"
             yield draft.at_key(("stop_early", key), message, "leave out one of them")
     for combo in draft.combos:
-        metrics = rules_of(combo.settings.results).metrics
+        metrics = combo.settings.rules.metrics
         if metrics and stop.metric not in metrics:
             message = f"`stop_early` compares `{stop.metric}`, which is not among `results.metrics`"
             yield draft.at_value(
@@ -236,7 +234,7 @@ def _compared(stop: StopKeys, combo: Combo) -> bool:
 
 def _meeting(stop: StopKeys, combos: Sequence[Combo]) -> bool:
     """Whether any comparison has both of its policies in one environment."""
-    found = {(combo.policy.name, combo.environment.name) for combo in combos}
+    found = {combo.key for combo in combos}
     environments = {environment for _, environment in found}
     if stop.comparisons is None:
         return len(found) > len(environments)

@@ -13,7 +13,6 @@ from comborun.grid.combos import Combo
 from comborun.grid.draft import some
 from comborun.grid.keys.axes import AXIS_OF
 from comborun.grid.keys.resources import UNCAPPED
-from comborun.grid.keys.results import rules_of
 from comborun.model.command import (
     BY_INDEX,
     BY_SEED,
@@ -95,7 +94,7 @@ def command_problems(draft: Draft) -> Iterator[Problem]:
             yield from draft.checked(("after",), "`after`", _check_after, name)
     commands = [use for use in all_uses if use.key == "command"]
     runs = {id(combo) for use in commands for combo in use.combos}
-    without = draft.where(lambda combo: id(combo) not in runs)
+    without = [combo for combo in draft.combos if id(combo) not in runs]
     if draft.broken & {"command", "overrides"} or (commands and not without):
         return
     message = f"no `command` for {some(combo.label for combo in without)}" if commands else "`command` is missing"
@@ -199,13 +198,13 @@ def _placeholder_warnings(draft: Draft, use: CommandUse) -> Iterator[Problem]:
             hint = f"pass it to the program, such as `--{kind} {{{kind}}}`"
             yield draft.at_value(use.path, f"`command` does not use the {kind}: it is the same for {same}", hint)
     cut = [combo for combo in counted if combo.settings.block or combo.settings.shards]
-    numbered = all(rules_of(combo.settings.results).episode.word == LINE for combo in cut)
+    numbered = all(combo.settings.rules.episode.word == LINE for combo in cut)
     if cut and BY_SEED in names and not names & BY_INDEX and not numbered:
         message = "{first_seed} gives a session only its first seed, so its records count from 0"
         yield draft.at_value(
             use.path, message, "`results: {episode: line}` numbers them by their order", "{first_seed}"
         )
-    if "output_dir" not in names and any(rules_of(combo.settings.results).files for combo in use.combos):
+    if "output_dir" not in names and any(combo.settings.rules.files for combo in use.combos):
         message = "`command` has no {output_dir}, and records are looked for only there"
         hint = "let the program write there; or read what it prints: `results: {from: log}`; or `results: none`"
         yield draft.at_value(use.path, message, hint)

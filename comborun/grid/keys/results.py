@@ -264,12 +264,6 @@ def rules_of(keys: ResultKeys | None) -> ResultRules:
     return ResultRules(**{**vars(keys), **better, "compare": tuple(map(str, keys.compare))})
 
 
-def combo_rules(keys: ResultKeys | None, policy: AxisEntry, environment: AxisEntry) -> ResultRules:
-    """The rules for the records of a combo, with its attributes filled in. Raises UserError."""
-    rules = rules_of(keys)
-    return rules.replace(policy=naming(rules.policy, policy), environment=naming(rules.environment, environment))
-
-
 def naming(field: Field, axis: AxisEntry) -> Field:
     """The field with a name, and its value for this policy or environment."""
     attribute = field.name if field.as_data() == field.name and field.name in axis.attributes else None
