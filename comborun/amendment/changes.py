@@ -16,9 +16,11 @@ from comborun.errors import UserError
 from comborun.generate.bundle import RunFile, judging, policy, queue, serving, session_manifests
 from comborun.generate.script import notify_script, scripts
 from comborun.generate.slurm_jobs import texts
-from comborun.model.plan import LIVE_FIELDS
+from comborun.model.plan import LIVE_FIELDS, Plan, Session
 from comborun.model.work import (
     WORK_FIELDS,
+    Combo,
+    Spans,
     combo_of,
     describe,
     episodes_of,
@@ -39,8 +41,6 @@ from comborun.text import shortened
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
 
-    from comborun.model.plan import Plan, Session
-    from comborun.model.work import Combo, Spans
 
 Choice = Literal["rerun", "keep"]
 """for changed sessions: run them again as the grid says now, or keep those of the run"""

@@ -109,9 +109,11 @@ def server_table(plan: Plan) -> str:
 
 def _row(**fields: Any) -> str:
     """A record without its empty fields."""
-    return render(
-        (key, value) for key, value in fields.items() if value not in (None, "", (), []) and value is not False
-    )
+    return render(_given(fields).items())
+
+
+def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if value not in (None, "", (), []) and value is not False}
 
 
 def policy(plan: Plan) -> str:
@@ -163,13 +165,13 @@ def session_manifest(session: Session, members: tuple[str, ...] = ()) -> str:
         first=session.first,
         count=session.count,
         judging=judging(session),
-        together=list(members) or (session.together if session.environment else None) or None,
+        together=members or (session.together if session.environment else ""),
         ranks=around.ranks if members else None,
         hang_s=watch.hang_s,
         stall_s=watch.stall_s or None,
         max_s=watch.max_s or None,
         memory_mib=session.request.memory if watch.memory else None,
-        progress=session.progress.pattern or None,
+        progress=session.progress.pattern,
         signatures=[list(signature) for signature in session.failures],
         pin=None if session.pin == "cvd" else session.pin,
         wants_port=asks_for(session, "port"),
@@ -204,8 +206,7 @@ def server_manifest(one: ServerInstance) -> str:
 
 
 def _text(**values: Any) -> str:
-    given = {key: value for key, value in values.items() if value is not None and value is not False and value != []}
-    return json.dumps(given, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(_given(values), indent=1, ensure_ascii=False) + "\n"
 
 
 def judging(session: Session) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import shlex
 from typing import TYPE_CHECKING
 
 from comborun.model.command import ENTRIES, FILES, asks_for, of_all
-from comborun.model.plan import Session
-from comborun.model.resources import OCI_RUNTIMES, BashWord
+from comborun.model.plan import After, Notify, Plan, Session
+from comborun.model.resources import OCI_RUNTIMES, BashWord, Container, ModelServer, PinMode, ServerInstance
 from comborun.model.work import grouped, process_of, whole
 from comborun.rules.names import (
     AFTER,
@@ -27,8 +27,6 @@ from comborun.rules.results.fields import ResultRules
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from comborun.model.plan import After, Notify, Plan
-    from comborun.model.resources import Container, Display, ModelServer, PinMode, ServerInstance
 
 FRONT = f"""\
 #!/usr/bin/env bash
@@ -274,8 +272,9 @@ def _granted(session: Session, family: str) -> Iterator[str]:
         yield "export COMBORUN_VULKAN_DEVICE=${COMBORUN_VULKAN_DEVICE-}"
     if family == "servers" or asks_for(session, "port"):
         yield f"export COMBORUN_PORT=${{COMBORUN_PORT:-{PORT_BY_HAND}}}"
-    if session.display:
-        yield f"export COMBORUN_DISPLAY=${{COMBORUN_DISPLAY-{_display(session.display)}}}"
+    if display := session.display:
+        by_hand = "${DISPLAY-:0}" if display.own else f":{display.by_gpu[0][1] if display.by_gpu else display.server}"
+        yield f"export COMBORUN_DISPLAY=${{COMBORUN_DISPLAY-{by_hand}}}"
         yield "export DISPLAY=$COMBORUN_DISPLAY"
     for name, _ in session.servers:
         yield from _server(name)
@@ -292,12 +291,6 @@ def _gpus(session: Session) -> Iterator[str]:
     yield "export COMBORUN_GPU=${COMBORUN_GPUS%%,*}"
     if session.pin in PINNED:
         yield f"export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=${{CUDA_VISIBLE_DEVICES-{numbers}}}"
-
-
-def _display(display: Display) -> str:
-    if display.own:
-        return "${DISPLAY-:0}"
-    return f":{display.by_gpu[0][1]}" if display.by_gpu else f":{display.server}"
 
 
 def _server(name: str) -> Iterator[str]:

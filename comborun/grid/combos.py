@@ -207,17 +207,13 @@ def _one_star(tree: Tree) -> str:
     return pattern
 
 
-def _done(tree: Tree) -> str:
-    return STABLE if line_of(tree) == STABLE else _one_star(tree)
-
-
 _GLOB_KEYS: Mapping[str, Callable[[Tree], Any]] = {
     "glob": partial(_patterns, absolute=True),
     "exclude": partial(_patterns, absolute=False),
 }
 _FOLLOW_KEYS: Mapping[str, Callable[[Tree], Any]] = {
     "follow": _one_star,
-    "done": _done,
+    "done": lambda tree: STABLE if line_of(tree) == STABLE else _one_star(tree),
     "every": lambda tree: whole_of(tree, 1),
     "keep_free": lambda tree: parse_size(scalar_of(tree).text),
 }

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
 from pydantic import ValidationError
 
-from comborun.errors import GridError, UserError
+from comborun.errors import GridError, Problem, UserError
 from comborun.grid.combos import Combo, combos_of, names_of
 from comborun.grid.keys.axes import AXES
-from comborun.grid.keys.grid_file import GridFile, SettingKeys
+from comborun.grid.keys.grid_file import AboutKeys, GridFile, SettingKeys
 from comborun.grid.keys.limits_retry import LimitKeys
 from comborun.grid.keys.shapes import Keys
 from comborun.grid.keys.values import MISTAKE, no_value
@@ -24,8 +24,6 @@ from comborun.text import close_to, did_you_mean, first_of
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-    from comborun.errors import Problem
-    from comborun.grid.keys.grid_file import AboutKeys
 
 K = TypeVar("K", bound=Keys)
 

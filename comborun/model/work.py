@@ -6,14 +6,13 @@ from bisect import bisect_right
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from comborun.rules.deal import parse, parse_move
+from comborun.rules.deal import Deal, parse, parse_move
 from comborun.text import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from comborun.model.plan import Session
-    from comborun.rules.deal import Deal
 
 T = TypeVar("T")
 K = TypeVar("K")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
-from comborun.model.work import combo_of, grouped, name_of_combo, process_of, processes, replicate_of
+from comborun.model.work import Replicate, combo_of, grouped, name_of_combo, process_of, processes, replicate_of
 from comborun.planner.packing import fits, stage
 from comborun.planner.ranges import distinct, range_session, session_digest
 from comborun.planner.scheduling import Uncut, best_shards, filled_slots, ordered, ranges
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from comborun.grid import Grid
     from comborun.model.plan import Plan, Session
     from comborun.model.resources import HostFacts
-    from comborun.model.work import Replicate
     from comborun.planner.knowledge import Knowledge, Pace
 
     Cut = Mapping[Replicate, Sequence[range]]
@@ -135,7 +134,11 @@ def cut_together(grid: Grid, candidates: Sequence[Candidate]) -> Cut:
     asking = _asking(candidates)
     slots = sum(max(1, _holds(one, asking[one.host])[1]) for one in candidates)
     combos = [Uncut(one.count, _pace(one, candidates)) for one in wholes.values()]
-    cuts = [*tapered(combos, slots)] if all(one.pace for one in combos) else _even(combos, slots)
+    if all(one.pace for one in combos):
+        cuts = [*tapered(combos, slots)]
+    else:  # without times: as many equal ranges as fill the slots
+        numbers = best_shards(combos, [], slots)
+        cuts = [[*ranges(0, one.episodes, number)] for one, number in zip(combos, numbers, strict=True)]
     return {
         key: [range(one.first + at.start, one.first + at.stop) for at in cut]
         for (key, one), cut in zip(wholes.items(), cuts, strict=True)
@@ -146,13 +149,6 @@ def _pace(session: Session, candidates: Sequence[Candidate]) -> Pace | None:
     """The slowest that is known."""
     found = [pace for one in candidates if (pace := one.known.pace(session))]
     return max(found, key=lambda pace: pace.seconds, default=None)
-
-
-def _even(combos: Sequence[Uncut], slots: int) -> list[list[range]]:
-    """Without times: as many equal ranges as fill the slots."""
-    return [
-        [*ranges(0, one.episodes, number)] for one, number in zip(combos, best_shards(combos, [], slots), strict=True)
-    ]
 
 
 def tapered(combos: Sequence[Uncut], slots: int) -> Iterator[list[range]]:
@@ -179,10 +175,8 @@ def tapered(combos: Sequence[Uncut], slots: int) -> Iterator[list[range]]:
 
 def cut_of(plan: Plan) -> Cut:
     """The cut that a plan has."""
-    return {
-        key: [range(one.first, one.first + one.count) for one in same]
-        for key, same in grouped([one for one in plan.sessions if not one.flag], replicate_of).items()
-    }
+    counted = grouped((one for one in plan.sessions if not one.flag), replicate_of)
+    return {key: [one.episodes for one in same] for key, same in counted.items()}
 
 
 def recut(plan: Plan, cut: Cut) -> Plan:
@@ -193,7 +187,10 @@ def recut(plan: Plan, cut: Cut) -> Plan:
         if not wanted or [*wanted] == [one.episodes for one in same]:
             pieces += same
         else:
-            pieces += _cut(_whole(same), sum(one.expected_s for one in same), wanted)
+            session, seconds = _whole(same), sum(one.expected_s for one in same)
+            for at in wanted:
+                piece = session if at == session.episodes else range_session(session, at.start, len(at))
+                pieces.append(replace(piece, expected_s=math.ceil(seconds * len(at) / session.count)))
     return replace(plan, sessions=distinct(ordered(pieces))) if cut else plan
 
 
@@ -204,12 +201,6 @@ def _whole(same: Sequence[Session]) -> Session:
         return same[0]
     one = replace(same[0], name=name_of_combo(same[0]), first=first, count=count)
     return replace(one, digest=session_digest(one))
-
-
-def _cut(session: Session, seconds: float, wanted: Sequence[range]) -> Iterator[Session]:
-    for at in wanted:
-        piece = session if at == session.episodes else range_session(session, at.start, len(at))
-        yield replace(piece, expected_s=math.ceil(seconds * len(at) / session.count))
 
 
 def same_work(candidates: Sequence[Candidate]) -> None:

@@ -15,7 +15,7 @@ from comborun.model.judging import NO_PROGRESS, ProgressRules
 from comborun.model.plan import After, Limits, Notify, Plan, Session
 from comborun.model.stopping import StopRequest, stop_rule
 from comborun.model.work import episodes_by_combo
-from comborun.planner.knowledge import NOTHING_KNOWN
+from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge
 from comborun.planner.packing import at_once, check_fit
 from comborun.planner.program import (
     allowed_gpus,
@@ -31,8 +31,7 @@ from comborun.planner.program import (
     work_folder,
 )
 from comborun.planner.ranges import digest_of, session_digest
-from comborun.planner.scheduling import arranged
-from comborun.planner.together import added, in_processes, shared_files, shared_values
+from comborun.planner.scheduling import added, arranged, in_processes, shared_files, shared_values
 from comborun.rules.results.fields import number
 from comborun.rules.room.capacity import Card
 from comborun.text import clean, several, shortened
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 
     from comborun.grid import Combo, Grid
     from comborun.model.resources import HostFacts, ModelServer
-    from comborun.planner.knowledge import Knowledge
 
 _SHORT_MINUTES = 5
 """minutes; in a shorter task the time of Slurm's warning matters"""

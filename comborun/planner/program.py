@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.grid.keys.program import MOST_GPUS, ComponentKeys, PlacedKeys
+from comborun.grid.keys.program import MOST_GPUS, ComponentKeys, PlacedKeys, WorkdirKeys
 from comborun.model.command import (
     FILLED,
     PLAN_TIME,
@@ -35,8 +35,10 @@ from comborun.model.resources import (
     BashWord,
     Container,
     ExecEnvironment,
+    HostFacts,
     LinkedFolder,
     ModelServer,
+    Reserve,
     asked_by,
     mebibytes,
 )
@@ -47,10 +49,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from comborun.grid import Combo, Grid, SettingKeys
-    from comborun.grid.keys.program import WorkdirKeys
     from comborun.grid.keys.resources import ReadyKeys, ServerKeys
     from comborun.model.plan import Plan, Session
-    from comborun.model.resources import HostFacts, Reserve
 
 _NOT_IN_DIGEST = {"request", "pin", "ready", "ready_within_s", "warm_up", "health_s", "misses", "restarts", "digest"}
 """fields that don't change the answers of a server"""
@@ -59,16 +59,11 @@ _NOT_IN_DIGEST = {"request", "pin", "ready", "ready_within_s", "warm_up", "healt
 def around_of(settings: SettingKeys, grid: Grid, host: HostFacts, values: Mapping[str, str]) -> ExecEnvironment:
     """Files, links, ranks and container; `values` holds the plan-time placeholders of the combo."""
     links, box = host_folder(settings.workdir.link_from, grid, host), settings.container
-    container = (
-        None
-        if box is None
-        else Container(
-            image=word(box.image or "", values),
-            runtime=box.runtime,
-            mounts=tuple(_mount(mount, values) for mount in box.mounts),
-            options=fill(box.options, values) if box.options else (),
-        )
-    )
+    container = None
+    if box:
+        mounts = tuple(_mount(mount, values) for mount in box.mounts)
+        options = fill(box.options, values) if box.options else ()
+        container = Container(word(box.image or "", values), box.runtime, mounts, options)
     return ExecEnvironment(
         files=tuple((name, file_word(content, values)) for name, content in sorted(settings.files.items())),
         links=LinkedFolder(links, settings.workdir.exclude) if links else None,
@@ -324,13 +319,12 @@ def hydra_overrides(placed: Sequence[tuple[str, PlacedKeys]]) -> tuple[str, ...]
     """
     if not placed:
         return ()
-    entries = ",".join(f"{name}:{_value(entry)}" for name, entry in placed)
-    return f"~{SETTING}", f"+{SETTING}={{{entries}}}"
-
-
-def _value(entry: PlacedKeys) -> str:
-    text = f'"{_without_blanks(entry.placement)}"'
-    return text if entry.node_group == GPUS else f'{{node_group:"{entry.node_group}",placement:{text}}}'
+    entries = []
+    for name, entry in placed:
+        text = f'"{_without_blanks(entry.placement)}"'
+        value = text if entry.node_group == GPUS else f'{{node_group:"{entry.node_group}",placement:{text}}}'
+        entries.append(f"{name}:{value}")
+    return f"~{SETTING}", f"+{SETTING}={{{','.join(entries)}}}"
 
 
 def _without_blanks(placement: str) -> str:

@@ -9,16 +9,13 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.model.plan import NON_IDENTITY_FIELDS
+from comborun.model.plan import NON_IDENTITY_FIELDS, Plan, Session
 from comborun.model.resources import BARE
-from comborun.model.work import grouped, name_of_combo, range_suffix
+from comborun.model.work import Combo, grouped, name_of_combo, range_suffix
 from comborun.text import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from comborun.model.plan import Plan, Session
-    from comborun.model.work import Combo
 
 
 def range_session(session: Session, first: int, count: int) -> Session:

@@ -6,16 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from comborun.errors import Problem
-from comborun.grid.combos import MOST_COMBOS
-from comborun.grid.keys.axes import AXES, AXIS_OF
+from comborun.grid.combos import MOST_COMBOS, Combo
+from comborun.grid.keys.axes import AXES, AXIS_OF, ComboMatch, StopKeys
 from comborun.model.command import BY_SEED, placeholders
 from comborun.rules.following import POLICY
 from comborun.text import did_you_mean
 
 if TYPE_CHECKING:
-    from comborun.grid.combos import Combo
     from comborun.grid.draft import Draft, Path
-    from comborun.grid.keys.axes import ComboMatch, StopKeys
     from comborun.grid.keys.grid_file import GridFile, SettingKeys
 
 _OF_TRAINING = "the checkpoints of a training get their names during the run; environments can be named"
@@ -159,7 +157,7 @@ def stopping_problems(draft: Draft) -> Iterator[Problem]:
     if draft.about and draft.about.unpaired:
         message = f"`stop_early` compares pairs of episodes, but there are none: {draft.about.unpaired}"
         yield draft.at_key(at, message, "leave it out: then all episodes run and are compared without pairs")
-    found = [*_unknown_name_problems(draft, stop), *_pair_problems(draft, stop), *_metric_problems(draft, stop)]
+    found = [*_comparison_problems(draft, stop), *_metric_problems(draft, stop)]
     yield from found
     compared = [combo for combo in draft.combos if _compared(stop, combo)]
     if not found and not _meeting(stop, compared):
@@ -186,28 +184,24 @@ _NEEDS: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (
 )
 
 
-def _unknown_name_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:
+def _comparison_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:
     policies, environments = draft.names["policy"], draft.names["environment"]
+    seen: set[frozenset[str]] = set()
     for index, pair in enumerate(stop.comparisons or ()):
+        path = ("stop_early", "comparisons", index)
         for side, name in enumerate(pair):
             if name not in policies:
-                path = ("stop_early", "comparisons", index, side)
-                yield draft.at_value(path, f"there is no policy `{name}`", did_you_mean(name, policies))
+                yield draft.at_value((*path, side), f"there is no policy `{name}`", did_you_mean(name, policies))
+        a, b = pair
+        if a == b:
+            yield draft.at_value(path, f"`{a}` is compared with itself", "name two policies")
+        elif frozenset(pair) in seen:
+            yield draft.at_value(path, f"`{a}` and `{b}` are compared twice", "each pair counts once")
+        seen.add(frozenset(pair))
     for name in stop.environments or ():
         if name not in environments:
             hint = did_you_mean(name, environments)
             yield draft.at_value(("stop_early", "environments"), f"there is no environment `{name}`", hint)
-
-
-def _pair_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:
-    seen: set[frozenset[str]] = set()
-    for index, (a, b) in enumerate(stop.comparisons or ()):
-        path = ("stop_early", "comparisons", index)
-        if a == b:
-            yield draft.at_value(path, f"`{a}` is compared with itself", "name two policies")
-        elif frozenset((a, b)) in seen:
-            yield draft.at_value(path, f"`{a}` and `{b}` are compared twice", "each pair counts once")
-        seen.add(frozenset((a, b)))
 
 
 def _metric_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from comborun.errors import Problem
 from comborun.grid.combos import Combo
-from comborun.grid.draft import some
+from comborun.grid.draft import Draft, Path, some
 from comborun.grid.keys.axes import AXIS_OF
-from comborun.grid.keys.resources import UNCAPPED
+from comborun.grid.keys.resources import UNCAPPED, ServerKeys
 from comborun.model.command import (
     BY_INDEX,
     BY_SEED,
@@ -32,9 +32,7 @@ from comborun.rules.results.fields import LINE
 from comborun.text import did_you_mean, listed
 
 if TYPE_CHECKING:
-    from comborun.grid.draft import Draft, Path
     from comborun.grid.keys.grid_file import SettingKeys
-    from comborun.grid.keys.resources import ServerKeys
 
 _AFTER_KNOWS = ("results_dir", "run")
 _OF_SESSIONS = {*PLAN_TIME, *START_TIME}

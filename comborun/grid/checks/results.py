@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from comborun.errors import Problem
-from comborun.grid.draft import some
+from comborun.grid.draft import Draft, some
 from comborun.grid.keys.results import ProgressKeys, naming
 from comborun.model.command import CommandError, placeholders, split_command
 from comborun.model.judging import EvidenceRules
 from comborun.rules.endings.failures import Failure
 from comborun.rules.results.counts import PLANNED
 from comborun.text import did_you_mean
-
-if TYPE_CHECKING:
-    from comborun.grid.draft import Draft
 
 _OF_THE_POLICY = (Failure.ERROR, Failure.NO_RESULT)
 

@@ -7,9 +7,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from comborun.grid.keys.grid_file import SettingKeys
+from comborun.grid.keys.grid_file import GridFile, SettingKeys
 from comborun.grid.keys.program import ContainerKeys
-from comborun.model.command import BY_INDEX, BY_SEED, ENVIRONMENTS, of_environment, placeholders, without_entries
+from comborun.model.command import (
+    BY_INDEX,
+    BY_SEED,
+    ENVIRONMENTS,
+    JsonTree,
+    of_environment,
+    placeholders,
+    without_entries,
+)
 from comborun.model.work import grouped
 from comborun.rules.results.fields import IGNORE, LOG, ResultRules
 
@@ -17,8 +25,6 @@ if TYPE_CHECKING:
     from comborun.errors import Problem
     from comborun.grid.combos import Combo
     from comborun.grid.draft import Draft, Path
-    from comborun.grid.keys.grid_file import GridFile
-    from comborun.model.command import JsonTree
 
 _TOTALS = frozenset({"kn-aggregate", "rank-metrics", "train-step"})
 """formats without a row for each episode"""
