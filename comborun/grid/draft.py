@@ -135,8 +135,7 @@ def some(names: Iterable[str]) -> str:
 
 
 def read_draft(source: YamlSource) -> Draft:
-    read = read_keys(GridFile, source)
-    return Draft(read.source, read.file, read.broken, read.problems)
+    return Draft(**vars(read_keys(GridFile, source)))
 
 
 def read_keys(model: type[K], source: YamlSource) -> Read[K]:
