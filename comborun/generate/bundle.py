@@ -35,7 +35,7 @@ class RunFile:
 
 
 def bundle(plan: Plan, grid_text: str, library: Mapping[str, str], provenance: Mapping[str, Any]) -> Iterator[RunFile]:
-    template, plan = plan, plan.following if plan.follow else plan
+    template, plan = plan, plan.following
     yield RunFile(RUN.manifest, manifest(plan, provenance))
     yield RunFile(RUN.plan(1), plan.to_json())
     yield RunFile(RUN.grid, grid_text)

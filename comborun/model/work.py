@@ -130,7 +130,7 @@ def whole(members: Sequence[Session]) -> Session:
     """The session of a process, with the episodes of all its environments."""
     if not members[0].together:
         return members[0]
-    live = [one for one in members if one.flag not in ("dropped", "elsewhere")] or members
+    live = [one for one in members if one.here] or members
     expected, count = [one.expected_s for one in live], sum(one.count for one in live)
     expected_s = sum(expected) if all(expected) else 0
     return replace(live[0], name=live[0].together, environment="", count=count, expected_s=expected_s, each=())
