@@ -57,8 +57,10 @@ class Drafts:
         self._made: dict[Hashable, Plan] = {}
         """by what it depends on; with the threads of its sessions, which depend on what is free, too"""
 
-    def of(self, shape: Hashable, make: Callable[[], Plan]) -> Plan:
-        """The draft for a shape of host, made by whoever asks first; the others wait."""
+    def of(self, shape: Hashable | None, make: Callable[[], Plan]) -> Plan:
+        """The draft for a shape of host, made by whoever asks first; the others wait. None: a host's own."""
+        if shape is None:
+            return make()
         with self._lock:
             if shape not in self._made:
                 self._made[shape] = make()
@@ -89,18 +91,16 @@ def lay_out(
     scheduled, never what it is. Raises UserError if a session could never start, but only if sessions run `here`.
     `drafts` are those of other hosts for the same grid.
     """
-    make, shape = partial(_draft, grid, host, shipped, known, here=here), _shape(grid, host, shipped, known)
-    plan = drafts.of(shape, make) if drafts and shape else make()
+    drafts, shape = drafts or Drafts(), _shape(grid, host, shipped, known)
+    plan = drafts.of(shape, partial(_draft, grid, host, shipped, known, here=here))
     share = _share(plan, host)
-    own = partial(_threaded, plan, grid, share)
-    plan = drafts.of((*shape, share), own) if drafts and shape else own()
+    plan = drafts.of(shape and (*shape, share), partial(_threaded, plan, grid, share))
     _check_displays(plan)
     if here:
         check_fit(plan, host)
     if grid.stop_early:
-        plan = replace(
-            plan, stop_early=stop_rule(StopRequest(**dict(grid.stop_early)), episodes_by_combo(plan.sessions))
-        )
+        request = StopRequest(**dict(grid.stop_early))
+        plan = replace(plan, stop_early=stop_rule(request, episodes_by_combo(plan.sessions)))
     return plan
 
 

@@ -292,7 +292,7 @@ class ProgressKeys(Keys):
             return self
         if self.pattern is None:
             raise refusal("`each` without a `pattern`", "add the pattern of the bar that starts again")
-        if not has_total(compile_pattern(self.pattern)):
+        if not has_total(re.compile(self.pattern)):
             hint = r"such as '(\d+)/(\d+) \[': the total is what `each` episodes stand for"
             raise refusal(f"`each` needs a total, and `{self.pattern}` has no second group for one", hint)
         if self.counts_from is not None:
