@@ -9,17 +9,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from comborun.model.command import (
-    ENTRIES,
-    ENVIRONMENTS,
-    START_TIME,
-    FileText,
-    JsonTree,
-    of_all,
-    tree_word,
-    without_entries,
-    word,
-)
+from comborun.model.command import ENTRIES, ENVIRONMENTS, START_TIME, of_all, tree_word, without_entries, word
 from comborun.model.judging import NO_PROGRESS
 from comborun.model.work import combo_of, grouped, process_of, processes, whole
 from comborun.planner.knowledge import Knowledge, Pace, granted
@@ -31,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from comborun.grid import AxisEntry, Grid, SettingKeys
+    from comborun.model.command import FileText, JsonTree
     from comborun.model.plan import Plan, Session
     from comborun.model.resources import BashWord, HostFacts
 

@@ -5,19 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from comborun.grid.keys.grid_file import GridFile, SettingKeys
 from comborun.grid.keys.program import ContainerKeys
-from comborun.model.command import (
-    BY_INDEX,
-    BY_SEED,
-    ENVIRONMENTS,
-    JsonTree,
-    of_environment,
-    placeholders,
-    without_entries,
-)
+from comborun.model.command import BY_INDEX, BY_SEED, ENVIRONMENTS, of_environment, placeholders, without_entries
 from comborun.model.work import grouped
 from comborun.rules.results.fields import IGNORE, LOG, ResultRules
 
@@ -25,6 +17,7 @@ if TYPE_CHECKING:
     from comborun.errors import Problem
     from comborun.grid.combos import Combo
     from comborun.grid.draft import Draft, Path
+    from comborun.model.command import JsonTree
 
 _TOTALS = frozenset({"kn-aggregate", "rank-metrics", "train-step"})
 """formats without a row for each episode"""
@@ -156,33 +149,26 @@ def _why_not(name: str, combos: list[Combo]) -> str:
 # Several hosts
 
 
-class _Refused(NamedTuple):
-    path: Path
-    asked: Callable[[GridFile], object]
-    why: str
-    hint: str
-
-
-_REFUSED = (
-    _Refused(
+_REFUSED: tuple[tuple[Path, Callable[[GridFile], object], str, str], ...] = (
+    (
         ("stop_early",),
         lambda it: it.stop_early,
         "`stop_early` with several hosts: it needs the records of all of them at once",
         "leave it out, or give one `host`",
     ),
-    _Refused(
+    (
         ("after",),
         lambda it: it.after,
         "`after` with several hosts: it runs when all has ended, and each host only knows its own end",
         "leave it out, and run it yourself; or give one `host`",
     ),
-    _Refused(
+    (
         ("limits", "fail_fast"),
         lambda it: any(it.limits.fail_fast),
         "`fail_fast` with several hosts: it counts the failures of all sessions, and each host only knows its own",
         "leave it out: `breaker` closes a GPU or a host by itself",
     ),
-    _Refused(
+    (
         ("notify",),
         lambda it: it.notify and "finished" in it.notify.on,
         "`notify` with several hosts: it would tell an end for each of them, and none for all",
@@ -193,7 +179,7 @@ _REFUSED = (
 
 def refused_together(file: GridFile) -> Iterator[tuple[Path, str, str]]:
     """The keys of a grid that several hosts can't follow, each with the reason and what to do instead."""
-    return ((one.path, one.why, one.hint) for one in _REFUSED if one.asked(file))
+    return ((path, why, hint) for path, asked, why, hint in _REFUSED if asked(file))
 
 
 def hosts_problems(draft: Draft) -> Iterator[Problem]:
