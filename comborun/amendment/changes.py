@@ -13,9 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
 from comborun.errors import UserError
-from comborun.generate.bundle import RunFile, judging, policy, queue, serving, session_manifests
-from comborun.generate.script import notify_script, scripts
-from comborun.generate.slurm_jobs import texts
+from comborun.generate.bundle import RunFile, dispatch_files, judging, session_files
 from comborun.model.plan import LIVE_FIELDS, Plan, Session
 from comborun.model.work import (
     WORK_FIELDS,
@@ -315,17 +313,11 @@ def amendment(before: Plan, after: Plan, number: int, grid_text: str) -> Iterato
     yield RunFile(RUN.plan(number), text)
     if number > 1 and grid_text:
         yield RunFile(RUN.amended_grid(number), grid_text)
-    yield from serving(after)
-    yield RunFile(RUN.queue, queue(after))
-    yield RunFile(RUN.policy, policy(after))
+    yield from (file for file in dispatch_files(after) if file.path != RUN.engine)
     if before.secrets != after.secrets:
         yield RunFile(RUN.wanted_secrets, render(after.secrets))
-    if after.slurm:
-        yield from (RunFile(path, text) for path, text in texts(after) if path != RUN.engine)
-    if after.notify:
-        yield RunFile(RUN.notify, notify_script(after.notify))
-    there = dict(_session_files(before))
-    yield from (RunFile(path, text) for path, text in _session_files(after) if there.get(path) != text)
+    there = {*session_files(before)}
+    yield from (file for file in session_files(after) if file not in there)
 
 
 def read_otherwise(before: Plan, after: Plan) -> dict[str, dict[str, Any]]:
@@ -343,11 +335,6 @@ def read_as_before(before: Plan, amended: Amended) -> Amended:
         for one in amended.plan.sessions
     )
     return replace(amended, plan=replace(amended.plan, sessions=sessions))
-
-
-def _session_files(plan: Plan) -> Iterator[tuple[str, str]]:
-    yield from ((RUN.script(name), text) for name, text in scripts(plan))
-    yield from ((RUN.session_json(name), text) for name, text in session_manifests(plan))
 
 
 def _check_servers(before: Plan, after: Plan) -> None:

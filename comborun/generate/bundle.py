@@ -42,29 +42,32 @@ def bundle(plan: Plan, grid_text: str, library: Mapping[str, str], provenance: M
     yield RunFile(RUN.front, FRONT, executable=True)
     for name, text in library.items():
         yield RunFile(f"{RUN.library}/{name}", text)
-    for name, text in scripts(template):
-        yield RunFile(RUN.script(name), text)
-    for name, text in session_manifests(template):
-        yield RunFile(RUN.session_json(name), text)
-    yield from serving(plan)
-    yield RunFile(RUN.queue, queue(plan))
-    yield RunFile(RUN.policy, policy(plan))
-    if plan.notify:
-        yield RunFile(RUN.notify, notify_script(plan.notify))
+    yield from session_files(template)
+    yield from dispatch_files(plan)
     if plan.replaces:
         yield RunFile(RUN.replaces, "".join(f"{name}\n" for name in plan.replaces))
     if plan.secrets:
         yield RunFile(RUN.wanted_secrets, render(plan.secrets))
-    if plan.slurm:
-        yield from (RunFile(path, text) for path, text in texts(plan))
 
 
-def serving(plan: Plan) -> Iterator[RunFile]:
+def session_files(plan: Plan) -> Iterator[RunFile]:
+    yield from (RunFile(RUN.script(name), text) for name, text in scripts(plan))
+    yield from (RunFile(RUN.session_json(name), text) for name, text in session_manifests(plan))
+
+
+def dispatch_files(plan: Plan) -> Iterator[RunFile]:
+    """What the dispatcher goes by, or Slurm: an amendment writes it anew."""
     for one in plan.server_instances:
         yield RunFile(RUN.script(SERVERS + one.name), server_script(one))
         yield RunFile(RUN.session_json(SERVERS + one.name), server_manifest(one))
     if plan.servers:
         yield RunFile(RUN.server_table, server_table(plan))
+    yield RunFile(RUN.queue, queue(plan))
+    yield RunFile(RUN.policy, policy(plan))
+    if plan.notify:
+        yield RunFile(RUN.notify, notify_script(plan.notify))
+    if plan.slurm:
+        yield from (RunFile(path, text) for path, text in texts(plan))
 
 
 def manifest(plan: Plan, provenance: Mapping[str, Any]) -> str:
