@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 K = TypeVar("K", bound=Keys)
 
+Met = Callable[[SettingKeys], object]
+"""whether settings meet a condition"""
 Path = tuple[str | int, ...]
 """the path to a place in the file: keys, and numbers of entries from 0"""
 MOST = 200
@@ -63,19 +65,16 @@ class Read(Generic[K]):
     """top-level keys with mistakes: their absence proves nothing"""
     problems: tuple[Problem, ...]
 
-    def at(self, place: Place | None, message: str, hint: str = "") -> Problem:
-        return self.source.problem(place, message, hint)
-
     def at_key(self, path: Path, message: str, hint: str = "") -> Problem:
         """A problem with the key at the end of `path`; with an empty path, with the file as a whole."""
-        return self.at(self.source.key_place(*path) if path else None, message, hint)
+        return self.source.problem(self.source.key_place(*path) if path else None, message, hint)
 
     def at_value(self, path: Path, message: str, hint: str = "", piece: str = "") -> Problem:
         """A problem with the value at `path`, or with `piece` in it."""
         tree = self.source.at(*path)
         if isinstance(tree, Scalar) and piece != tree.text:
-            return self.at(self.source.locate(tree, piece), message, hint)
-        return self.at(tree.place, message, hint)
+            return self.source.problem(self.source.locate(tree, piece), message, hint)
+        return self.source.problem(tree.place, message, hint)
 
     def checked(self, path: Path, label: str, check: Callable[..., object], *arguments: object) -> Iterator[Problem]:
         """Turns an error of `check` into a problem with the value at `path`, at the offending piece."""
@@ -104,12 +103,10 @@ class Draft(Read[GridFile]):
         """The file itself and its overrides, each with its path; later ones win."""
         return ((), self.file), *((("overrides", index), entry) for index, entry in enumerate(self.file.overrides))
 
-    def where(self, met: Callable[[SettingKeys], object]) -> list[Combo]:
+    def where(self, met: Met) -> list[Combo]:
         return [combo for combo in self.combos if met(combo.settings)]
 
-    def wrong(
-        self, met: Callable[[SettingKeys], object], path: Path, message: str, hint: str = ""
-    ) -> Iterator[Problem]:
+    def wrong(self, met: Met, path: Path, message: str, hint: str = "") -> Iterator[Problem]:
         """One problem with all combos with such settings."""
         yield from self.for_combos(self.where(met), path, message, hint)
 

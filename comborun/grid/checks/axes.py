@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from comborun.errors import Problem
@@ -13,7 +13,7 @@ from comborun.rules.following import POLICY
 from comborun.text import did_you_mean
 
 if TYPE_CHECKING:
-    from comborun.grid.draft import Draft, Path
+    from comborun.grid.draft import Draft, Met, Path
     from comborun.grid.keys.grid_file import GridFile, SettingKeys
 
 _OF_TRAINING = "the checkpoints of a training get their names during the run; environments can be named"
@@ -28,7 +28,7 @@ def axis_problems(draft: Draft) -> Iterator[Problem]:
             if axis in draft.source.root:
                 yield draft.at_value((axis,), f"`{axis}` is empty", "a grid needs at least one")
             else:
-                yield draft.at(None, f"`{axis}` is missing", f"such as `{axis}: {_EXAMPLES[axis]}`")
+                yield draft.at_key((), f"`{axis}` is missing", f"such as `{axis}: {_EXAMPLES[axis]}`")
         for index, name in enumerate(names):
             if (first := names.index(name)) != index:
                 line = draft.source.key_place(axis, first).line
@@ -36,7 +36,7 @@ def axis_problems(draft: Draft) -> Iterator[Problem]:
     count = len(draft.file.policies) * len(draft.file.environments)
     if count > MOST_COMBOS:
         message = f"{count:,} combos are more than comborun handles ({MOST_COMBOS:,})"
-        yield draft.at(None, message, "cut the grid into several")
+        yield draft.at_key((), message, "cut the grid into several")
     yield from _match_problems(draft)
     yield from _session_problems(draft)
 
@@ -56,6 +56,11 @@ def _match_problems(draft: Draft) -> Iterator[Problem]:
         if lost and draft.combos and not unknown and not draft.broken.intersection(AXES):
             message = f"an entry of `{path[0]}` that matches no combo"
             yield draft.at_value(path, message, "`exclude` removes all of them")
+
+    for index, entry in enumerate(draft.file.overrides):
+        if entry.model_fields_set <= {"when"} and "overrides" not in draft.broken:
+            message = "an entry of `overrides` that changes nothing"
+            yield draft.at_value(("overrides", index), message, "add a setting to it")
 
 
 def _matches(file: GridFile) -> Iterator[tuple[Path, ComboMatch]]:
@@ -133,7 +138,7 @@ def seed_problems(draft: Draft) -> Iterator[Problem]:
         yield draft.at_key(at, message, "cut the grid into several")
 
 
-_SEEDS_NEED: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (
+_SEEDS_NEED: tuple[tuple[Met, str, str], ...] = (
     (lambda it: len({*it.seeds}) == len(it.seeds), "a seed occurs twice for {}", "each repeats the combo once"),
     (lambda it: it.seed is None, "{} has a `seed` too", "leave `seed` out"),
     (lambda it: it.episodes, "there is no number of episodes for {}", "such as `episodes: 100`"),
@@ -167,7 +172,7 @@ def stopping_problems(draft: Draft) -> Iterator[Problem]:
         yield from draft.for_combos(lacking, at, f"`stop_early` needs {message}; this is missing for {{}}", hint)
 
 
-_NEEDS: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (
+_NEEDS: tuple[tuple[Met, str, str], ...] = (
     (lambda it: it.episodes, "a number of episodes", "such as `episodes: 100`"),
     (lambda it: it.rules.has_records, "records", "say in `results` where they are"),
     (lambda it: it.ranged, "a program that takes a range of episodes", _RANGE),

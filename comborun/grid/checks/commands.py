@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from comborun.errors import Problem
 from comborun.grid.combos import Combo
-from comborun.grid.draft import Draft, Path, some
+from comborun.grid.draft import Draft, Met, Path, some
 from comborun.grid.keys.axes import AXIS_OF
 from comborun.grid.keys.resources import UNCAPPED, ServerKeys
 from comborun.model.command import (
@@ -32,7 +32,7 @@ from comborun.rules.results.fields import LINE
 from comborun.text import did_you_mean, listed
 
 if TYPE_CHECKING:
-    from comborun.grid.keys.grid_file import SettingKeys
+    pass
 
 _AFTER_KNOWS = ("results_dir", "run")
 _OF_SESSIONS = {*PLAN_TIME, *START_TIME}
@@ -40,7 +40,7 @@ _SHELL = re.compile(r"\$(?:\w+|\{\w+[^}]*\}|\()")
 _GPUS = ("resources", lambda it: it.gpus or it.placement, "ask for one: `resources: {gpus: 1}`")
 _RANKS = ("launcher", lambda it: it.launcher, "`launcher: torchrun` starts several")
 _EPISODES = ("episodes", lambda it: it.episodes is not None, "such as `episodes: 100`")
-_NEEDS: dict[str, tuple[str, Callable[[SettingKeys], object], str]] = {
+_NEEDS: dict[str, tuple[str, Met, str]] = {
     **dict.fromkeys(
         ("seed", "first_seed"), ("seed", lambda it: it.seeds or it.seed is not None, "such as `seed: 1000`")
     ),
@@ -97,7 +97,7 @@ def command_problems(draft: Draft) -> Iterator[Problem]:
         return
     message = f"no `command` for {some(combo.label for combo in without)}" if commands else "`command` is missing"
     hint = "the program and its arguments, such as `command: python evaluate.py --policy {policy}`"
-    yield draft.at(None, message, hint)
+    yield draft.at_key((), message, hint)
 
 
 def check_filled(draft: Draft, use: CommandUse, name: str) -> None:

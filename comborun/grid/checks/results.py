@@ -54,7 +54,7 @@ def count_warnings(draft: Draft) -> Iterator[Problem]:
     if uncounted := draft.where(lambda it: it.rules.files and not it.episodes and not it.evidence.line):
         where = "" if len(uncounted) == len(draft.combos) else f" for {some(combo.label for combo in uncounted)}"
         message = f"no `episodes`{where}: only the exit code says whether a session did all its work"
-        yield draft.at(None, message, "set their number, such as `episodes: 100`")
+        yield draft.at_key((), message, "set their number, such as `episodes: 100`")
 
 
 def judging_problems(draft: Draft) -> Iterator[Problem]:

@@ -16,7 +16,7 @@ from comborun.rules.results.fields import IGNORE, LOG, ResultRules
 if TYPE_CHECKING:
     from comborun.errors import Problem
     from comborun.grid.combos import Combo
-    from comborun.grid.draft import Draft, Path
+    from comborun.grid.draft import Draft, Met, Path
     from comborun.model.command import JsonTree
 
 _TOTALS = frozenset({"kn-aggregate", "rank-metrics", "train-step"})
@@ -33,7 +33,7 @@ def _names_environment(rules: ResultRules) -> bool:
     return rules.source != LOG or rules.environment.name in re.compile(rules.pattern).groupindex
 
 
-_NEEDS: tuple[tuple[str, Callable[[SettingKeys], object], str, str], ...] = (
+_NEEDS: tuple[tuple[str, Met, str, str], ...] = (
     ("block", lambda it: it.block is None, "`block` cuts {}, but a process runs all episodes of its environments", ""),
     ("shards", lambda it: it.shards != "auto", "`shards: auto` does not know how to cut the list of {}", "a number"),
     ("unit", lambda it: it.unit == "episode", "{} counts steps, and only episodes name their environment", ""),
