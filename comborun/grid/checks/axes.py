@@ -49,7 +49,12 @@ def _match_problems(draft: Draft) -> Iterator[Problem]:
                 when = "when: " if path[-1] == "when" else ""
                 yield draft.at_value(path, message, f"`{when}{{policy: ..., environment: ...}}`, or one of the two")
             continue
-        unknown = list(_unknown_names(draft, path, match))
+        unknown = [
+            problem
+            for kind in AXIS_OF
+            for index, name in enumerate(getattr(match, kind))
+            for problem in _unknown(draft, kind, name, (*path, kind, index))
+        ]
         yield from unknown
         # include and exclude are matched against the whole product, so their names always exist
         lost = path[0] == "overrides" and not any(match.meets(one.policy, one.environment) for one in draft.combos)
@@ -69,13 +74,12 @@ def _matches(file: GridFile) -> Iterator[tuple[Path, ComboMatch]]:
     yield from ((("overrides", index, "when"), entry.when) for index, entry in enumerate(file.overrides))
 
 
-def _unknown_names(draft: Draft, path: Path, match: ComboMatch) -> Iterator[Problem]:
-    for kind, axis in AXIS_OF.items():
-        known = draft.names[kind]
-        for index, name in enumerate(getattr(match, kind)):
-            if name not in known and axis not in draft.broken:
-                hint = _OF_TRAINING if known == [POLICY] else did_you_mean(name, known)
-                yield draft.at_value((*path, kind, index), f"there is no {kind} `{name}`", hint)
+def _unknown(draft: Draft, kind: str, name: str, path: Path) -> Iterator[Problem]:
+    """A name at `path` that no policy, or no environment, has."""
+    known = draft.names[kind]
+    if name not in known and AXIS_OF[kind] not in draft.broken:
+        hint = _OF_TRAINING if known == [POLICY] else did_you_mean(name, known)
+        yield draft.at_value(path, f"there is no {kind} `{name}`", hint)
 
 
 def _session_problems(draft: Draft) -> Iterator[Problem]:
@@ -190,13 +194,11 @@ _NEEDS: tuple[tuple[Met, str, str], ...] = (
 
 
 def _comparison_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:
-    policies, environments = draft.names["policy"], draft.names["environment"]
     seen: set[frozenset[str]] = set()
     for index, pair in enumerate(stop.comparisons or ()):
         path = ("stop_early", "comparisons", index)
         for side, name in enumerate(pair):
-            if name not in policies:
-                yield draft.at_value((*path, side), f"there is no policy `{name}`", did_you_mean(name, policies))
+            yield from _unknown(draft, "policy", name, (*path, side))
         a, b = pair
         if a == b:
             yield draft.at_value(path, f"`{a}` is compared with itself", "name two policies")
@@ -204,9 +206,7 @@ def _comparison_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:
             yield draft.at_value(path, f"`{a}` and `{b}` are compared twice", "each pair counts once")
         seen.add(frozenset(pair))
     for name in stop.environments or ():
-        if name not in environments:
-            hint = did_you_mean(name, environments)
-            yield draft.at_value(("stop_early", "environments"), f"there is no environment `{name}`", hint)
+        yield from _unknown(draft, "environment", name, ("stop_early", "environments"))
 
 
 def _metric_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:
