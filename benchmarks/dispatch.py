@@ -90,7 +90,7 @@ class Work:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "STAMPS": str(self.stamps), "TS_SOCKET": str(self.folder / "tsp")}
+        return {**os.environ, "STAMPS": str(self.stamps)}
 
 
 @dataclass(frozen=True)
@@ -113,24 +113,32 @@ def comborun(multiplexer: str) -> Callable[[Work], None]:
     """The real dispatcher on a run directory like any other."""
 
     def run(work: Work) -> None:
-        token = secrets.token_hex(2)
-        directory = work.folder / f"bench-20260101T000000Z-{token}"
-        for file in bundle(plan(work), "", library_files(), {}):
-            path = directory / file.path
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(file.text)
-        (directory / "id").write_text(f"{directory.name}\n")
-        screens = work.folder / "screens"
-        screens.mkdir(mode=0o700)
-        environment = {**work.environment, "COMBORUN_TMUX_SOCKET": f"bench{token}", "SCREENDIR": str(screens)}
-        start = ["bash", str(directory / "run_parallel.sh"), "--multiplexer", multiplexer]
-        subprocess.run(start, env=environment, check=True, stdout=subprocess.DEVNULL)
+        directory, environment = run_directory(work)
+        begin(directory, environment, multiplexer)
         until((directory / "dispatch/done").exists)
 
     return run
 
 
-def plan(work: Work, *, stamped: bool = True) -> Plan:
+def run_directory(work: Work, *, stamped: bool = True) -> tuple[Path, dict[str, str]]:
+    """A run directory like any other, and an environment with multiplexers of its own."""
+    token = secrets.token_hex(2)
+    directory, screens = work.folder / f"bench-20260101T000000Z-{token}", work.folder / "screens"
+    for file in bundle(plan(work, stamped=stamped), "", library_files(), {}):
+        path = directory / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(file.text)
+    (directory / "id").write_text(f"{directory.name}\n")
+    screens.mkdir(mode=0o700)
+    return directory, {**work.environment, "COMBORUN_TMUX_SOCKET": f"bench{token}", "SCREENDIR": str(screens)}
+
+
+def begin(directory: Path, environment: dict[str, str], multiplexer: str) -> None:
+    start = ["bash", str(directory / "run_parallel.sh"), "--multiplexer", multiplexer]
+    subprocess.run(start, env=environment, check=True, stdout=subprocess.DEVNULL)
+
+
+def plan(work: Work, *, stamped: bool) -> Plan:
     words = tuple(BashWord(word) for word in (work.stamped if stamped else map(shlex.quote, work.command)))
     sessions = tuple(
         Session(
@@ -161,19 +169,6 @@ def parallel(work: Work) -> None:
     subprocess.run(command, env=work.environment, input=numbers, text=True, check=True)
 
 
-def task_spooler(work: Work) -> None:
-    def tsp(*arguments: str) -> None:
-        subprocess.run(["tsp", *arguments], env=work.environment, check=True, stdout=subprocess.DEVNULL)
-
-    tsp("-S", str(work.slots))
-    try:
-        for _ in range(work.sessions):
-            tsp("-n", *work.stamped)
-        until(lambda: work.stamps.exists() and work.stamps.read_bytes().count(b"\n") >= 2 * work.sessions)
-    finally:
-        tsp("-K")
-
-
 def engine(program: str) -> Callable[[Work], None]:
     """An engine that is installed, with its server, on this machine."""
 
@@ -201,7 +196,6 @@ TOOLS: dict[str, tuple[str, Callable[[Work], None]]] = {
     "comborun, tmux": ("tmux", comborun("tmux")),
     "comborun, screen": ("screen", comborun("screen")),
     "GNU parallel": ("parallel", parallel),
-    "task-spooler": ("tsp", task_spooler),
     "HyperQueue": (ENGINES, engine(HYPERQUEUE)),
     "Ray": (ENGINES, engine(RAY)),
     "a loop that polls every second": ("bash", poll_loop),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import socket
 import statistics
+import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,14 +17,28 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "testbed"))
 
+import click
 from delaynet import enter
 from hosts import Site, site
 from network import HOST_ADDRESS, await_that
 
+from comborun.api.launching import start_run
+from comborun.api.named import GridChoice, HostChoice
+from comborun.remote.launching import Launched
+from comborun.remote.preparing import LaunchRequest
 from comborun.remote.ssh.config import Options
+from comborun.remote.ssh.openssh import OpensshTransport
+from comborun.remote.ssh.shell import ShellTransport
+from comborun.remote.ssh.transport import SshTransport
+from comborun.remote.transport import Completed
+from comborun.rules import records
+from comborun.text import MIB
 
 ACCOUNTS = Path("/sys/fs/cgroup/cpuacct")
-EPISODES = 2
+ALIAS, EPISODES = "testbox", 2
+TRANSPORTS: dict[str, type[SshTransport | OpensshTransport]] = {"ssh": SshTransport, "openssh": OpensshTransport}
+SHAPES = {8: (2, 4), 500: (20, 25)}
+"""sessions: environments x policies"""
 LOG_BYTES = 10_000_000
 WORK = """\
 #!/bin/bash
@@ -47,12 +64,6 @@ class Cost:
     down: float
     cpu: float
     """seconds of CPU that the host's processes used"""
-
-    def times(self, factor: float) -> Cost:
-        return Cost(*(factor * value for value in vars(self).values()))
-
-    def plus(self, other: Cost) -> Cost:
-        return Cost(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
 
 @dataclass
@@ -99,6 +110,11 @@ class Bed:
         before = self.cpu()
         time.sleep(0.5)
         return self.cpu() - before < 0.02
+
+    def ssh(self, command: str, stdin: bytes = b"") -> None:
+        """The user's own ssh program."""
+        words = ["ssh", "-q", "-F", str(self.site.host.config), ALIAS, command]
+        subprocess.run(words, input=stdin, capture_output=True, check=False)
 
     def bare_round_trip(self) -> float:
         """Milliseconds that a TCP connection takes to be made: the best of five."""
@@ -148,3 +164,86 @@ def furnish(home: Path) -> None:
     line = b"episode %07d: reward 12.375, success, 14.2 s, a line as evaluation programs print them\n"
     lines = b"".join(line % number for number in range(LOG_BYTES // len(line % 0) + 1))
     (home / "ten_megabytes").write_bytes(lines[:LOG_BYTES])
+
+
+# comborun, over one of its transports
+
+
+@dataclass
+class Counting:
+    """A transport that counts what it is asked; each request waits for its answer, which is a round trip at least."""
+
+    inner: ShellTransport
+    requests: int = 0
+    host: str = ALIAS
+
+    def run(
+        self, script: str, *args: str, stdin: bytes = b"", timeout: float = 60.0, limit: int = 64 * MIB
+    ) -> Completed:
+        self.requests += 1
+        return self.inner.run(script, *args, stdin=stdin, timeout=timeout, limit=limit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Through(HostChoice):
+    """Launches go through a transport that is there already."""
+
+    counting: Counting
+
+    def connect(self, otherwise: str | None = None) -> Counting:  # noqa: ARG002 - it is connected
+        return self.counting
+
+
+def write_grid(folder: Path, sessions: int, parallel: int) -> Path:
+    environments, policies = SHAPES[sessions]
+    path = folder / f"grid-{sessions}.yaml"
+    path.write_text(
+        f"name: bench{sessions}\nhost: {ALIAS}\nepisodes: {EPISODES}\n"
+        f"environments: [{', '.join(f'env{number:02}' for number in range(environments))}]\n"
+        f"policies: [{', '.join(f'policy{number:02}' for number in range(policies))}]\n"
+        "command: bash ~/work.sh {environment}_{policy} {episodes} {output_dir}\n"
+        f"limits: {{parallel: {parallel}}}\n"
+    )
+    return path
+
+
+@dataclass
+class Comborun:
+    """comborun over one of its transports, from connecting on."""
+
+    bed: Bed
+    kind: str
+    folder: Path
+
+    @contextlib.contextmanager
+    def connected(self) -> Iterator[Counting]:
+        with TRANSPORTS[self.kind](ALIAS, self.bed.options) as inner:
+            yield Counting(inner)
+
+    def launch(self, transport: Counting, grid: Path) -> Launched:
+        """All that `combo launch` does."""
+        where = Through(ALIAS, self.kind, accept_new=False, counting=transport)
+        with click.Context(click.Command("launch")):
+            return start_run(GridChoice(grid), where, LaunchRequest(multiplexer="screen", new=True)).launched
+
+    def dispatcher(self, directory: str) -> str:
+        """Its pid: the host is a folder of this machine."""
+        record = self.bed.site.host.folder / directory.removeprefix("/") / "dispatch/dispatcher"
+        return str(records.parse(record.read_text())["pid"])
+
+    def stop(self, directory: str) -> None:
+        with self.connected() as transport:
+            transport.run(f"kill -CONT {self.dispatcher(directory)}")
+            script = 'COMBORUN_STOP_INT_S=1 COMBORUN_STOP_TERM_S=1 bash "$1/run_parallel.sh" stop; rm -rf -- "$1"'
+            transport.run(script, directory, timeout=120)
+
+
+def packed(files: list[tuple[str, bytes]]) -> bytes:
+    """A tar archive of some files."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        for name, content in files:
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return stream.getvalue()

@@ -1,10 +1,10 @@
-"""Reading, merging and reporting a large run, beside pandas and duckdb that do the reading alone.
+"""Reading, merging and reporting a large run, beside pandas that does the reading alone.
 
     python benchmarks/report.py [--combos 200] [--episodes 1000] [--others PYTHON]
 
 A run directory is made in a scratch folder: one session per combo, one line per episode. Every way runs in a process of
 its own: wall and CPU seconds with the interpreter's start and the imports in them, and its highest memory (resident).
-`--others` names the interpreter that has pandas and duckdb, where the one that runs this has not.
+`--others` names the interpreter that has pandas, where the one that runs this has not.
 """
 
 from __future__ import annotations
@@ -46,20 +46,12 @@ PANDAS = (
     "rows = pandas.concat([pandas.read_json(path, lines=True) for path in files])\n"
     "rows.groupby(['policy', 'environment']).success.agg(['sum', 'count'])"
 )
-DUCKDB = (
-    "import sys, duckdb\n"
-    "files = sys.argv[1] + '/sessions/*/attempt-*/out/*.jsonl'\n"
-    "duckdb.sql(f\"select policy, environment, sum(success::int), count(*) from read_json('{files}') group by all\")"
-    ".fetchall()"
-)
-
-
-@dataclass(frozen=True)
-class Way:
-    name: str
-    code: str
-    foreign: str = ""
-    """the module that it needs, which is none of comborun's"""
+WAYS = {
+    "comborun: read, merge, report": REPORT,
+    "comborun: read": READ,
+    "json.loads on every line, kept per file only": JSON,
+    "pandas: read, count": PANDAS,
+}
 
 
 @dataclass(frozen=True)
@@ -67,15 +59,6 @@ class Cost:
     seconds: float
     cpu: float
     mebibytes: float
-
-
-WAYS = (
-    Way("comborun: read, merge, report", REPORT),
-    Way("comborun: read", READ),
-    Way("json.loads on every line, kept per file only", JSON),
-    Way("pandas: read, count", PANDAS, "pandas"),
-    Way("duckdb: read, count", DUCKDB, "duckdb"),
-)
 
 
 def session(policy: str, environment: str, episodes: int) -> Session:
@@ -164,10 +147,10 @@ def middle(costs: list[Cost]) -> Cost:
     )
 
 
-def version(python: str, module: str) -> str:
-    """Of an installed module; empty where there is none."""
-    code = f"import {module}; print({module}.__version__)"
-    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=False).stdout.strip()
+def pandas_version(python: str) -> str:
+    """Empty where it is not installed."""
+    command = [python, "-c", "import pandas; print(pandas.__version__)"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def main() -> None:
@@ -175,10 +158,10 @@ def main() -> None:
     parser.add_argument("--combos", type=int, default=200)
     parser.add_argument("--episodes", type=int, default=1000, help="per combo")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--others", default=sys.executable, help="the Python that has pandas and duckdb")
+    parser.add_argument("--others", default=sys.executable, help="the Python that has pandas")
     options = parser.parse_args()
-    versions = {way.foreign: version(options.others, way.foreign) for way in WAYS if way.foreign}
-    ways = [way for way in WAYS if not way.foreign or versions[way.foreign]]
+    installed = pandas_version(options.others)
+    ways = {name: code for name, code in WAYS.items() if code != PANDAS or installed}
     with tempfile.TemporaryDirectory() as name:
         run, scratch = Path(name) / "run", Path(name) / "scratch"
         scratch.mkdir()
@@ -186,19 +169,18 @@ def main() -> None:
         files = list(run.rglob("*.jsonl"))
         size = sum(path.stat().st_size for path in files) / 2**20
         print(f"{options.combos * options.episodes:,} episodes in {options.combos} combos, {size:.0f} MiB\n")
-        found: dict[str, list[Cost]] = {way.name: [] for way in ways}
+        found: dict[str, list[Cost]] = {name: [] for name in ways}
         for _ in range(options.rounds):  # round by round, so that a busy minute hits every way
-            for way in ways:
-                python = options.others if way.foreign else sys.executable
-                found[way.name].append(measure(python, way.code, run, scratch))
+            for way, code in ways.items():
+                python = options.others if code == PANDAS else sys.executable
+                found[way].append(measure(python, code, run, scratch))
     print("| way | seconds | CPU seconds | MiB |\n|---|---|---|---|")
     for way in ways:
-        cost = middle(found[way.name])
-        told = f"{way.name} ({versions[way.foreign]})" if way.foreign else way.name
+        cost = middle(found[way])
+        told = f"{way} ({installed})" if WAYS[way] == PANDAS else way
         print(f"| {told} | {cost.seconds:.1f} | {cost.cpu:.1f} | {cost.mebibytes:.0f} |")
-    for module, installed in versions.items():
-        if not installed:
-            print(f"\nNot measured: {module} is not installed in {options.others}.")
+    if not installed:
+        print(f"\nNot measured: pandas is not installed in {options.others}.")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ import argparse
 import contextlib
 import os
 import resource
-import secrets
 import signal
 import subprocess
 import time
@@ -22,10 +21,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dispatch import Work, plan, platform_line, until, workspace
+from dispatch import Work, begin, platform_line, run_directory, until, workspace
 
-from comborun.generate.bundle import bundle
-from comborun.remote.library import library_files
 from comborun.rules import records
 
 TALK = 'while :; do printf "step %s\\n" "$SECONDS"; sleep 1; done'
@@ -38,10 +35,6 @@ class Bench:
     directory: Path
     environment: dict[str, str]
     multiplexer: str
-
-    def start(self) -> None:
-        command = ["bash", str(self.directory / "run_parallel.sh"), "--multiplexer", self.multiplexer]
-        subprocess.run(command, env=self.environment, check=True, stdout=subprocess.DEVNULL)
 
     @property
     def dispatcher(self) -> int:
@@ -87,19 +80,7 @@ END = '"$(<"$1/dispatch/python")" -I -S "$1/lib/comborun_host" stop "$1" >/dev/n
 
 @contextlib.contextmanager
 def bench(multiplexer: str, command: tuple[str, ...], sessions: int, slots: int) -> Iterator[Bench]:
-    folder = workspace()
-    token = secrets.token_hex(2)
-    directory = folder / f"bench-20260101T000000Z-{token}"
-    work = Work(command, sessions, slots, folder)
-    for file in bundle(plan(work, stamped=False), "", library_files(), {}):
-        path = directory / file.path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(file.text)
-    (directory / "id").write_text(f"{directory.name}\n")
-    screens = folder / "screens"
-    screens.mkdir(mode=0o700)
-    environment = {**work.environment, "COMBORUN_TMUX_SOCKET": f"bench{token}", "SCREENDIR": str(screens)}
-    made = Bench(directory, environment, multiplexer)
+    made = Bench(*run_directory(Work(command, sessions, slots, workspace()), stamped=False), multiplexer)
     try:
         yield made
     finally:
@@ -127,12 +108,8 @@ def memory_kib(pid: int) -> int:
 def running(multiplexer: str, sessions: int, seconds: int) -> tuple[float, float]:
     """Per cent of one core while they run, and MiB of each session's supervision."""
     with bench(multiplexer, ("bash", "-c", TALK), sessions, sessions) as made:
-        made.start()
-        deadline = time.monotonic() + 60
-        while len(list(made.directory.glob("sessions/*/attempt-1/begin"))) < sessions:
-            if time.monotonic() > deadline:
-                raise TimeoutError(made.directory)
-            time.sleep(0.1)
+        begin(made.directory, made.environment, made.multiplexer)
+        until(lambda: len(list(made.directory.glob("sessions/*/attempt-1/begin"))) == sessions, 60)
         time.sleep(10)  # what a start costs is the other figure
         processes = made.overhead()
         before, began = cpu_ns(processes), time.monotonic()
@@ -148,7 +125,7 @@ def short(multiplexer: str, sessions: int) -> float:
     with bench(multiplexer, ("true",), sessions + 1, 4) as made:
         alone = program_ms(made, 50)
         before = machine_s()
-        made.start()
+        begin(made.directory, made.environment, made.multiplexer)
         until((made.directory / "dispatch/done").exists)
         return (machine_s() - before) * 1000 / sessions - alone
 

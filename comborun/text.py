@@ -139,11 +139,11 @@ def session_name(environment: str, policy: str, pattern: str = SESSION_NAME) -> 
     return shortened(name, f"{environment}\0{policy}")
 
 
-def shortened(cleaned: str, whole: str) -> str:
-    """`cleaned` in at most 60 characters; a longer one is cut and ends with a digest of `whole`."""
+def shortened(cleaned: str, whole: str = "") -> str:
+    """`cleaned` in at most 60 characters; a longer one is cut and ends with a digest of `whole`, else of itself."""
     if len(cleaned) <= LONGEST:
         return cleaned
     import hashlib  # slow to import, and few names are so long
 
-    digest = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
+    digest = hashlib.sha256((whole or cleaned).encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
     return f"{cleaned[: LONGEST - _DIGEST - 1]}-{digest}"

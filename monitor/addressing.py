@@ -10,7 +10,6 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
-from comborun.model.plan import AWAY
 from comborun.model.work import combo_of, name_of_combo
 from comborun.monitor.watch import once
 from comborun.remote.launches import remembered
@@ -97,7 +96,7 @@ def _named(plan: Plan, word: str, alive: Callable[[], Collection[str]]) -> list[
     if word in [one.name for one in plan.server_instances] or (word == AFTER and plan.after):
         return [word]
     exact = next((one for one in plan.sessions if one.name == word), None)
-    if exact and (exact.flag not in AWAY or word in alive()):
+    if exact and (exact.here or word in alive()):
         return [word]
     same = [one for one in plan.sessions if exact and combo_of(one) == combo_of(exact)]
     return _current(same or (one for one in plan.sessions if word in _combo_names(one))) or [word] * bool(exact)
@@ -128,7 +127,7 @@ def _pair(plan: Plan, run: str, word: str, other: str, *, guess: bool) -> tuple[
     meant = [
         [name for name in alike_to(one, axes) if name == one or (guess and _near(one, name))] for one in (word, other)
     ]
-    both = [(one.policy, one.environment) for one in plan.sessions if one.flag not in AWAY]
+    both = [(one.policy, one.environment) for one in plan.sessions if one.here]
     of_pair = {
         pair for pair in both for first, second in (pair, pair[::-1]) if first in meant[0] and second in meant[1]
     }
@@ -159,7 +158,7 @@ def _likely(plan: Plan, word: str) -> list[str]:
 
 def _current(sessions: Iterable[Session]) -> list[str]:
     """Their names, without replaced sessions, and without smoke tests if there are other sessions."""
-    kept = [one for one in sessions if one.flag not in AWAY]
+    kept = [one for one in sessions if one.here]
     return [one.name for one in kept if not one.flag] or [one.name for one in kept]
 
 

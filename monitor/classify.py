@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
-from comborun.model.plan import AWAY, Plan
+from comborun.model.plan import Plan
 from comborun.monitor.estimate import forecast
 from comborun.monitor.observe import History, RunView
 from comborun.monitor.snapshot import Attempt, HostUse, RunFacts, Snapshot, Waiting
@@ -85,7 +85,7 @@ def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> t
         known = history.of(name), now, tuple(waits[name]), tasks.get(name)
         case = Case(plan, session, *known, stopped, held=bool(snapshot.hold))
         status = session_status(case, parts[name])
-        if session.flag not in AWAY or status.alive:
+        if session.here or status.alive:
             statuses.append(status._replace(reasons=where_it_ran(status.reasons, names)))
     return beside_numbers(statuses)
 

@@ -112,7 +112,7 @@ def publish(transport: Transport, draft: RunContent, mode: str = "resume") -> Pu
     order: dict[str, Any] = {
         "root": draft.root,
         "grid": draft.plan.grid,
-        "digest": (draft.plan.following if draft.plan.follow else draft.plan).digest,
+        "digest": draft.plan.following.digest,
         "mode": mode,
     }
     if deal := draft.deal:

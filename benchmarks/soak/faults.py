@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from bed import Bed, can_mount
-from processes import Process, command_line, kill_all
+from bed import Bed, Process, can_mount, command_line, kill_all, send
 from scene import GROWN, Fault, Scene
 
 from comborun.rules import records
@@ -47,24 +46,9 @@ def dispatchers(bed: Bed) -> list[Process]:
     return [one for one in [bed.dispatcher] if one.lives]
 
 
-def command_killed(bed: Bed, fault: Fault) -> bool:
-    return _hit(pick(commands(bed), fault.draw))
-
-
-def supervisor_killed(bed: Bed, fault: Fault) -> bool:
-    return _hit(pick(supervisors(bed), fault.draw))
-
-
-def supervisor_told_to_end(bed: Bed, fault: Fault) -> bool:
-    return _hit(pick(supervisors(bed), fault.draw), signal.SIGTERM)
-
-
-def dispatcher_killed(bed: Bed, _: Fault) -> bool:
-    return _hit(bed.dispatcher)
-
-
-def dispatcher_told_to_end(bed: Bed, _: Fault) -> bool:
-    return _hit(bed.dispatcher, signal.SIGTERM)
+def one_of(which: Callable[[Bed], Sequence[Process]], number: int = signal.SIGKILL) -> Act:
+    """A signal to one of these processes."""
+    return lambda bed, fault: _hit(pick(which(bed), fault.draw), number)
 
 
 def windows_killed(bed: Bed, _: Fault) -> bool:
@@ -188,8 +172,7 @@ def _killed(verb: str) -> Act:
             for one in bed.everything():
                 if "comborun_host\0" in (words := command_line(one.pid)) and f"\0{verb}\0" in words:
                     one.signal(signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
+        send(child, signal.SIGKILL)
         return bed.wait(child) == -signal.SIGKILL
 
     return act
@@ -201,15 +184,13 @@ def slots_changed(bed: Bed, fault: Fault) -> bool:
 
 def launched_twice(bed: Bed, _: Fault) -> bool:
     children = [bed.begin(*bed.launch()) for _ in range(2)]
-    codes = [bed.wait(child) for child in children]
-    return codes == [0, 0]
+    return [bed.wait(child) for child in children] == [0, 0]
 
 
 def launch_killed(bed: Bed, fault: Fault) -> bool:
     child = bed.begin(*bed.launch())
     time.sleep(fault.span)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(child, signal.SIGKILL)
+    send(child, signal.SIGKILL)
     return bed.wait(child) == -signal.SIGKILL
 
 
@@ -221,10 +202,6 @@ def second_dispatcher(bed: Bed, _: Fault) -> bool:
     command = [python, "-I", "-S", str(bed.run / "lib/comborun_host"), "dispatch", str(bed.run)]
     subprocess.run(command, env=bed.environment, capture_output=True, timeout=60, check=False, stdin=subprocess.DEVNULL)
     return True
-
-
-def fifo_removed(bed: Bed, _: Fault) -> bool:
-    return _removed(bed.run / "dispatch/fifo" if bed.run else None)
 
 
 def socket_removed(bed: Bed, fault: Fault) -> bool:
@@ -258,11 +235,11 @@ def disk_full(bed: Bed, fault: Fault) -> bool:
 
 
 FAULTS: dict[str, Act] = {
-    "command killed": command_killed,
-    "supervisor killed": supervisor_killed,
-    "supervisor told to end": supervisor_told_to_end,
-    "dispatcher killed": dispatcher_killed,
-    "dispatcher told to end": dispatcher_told_to_end,
+    "command killed": one_of(commands),
+    "supervisor killed": one_of(supervisors),
+    "supervisor told to end": one_of(supervisors, signal.SIGTERM),
+    "dispatcher killed": one_of(dispatchers),
+    "dispatcher told to end": one_of(dispatchers, signal.SIGTERM),
     "windows killed": windows_killed,
     "window closed": window_closed,
     "all killed": all_killed,
@@ -278,7 +255,7 @@ FAULTS: dict[str, Act] = {
     "launched twice": launched_twice,
     "launch killed": launch_killed,
     "second dispatcher": second_dispatcher,
-    "FIFO removed": fifo_removed,
+    "FIFO removed": lambda bed, _: _removed(bed.run / "dispatch/fifo" if bed.run else None),
     "socket removed": socket_removed,
     "disk full": disk_full,
     "power lost": power_lost,

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import signal
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from types import FrameType
 
-from bed import Bed, bed
+from bed import Bed, bed, holding, send
 from check import Found, found, survivors
 from faults import FAULTS, OF_A_DISK, grow
-from processes import holding, send
 from scene import GROWN, Scene
 
 KILL, TRIES = 9, 6
@@ -118,3 +123,52 @@ def _story(made: Bed) -> str:
             parts += [f"--- {path.relative_to(made.run)}", path.read_text(errors="replace")] if path.exists() else []
         parts += ["--- who has files of the run open", *holding(made.run)]
     return "\n".join(parts)
+
+
+# Several rounds at once, each in a process of its own that cleans up after itself when it is told to leave
+
+
+def each_played(scenes: Sequence[Scene], jobs: int) -> Iterator[Played]:
+    """In the order in which they end. When the caller leaves, so do the rounds that are under way."""
+    fork = multiprocessing.get_context("fork")
+    coming = deque(scenes)
+    playing: dict[Connection, multiprocessing.process.BaseProcess] = {}
+    try:
+        while coming or playing:
+            while coming and len(playing) < jobs:
+                ours, theirs = fork.Pipe(duplex=False)
+                playing[ours] = fork.Process(target=_play_into, args=(theirs, coming.popleft()))
+                playing[ours].start()
+                theirs.close()
+            for ready in wait(list(playing)):
+                assert isinstance(ready, Connection)
+                played = _told(ready)
+                playing.pop(ready).join()
+                yield played
+    finally:
+        for process in playing.values():
+            process.terminate()
+        for process in playing.values():
+            process.join()
+
+
+def _told(ready: Connection) -> Played:
+    """Raises RuntimeError where a round's process left without a word: its own traceback is above it on stderr."""
+    try:
+        played: Played = ready.recv()
+    except EOFError:
+        raise RuntimeError("a round's process ended without saying how the round went") from None
+    return played
+
+
+def _play_into(told: Connection, scene: Scene) -> None:
+    """Ctrl-C reaches all processes of a terminal: only the parent heeds it, and ends its rounds with TERM."""
+    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.signal(signal.SIGTERM, _leave)
+    with suppress(KeyboardInterrupt):
+        told.send(play(scene))
+
+
+def _leave(number: int, _: FrameType | None) -> None:
+    signal.signal(number, lambda *_: None)  # once: what cleans up is not to be interrupted
+    raise KeyboardInterrupt

@@ -13,12 +13,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
 from comborun.errors import UserError
-from comborun.generate.bundle import RunFile, judging, policy, queue, serving, session_manifests
-from comborun.generate.script import notify_script, scripts
-from comborun.generate.slurm_jobs import texts
-from comborun.model.plan import LIVE_FIELDS
+from comborun.generate.bundle import RunFile, dispatch_files, judging, session_files
+from comborun.model.plan import LIVE_FIELDS, Plan, Session
 from comborun.model.work import (
     WORK_FIELDS,
+    Combo,
+    Spans,
     combo_of,
     describe,
     episodes_of,
@@ -39,8 +39,6 @@ from comborun.text import shortened
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
 
-    from comborun.model.plan import Plan, Session
-    from comborun.model.work import Combo, Spans
 
 Choice = Literal["rerun", "keep"]
 """for changed sessions: run them again as the grid says now, or keep those of the run"""
@@ -286,7 +284,7 @@ def with_free_names(coming: Iterable[Session], rows: Iterable[Session]) -> Itera
     for session in coming:
         digest = session.digest
         names = (session.name, *(f"{session.name}_{digest[at : at + 4]}" for at in range(len(digest) - 3)))
-        name = next(name for name in (shortened(name, name) for name in names) if name not in taken)
+        name = next(name for name in (shortened(name) for name in names) if name not in taken)
         taken.add(name)
         yield replace(session, name=name)
 
@@ -315,17 +313,11 @@ def amendment(before: Plan, after: Plan, number: int, grid_text: str) -> Iterato
     yield RunFile(RUN.plan(number), text)
     if number > 1 and grid_text:
         yield RunFile(RUN.amended_grid(number), grid_text)
-    yield from serving(after)
-    yield RunFile(RUN.queue, queue(after))
-    yield RunFile(RUN.policy, policy(after))
+    yield from (file for file in dispatch_files(after) if file.path != RUN.engine)
     if before.secrets != after.secrets:
         yield RunFile(RUN.wanted_secrets, render(after.secrets))
-    if after.slurm:
-        yield from (RunFile(path, text) for path, text in texts(after) if path != RUN.engine)
-    if after.notify:
-        yield RunFile(RUN.notify, notify_script(after.notify))
-    there = dict(_session_files(before))
-    yield from (RunFile(path, text) for path, text in _session_files(after) if there.get(path) != text)
+    there = {*session_files(before)}
+    yield from (file for file in session_files(after) if file not in there)
 
 
 def read_otherwise(before: Plan, after: Plan) -> dict[str, dict[str, Any]]:
@@ -343,11 +335,6 @@ def read_as_before(before: Plan, amended: Amended) -> Amended:
         for one in amended.plan.sessions
     )
     return replace(amended, plan=replace(amended.plan, sessions=sessions))
-
-
-def _session_files(plan: Plan) -> Iterator[tuple[str, str]]:
-    yield from ((RUN.script(name), text) for name, text in scripts(plan))
-    yield from ((RUN.session_json(name), text) for name, text in session_manifests(plan))
 
 
 def _check_servers(before: Plan, after: Plan) -> None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comborun.amendment.changes import with_free_names
-from comborun.model.work import Spans, combo_of, episodes_of, first_of_each, minus, size
+from comborun.amendment.changes import Amended, with_free_names
+from comborun.model.work import Combo, Spans, combo_of, episodes_of, first_of_each, minus, size
 from comborun.planner.ranges import digest_of, distinct, first_episodes, range_session, trial_plan
 from comborun.rules.vocabulary import Outcome
 from comborun.text import several
@@ -15,9 +15,7 @@ from comborun.text import several
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from comborun.amendment.changes import Amended
     from comborun.model.plan import Plan, Session
-    from comborun.model.work import Combo
 
 _BY_REQUEST = frozenset({Outcome.LOST, Outcome.CANCELLED})
 """outcomes that are no failure of the session: it is simply started again"""

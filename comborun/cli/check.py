@@ -174,15 +174,14 @@ def _latest_counts(grid: Grid) -> tuple[Session, Counts, Fact | None] | None:
     None if none has ended.
     """
     from comborun.grid.combos import names_of
-    from comborun.grid.keys.results import combo_rules
     from comborun.rules.results.counts import where_it_ran
 
-    combos = {(combo.policy.name, combo.environment.name): combo for combo in grid.combos}
+    combos = {combo.key: combo for combo in grid.combos}
     for session, at in _ended(grid):
         combo = combos.get(combo_of(session))
         if not combo or combo.settings.unit != "episode":
             continue
-        rules = combo_rules(combo.settings.results, combo.policy, combo.environment)
+        rules = combo.rules
         if rules.has_records:
             counts, filmed = _counts(at, session, rules)
             counts.facts = where_it_ran(counts.facts, names_of(grid))

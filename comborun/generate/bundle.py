@@ -35,36 +35,39 @@ class RunFile:
 
 
 def bundle(plan: Plan, grid_text: str, library: Mapping[str, str], provenance: Mapping[str, Any]) -> Iterator[RunFile]:
-    template, plan = plan, plan.following if plan.follow else plan
+    template, plan = plan, plan.following
     yield RunFile(RUN.manifest, manifest(plan, provenance))
     yield RunFile(RUN.plan(1), plan.to_json())
     yield RunFile(RUN.grid, grid_text)
     yield RunFile(RUN.front, FRONT, executable=True)
     for name, text in library.items():
         yield RunFile(f"{RUN.library}/{name}", text)
-    for name, text in scripts(template):
-        yield RunFile(RUN.script(name), text)
-    for name, text in session_manifests(template):
-        yield RunFile(RUN.session_json(name), text)
-    yield from serving(plan)
-    yield RunFile(RUN.queue, queue(plan))
-    yield RunFile(RUN.policy, policy(plan))
-    if plan.notify:
-        yield RunFile(RUN.notify, notify_script(plan.notify))
+    yield from session_files(template)
+    yield from dispatch_files(plan)
     if plan.replaces:
         yield RunFile(RUN.replaces, "".join(f"{name}\n" for name in plan.replaces))
     if plan.secrets:
         yield RunFile(RUN.wanted_secrets, render(plan.secrets))
-    if plan.slurm:
-        yield from (RunFile(path, text) for path, text in texts(plan))
 
 
-def serving(plan: Plan) -> Iterator[RunFile]:
+def session_files(plan: Plan) -> Iterator[RunFile]:
+    yield from (RunFile(RUN.script(name), text) for name, text in scripts(plan))
+    yield from (RunFile(RUN.session_json(name), text) for name, text in session_manifests(plan))
+
+
+def dispatch_files(plan: Plan) -> Iterator[RunFile]:
+    """What the dispatcher goes by, or Slurm: an amendment writes it anew."""
     for one in plan.server_instances:
         yield RunFile(RUN.script(SERVERS + one.name), server_script(one))
         yield RunFile(RUN.session_json(SERVERS + one.name), server_manifest(one))
     if plan.servers:
         yield RunFile(RUN.server_table, server_table(plan))
+    yield RunFile(RUN.queue, queue(plan))
+    yield RunFile(RUN.policy, policy(plan))
+    if plan.notify:
+        yield RunFile(RUN.notify, notify_script(plan.notify))
+    if plan.slurm:
+        yield from (RunFile(path, text) for path, text in texts(plan))
 
 
 def manifest(plan: Plan, provenance: Mapping[str, Any]) -> str:
@@ -109,9 +112,11 @@ def server_table(plan: Plan) -> str:
 
 def _row(**fields: Any) -> str:
     """A record without its empty fields."""
-    return render(
-        (key, value) for key, value in fields.items() if value not in (None, "", (), []) and value is not False
-    )
+    return render(_given(fields).items())
+
+
+def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if value not in (None, "", (), []) and value is not False}
 
 
 def policy(plan: Plan) -> str:
@@ -163,13 +168,13 @@ def session_manifest(session: Session, members: tuple[str, ...] = ()) -> str:
         first=session.first,
         count=session.count,
         judging=judging(session),
-        together=list(members) or (session.together if session.environment else None) or None,
+        together=members or (session.together if session.environment else ""),
         ranks=around.ranks if members else None,
         hang_s=watch.hang_s,
         stall_s=watch.stall_s or None,
         max_s=watch.max_s or None,
         memory_mib=session.request.memory if watch.memory else None,
-        progress=session.progress.pattern or None,
+        progress=session.progress.pattern,
         signatures=[list(signature) for signature in session.failures],
         pin=None if session.pin == "cvd" else session.pin,
         wants_port=asks_for(session, "port"),
@@ -204,8 +209,7 @@ def server_manifest(one: ServerInstance) -> str:
 
 
 def _text(**values: Any) -> str:
-    given = {key: value for key, value in values.items() if value is not None and value is not False and value != []}
-    return json.dumps(given, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(_given(values), indent=1, ensure_ascii=False) + "\n"
 
 
 def judging(session: Session) -> dict[str, Any]:

@@ -172,18 +172,11 @@ def _given(entries: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in entries.items() if value}
 
 
-def _display(session: Session, gpus: tuple[int, ...]) -> str:
-    display = session.display
-    if display is None or not display.by_gpu:
-        return display.word() if display else ""
-    return f":{dict(display.by_gpu)[gpus[0]]}"
-
-
 def _start_time(session: Session, gpus: tuple[int, ...]) -> dict[str, str]:
     """The values of start-time placeholders. In a container GPUs count from 0."""
     within = ",".join(str(index) for index in range(len(gpus)))
     ranks = max(1, session.around.ranks)
-    values = {
+    values: dict[str, str | int] = {
         "OUTPUT_DIR": f"{INSIDE}/out",
         "ATTEMPT": 1,
         "EPISODES": session.count,
@@ -196,6 +189,7 @@ def _start_time(session: Session, gpus: tuple[int, ...]) -> dict[str, str]:
         "GPU_COUNT": len(gpus),
         "THREADS": session.threads or 1,
         "FILES": FILES,
-        **({"DISPLAY": _display(session, gpus)} if session.display else {}),
     }
+    if display := session.display:
+        values["DISPLAY"] = f":{dict(display.by_gpu)[gpus[0]]}" if display.by_gpu else display.word()
     return {f"COMBORUN_{name}": str(value) for name, value in values.items()}

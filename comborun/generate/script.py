@@ -10,8 +10,8 @@ import shlex
 from typing import TYPE_CHECKING
 
 from comborun.model.command import ENTRIES, FILES, asks_for, of_all
-from comborun.model.plan import Session
-from comborun.model.resources import OCI_RUNTIMES, BashWord
+from comborun.model.plan import After, Notify, Plan, Session
+from comborun.model.resources import OCI_RUNTIMES, BashWord, Container, ModelServer, PinMode, ServerInstance
 from comborun.model.work import grouped, process_of, whole
 from comborun.rules.names import (
     AFTER,
@@ -27,8 +27,6 @@ from comborun.rules.results.fields import ResultRules
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from comborun.model.plan import After, Notify, Plan
-    from comborun.model.resources import Container, Display, ModelServer, PinMode, ServerInstance
 
 FRONT = f"""\
 #!/usr/bin/env bash
@@ -41,20 +39,17 @@ python_of_run "$run" start "$@"
 """
 
 
-def session_script(session: Session, secrets: tuple[str, ...] = ()) -> str:
-    """The text of `sessions/<name>/session.sh`; `secrets` are names of environment variables."""
-    policy, environment = shlex.quote(session.policy), shlex.quote(session.environment)
+def session_script(*members: Session, secrets: tuple[str, ...] = ()) -> str:
+    """The text of `sessions/<name>/session.sh`, for one session or for all `members` of a process; `secrets` are names
+    of environment variables."""
+    session = whole(members)
+    if session.together:
+        about = f"policy {shlex.quote(session.policy)} in the environments of COMBORUN_TOGETHER"
+        return page(session, about, secrets=secrets, members=members)
     last = session.first + session.count - 1
     span = f"{session.first} to {last}" if session.count else "as the program decides"
-    about = f"policy {policy} in environment {environment}, {session.unit}s {span}"
-    return page(session, about, secrets=secrets)
-
-
-def together_script(members: Sequence[Session], secrets: tuple[str, ...] = ()) -> str:
-    """The text of the `session.sh` of one process for several environments."""
-    session = whole(members)
-    about = f"policy {shlex.quote(session.policy)} in the environments of COMBORUN_TOGETHER"
-    return page(session, about, secrets=secrets, members=members)
+    combo = f"policy {shlex.quote(session.policy)} in environment {shlex.quote(session.environment)}"
+    return page(session, f"{combo}, {session.unit}s {span}", secrets=secrets)
 
 
 def server_script(one: ServerInstance) -> str:
@@ -100,7 +95,7 @@ def scripts(plan: Plan) -> Iterator[tuple[str, str]]:
     """Session name and script text of everything that a plan runs, in its order."""
     secrets = tuple(name for name, _ in plan.secrets)
     for name, same in grouped(plan.sessions, process_of).items():
-        yield name, together_script(same, secrets) if same[0].together else session_script(same[0], secrets)
+        yield name, session_script(*same, secrets=secrets)
     if plan.after:
         yield AFTER, after_script(plan.after)
 
@@ -277,8 +272,9 @@ def _granted(session: Session, family: str) -> Iterator[str]:
         yield "export COMBORUN_VULKAN_DEVICE=${COMBORUN_VULKAN_DEVICE-}"
     if family == "servers" or asks_for(session, "port"):
         yield f"export COMBORUN_PORT=${{COMBORUN_PORT:-{PORT_BY_HAND}}}"
-    if session.display:
-        yield f"export COMBORUN_DISPLAY=${{COMBORUN_DISPLAY-{_display(session.display)}}}"
+    if display := session.display:
+        by_hand = "${DISPLAY-:0}" if display.own else f":{display.by_gpu[0][1] if display.by_gpu else display.server}"
+        yield f"export COMBORUN_DISPLAY=${{COMBORUN_DISPLAY-{by_hand}}}"
         yield "export DISPLAY=$COMBORUN_DISPLAY"
     for name, _ in session.servers:
         yield from _server(name)
@@ -295,12 +291,6 @@ def _gpus(session: Session) -> Iterator[str]:
     yield "export COMBORUN_GPU=${COMBORUN_GPUS%%,*}"
     if session.pin in PINNED:
         yield f"export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=${{CUDA_VISIBLE_DEVICES-{numbers}}}"
-
-
-def _display(display: Display) -> str:
-    if display.own:
-        return "${DISPLAY-:0}"
-    return f":{display.by_gpu[0][1]}" if display.by_gpu else f":{display.server}"
 
 
 def _server(name: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from comborun.rules.records import render
 from comborun.text import several
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from comborun.model.plan import Plan, Session
 
@@ -89,36 +89,30 @@ def array_script(kind: TaskRequest, slurm: SlurmOptions) -> str:
     """The text of `slurm/array-<kind>.sh`: a task runs the session in the line of its index in the batch."""
     # seconds before its limit at which Slurm warns a task; the warning may come a minute earlier
     warning = 60 if kind.minutes == 0 or kind.minutes > _SHORT_MINUTES else 20 * kind.minutes
-    requests = [
-        *([":".join(filter(None, ("--gres=gpu", kind.gpu_type, str(kind.gpus))))] if kind.gpus else []),
-        *([f"--cpus-per-task={kind.cpus}"] if kind.cpus else []),
-        *([f"--mem={kind.memory}M"] if kind.memory else []),
-        *([f"--time={kind.minutes}"] if kind.minutes else []),
-        f"--signal=B:USR1@{warning}",
-        "--requeue",
-        "--open-mode=append",
-    ]
-    return _script(
-        f"one session a task: {kind}",
-        "sbatch --array=0-LAST FILE RUN BATCH",
-        [*slurm.options, "--nodes=1", "--ntasks=1", *requests],
-        "task",
-    )
+    requests = {
+        "gres": kind.gpus and ":".join(filter(None, ("gpu", kind.gpu_type, str(kind.gpus)))),
+        "cpus-per-task": kind.cpus,
+        "mem": kind.memory and f"{kind.memory}M",
+        "time": kind.minutes,
+        "signal": f"B:USR1@{warning}",
+    }
+    asked = [f"--{name}={value}" for name, value in requests.items() if value]
+    return _script(f"one session a task: {kind}", "sbatch --array=0-LAST FILE RUN BATCH", slurm.options, asked, "task")
 
 
 def settle_script(slurm: SlurmOptions, *, after: bool) -> str:
     """The text of `slurm/settle.sh`, which runs after each array, and at last the grid's `after`."""
     minutes = slurm.minutes if after else SETTLE_MINUTES
     time = [f"--time={minutes}"] if minutes else []
-    return _script(
+    what, how = (
         "judges what was lost, submits what is due again, ends the run",
         "sbatch --dependency=afterany:JOB FILE RUN",
-        [*slurm.settle_options, "--nodes=1", "--ntasks=1", *time, "--requeue", "--open-mode=append"],
-        "settle",
     )
+    return _script(what, how, slurm.settle_options, time, "settle")
 
 
-def _script(what: str, how: str, options: list[str], verb: str) -> str:
+def _script(what: str, how: str, given: Sequence[str], asked: Sequence[str], verb: str) -> str:
+    options = (*given, "--nodes=1", "--ntasks=1", *asked, "--requeue", "--open-mode=append")
     lines = ["#!/usr/bin/env bash", f"# {what}", f"#   {how}", *(f"#SBATCH {option}" for option in options)]
     return "\n".join([*lines, *_PROGRAM, f'exec "$python" -I -S "$1/{RUN.program}" {verb} "$@"', ""])
 

@@ -6,25 +6,26 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from comborun.errors import Problem, UserError
 from comborun.grid.keys.axes import AXIS_OF, AxisEntry
 from comborun.grid.keys.grid_file import GridFile, SettingKeys
+from comborun.grid.keys.results import naming
 from comborun.grid.keys.shapes import merged
 from comborun.grid.keys.values import OWNED, line_of, parse_size, parse_whole, scalar_of, whole_of
 from comborun.grid.yaml_tree import Items, Map, Scalar, ScalarKind, Tree, YamlSource
 from comborun.model.plan import FollowRule
 from comborun.rules.following import STABLE
+from comborun.rules.results.fields import ResultRules
 from comborun.text import SESSION_NAME, clean, natural, session_name
 
 MOST_COMBOS = 10_000
 """each is a session with a directory on the host"""
 STAND_IN = "each-file"
 """stands for all policies of a glob while its files on the host are unknown"""
-_GLOB_KEYS = ("glob", "exclude")
 
 CHECKPOINT = "checkpoint"
 """the attribute that holds the path of a policy from a glob"""
@@ -47,8 +48,20 @@ class Combo:
         return session_name(self.environment.name, self.policy.name, self.named)
 
     @property
+    def key(self) -> tuple[str, str]:
+        return self.policy.name, self.environment.name
+
+    @property
+    def rules(self) -> ResultRules:
+        """For its records, with its attributes filled in. Raises UserError."""
+        given = self.settings.rules
+        return given.replace(
+            policy=naming(given.policy, self.policy), environment=naming(given.environment, self.environment)
+        )
+
+    @property
     def label(self) -> str:
-        return f"{self.policy.name} in {self.environment.name}"
+        return " in ".join(self.key)
 
     def number(self, count: str | None) -> int:
         """A count, perhaps from an attribute; 0 without one. Raises UserError."""
@@ -69,8 +82,8 @@ class Combo:
         return found
 
 
-def names_of(file: GridFile) -> dict[str, set[str]]:
-    return {kind: {entry.name for entry in getattr(file, axis)} for kind, axis in AXIS_OF.items()}
+def names_of(file: GridFile) -> dict[str, list[str]]:
+    return {kind: [entry.name for entry in getattr(file, axis)] for kind, axis in AXIS_OF.items()}
 
 
 def combos_of(file: GridFile) -> tuple[Combo, ...]:
@@ -125,19 +138,28 @@ def glob_of(source: YamlSource) -> tuple[PolicyGlob | None, tuple[Problem, ...]]
     axis = source.root.get("policies")
     if not isinstance(axis, Map) or "glob" not in axis or isinstance(axis["glob"], Map):
         return None, ()
-    problems = [
-        source.problem(axis.written[key].place, f"`policies`: `{key}` beside `glob`", "either a glob or the policies")
-        for key in axis
-        if key not in _GLOB_KEYS
-    ]
-    read: dict[str, tuple[str, ...]] = {}
-    for name in _GLOB_KEYS:
-        try:
-            read[name] = _patterns(axis[name], absolute=name == "glob") if name in axis else ()
-        except UserError as error:
-            problems.append(source.problem(axis[name].place, f"`policies.{name}`: {error.message}", error.hint))
+    read, problems = _read(source, axis, _GLOB_KEYS, "either a glob or the policies")
     place = axis["glob"].place
     return PolicyGlob(read.get("glob", ()), read.get("exclude", ()), place.line, place.column), tuple(problems)
+
+
+def _read(
+    source: YamlSource, axis: Map, readers: Mapping[str, Callable[[Tree], Any]], beside: str
+) -> tuple[dict[str, Any], list[Problem]]:
+    """The keys of `policies` where they are files, and what is wrong; `beside` is the hint for other keys."""
+    first = next(iter(readers))
+    problems = [
+        source.problem(axis.written[key].place, f"`policies`: `{key}` beside `{first}`", beside)
+        for key in axis
+        if key not in readers
+    ]
+    read: dict[str, Any] = {}
+    for name, reader in readers.items():
+        try:
+            read |= {name: reader(axis[name])} if name in axis else {}
+        except UserError as error:
+            problems.append(source.problem(axis[name].place, f"`policies.{name}`: {error.message}", error.hint))
+    return read, problems
 
 
 def _patterns(tree: Tree, *, absolute: bool) -> tuple[str, ...]:
@@ -158,22 +180,14 @@ def follow_of(source: YamlSource) -> tuple[FollowRule | None, tuple[Problem, ...
     pattern = axis.get("follow") if isinstance(axis, Map) else None
     if not isinstance(axis, Map) or not isinstance(pattern, Scalar) or pattern.kind is ScalarKind.NULL:
         return None, ()  # a policy may have that name
-    keys = ", ".join(_FOLLOW_KEYS)
-    problems = [
-        source.problem(axis.written[key].place, f"`policies`: `{key}` beside `follow`", f"known here: {keys}")
-        for key in axis
-        if key not in _FOLLOW_KEYS
-    ]
-    read: dict[str, Any] = {"follow": "/*", "done": STABLE}
-    for name, reader in _FOLLOW_KEYS.items():
-        try:
-            read |= {name: reader(axis[name])} if name in axis else {}
-        except UserError as error:
-            problems.append(source.problem(axis[name].place, f"`policies.{name}`: {error.message}", error.hint))
+    read, problems = _read(source, axis, _FOLLOW_KEYS, f"known here: {', '.join(_FOLLOW_KEYS)}")
     if "done" not in axis:
         hint = "done: ~/runs/x/ckpt_*.done, the pattern of a marker; or STABLE: the training renames them"
         problems.append(source.problem(pattern.place, "`policies`: no `done` says when one is complete", hint))
-    return FollowRule(read["follow"], read["done"], read.get("every", 1), read.get("keep_free", 0)), tuple(problems)
+    rule = FollowRule(
+        read.get("follow", "/*"), read.get("done", STABLE), read.get("every", 1), read.get("keep_free", 0)
+    )
+    return rule, tuple(problems)
 
 
 def refused_with_follow(source: YamlSource) -> tuple[Problem, ...]:
@@ -193,13 +207,13 @@ def _one_star(tree: Tree) -> str:
     return pattern
 
 
-def _done(tree: Tree) -> str:
-    return STABLE if line_of(tree) == STABLE else _one_star(tree)
-
-
+_GLOB_KEYS: Mapping[str, Callable[[Tree], Any]] = {
+    "glob": partial(_patterns, absolute=True),
+    "exclude": partial(_patterns, absolute=False),
+}
 _FOLLOW_KEYS: Mapping[str, Callable[[Tree], Any]] = {
     "follow": _one_star,
-    "done": _done,
+    "done": lambda tree: STABLE if line_of(tree) == STABLE else _one_star(tree),
     "every": lambda tree: whole_of(tree, 1),
     "keep_free": lambda tree: parse_size(scalar_of(tree).text),
 }

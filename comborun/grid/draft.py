@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
 from pydantic import ValidationError
 
-from comborun.errors import GridError, UserError
-from comborun.grid.combos import Combo, combos_of
+from comborun.errors import GridError, Problem, UserError
+from comborun.grid.combos import Combo, combos_of, names_of
 from comborun.grid.keys.axes import AXES
-from comborun.grid.keys.grid_file import GridFile, SettingKeys
+from comborun.grid.keys.grid_file import AboutKeys, GridFile, SettingKeys
 from comborun.grid.keys.limits_retry import LimitKeys
 from comborun.grid.keys.shapes import Keys
 from comborun.grid.keys.values import MISTAKE, no_value
@@ -24,11 +24,11 @@ from comborun.text import close_to, did_you_mean, first_of
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-    from comborun.errors import Problem
-    from comborun.grid.keys.grid_file import AboutKeys
 
 K = TypeVar("K", bound=Keys)
 
+Met = Callable[[SettingKeys], object]
+"""whether settings meet a condition"""
 Path = tuple[str | int, ...]
 """the path to a place in the file: keys, and numbers of entries from 0"""
 MOST = 200
@@ -65,19 +65,16 @@ class Read(Generic[K]):
     """top-level keys with mistakes: their absence proves nothing"""
     problems: tuple[Problem, ...]
 
-    def at(self, place: Place | None, message: str, hint: str = "") -> Problem:
-        return self.source.problem(place, message, hint)
-
     def at_key(self, path: Path, message: str, hint: str = "") -> Problem:
         """A problem with the key at the end of `path`; with an empty path, with the file as a whole."""
-        return self.at(self.source.key_place(*path) if path else None, message, hint)
+        return self.source.problem(self.source.key_place(*path) if path else None, message, hint)
 
     def at_value(self, path: Path, message: str, hint: str = "", piece: str = "") -> Problem:
         """A problem with the value at `path`, or with `piece` in it."""
         tree = self.source.at(*path)
         if isinstance(tree, Scalar) and piece != tree.text:
-            return self.at(self.source.locate(tree, piece), message, hint)
-        return self.at(tree.place, message, hint)
+            return self.source.problem(self.source.locate(tree, piece), message, hint)
+        return self.source.problem(tree.place, message, hint)
 
     def checked(self, path: Path, label: str, check: Callable[..., object], *arguments: object) -> Iterator[Problem]:
         """Turns an error of `check` into a problem with the value at `path`, at the offending piece."""
@@ -97,12 +94,21 @@ class Draft(Read[GridFile]):
         return combos_of(self.file)
 
     @cached_property
+    def names(self) -> dict[str, list[str]]:
+        """Of the policies and of the environments."""
+        return names_of(self.file)
+
+    @cached_property
     def layers(self) -> tuple[tuple[Path, SettingKeys], ...]:
         """The file itself and its overrides, each with its path; later ones win."""
         return ((), self.file), *((("overrides", index), entry) for index, entry in enumerate(self.file.overrides))
 
-    def where(self, met: Callable[[Combo], object]) -> list[Combo]:
-        return [combo for combo in self.combos if met(combo)]
+    def where(self, met: Met) -> list[Combo]:
+        return [combo for combo in self.combos if met(combo.settings)]
+
+    def wrong(self, met: Met, path: Path, message: str, hint: str = "") -> Iterator[Problem]:
+        """One problem with all combos with such settings."""
+        yield from self.for_combos(self.where(met), path, message, hint)
 
     def for_combos(self, combos: Iterable[Combo], path: Path, message: str, hint: str = "") -> Iterator[Problem]:
         """One problem with all of `combos`; their labels replace {} in the message. None without a combo."""
@@ -126,8 +132,7 @@ def some(names: Iterable[str]) -> str:
 
 
 def read_draft(source: YamlSource) -> Draft:
-    read = read_keys(GridFile, source)
-    return Draft(read.source, read.file, read.broken, read.problems)
+    return Draft(**vars(read_keys(GridFile, source)))
 
 
 def read_keys(model: type[K], source: YamlSource) -> Read[K]:

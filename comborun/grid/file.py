@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from pydantic import ConfigDict
 from comborun.errors import GridError, Problem, UserError
 from comborun.grid.checks import PROBLEMS, WARNINGS
 from comborun.grid.combos import Combo, Found, PolicyGlob, follow_of, glob_of, refused_with_follow, with_policies
-from comborun.grid.draft import OPTION, Draft, with_single_values
+from comborun.grid.draft import OPTION, with_single_values
 from comborun.grid.keys.grid_file import GridFile
 from comborun.grid.keys.launch import HostKeys
 from comborun.grid.presets import Preset, draft_with_presets
@@ -86,7 +85,7 @@ def parse_grid(text: str, path: Path, found: Found | None = None, given: tuple[s
     if glob and found is None:
         draft = replace(draft, broken=draft.broken | {"policies"})
     alone = refused_with_follow(source) if follow else ()
-    problems = {*draft.problems, *(alone or _problems(draft))}
+    problems = {*draft.problems, *(alone or (one for check in PROBLEMS for one in check(draft)))}
     if follow:
         problems = {replace(one, message=shown_of(one.message), hint=shown_of(one.hint)) for one in problems}
     if problems:
@@ -107,15 +106,6 @@ def parse_grid(text: str, path: Path, found: Found | None = None, given: tuple[s
         "policy_files": PolicyFiles(glob.patterns, glob.exclude, found) if glob and found is not None else None,
     }
     return Grid.model_construct({*draft.file.model_fields_set, *own}, **{**dict(draft.file), **own})
-
-
-def _problems(draft: Draft) -> Iterator[Problem]:
-    for check in PROBLEMS:
-        yield from check(draft)
-    for index, entry in enumerate(draft.file.overrides):
-        if entry.model_fields_set <= {"when"} and "overrides" not in draft.broken:
-            message = "an entry of `overrides` that changes nothing"
-            yield draft.at_value(("overrides", index), message, "add a setting to it")
 
 
 def _order(problem: Problem) -> tuple[str, int, int, str]:

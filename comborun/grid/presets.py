@@ -198,12 +198,11 @@ def _laid_over(over: Map, under: Map, whole: Collection[str] | None = None) -> M
 
 def _filled(entries: tuple[AxisEntry, ...], defaults: Mapping[str, str]) -> tuple[AxisEntry, ...]:
     """The entries with the preset's defaults for missing attributes."""
-
-    def attributes(entry: AxisEntry) -> dict[str, str]:
+    found = []
+    for entry in entries:
         filled = {key: entry.name if text == OWN_NAME else text for key, text in defaults.items()}
-        return {**filled, **entry.attributes}
-
-    return tuple(entry.model_copy(update={"attributes": attributes(entry)}) for entry in entries)
+        found.append(entry.model_copy(update={"attributes": {**filled, **entry.attributes}}))
+    return tuple(found)
 
 
 # Starter grids

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import groupby
@@ -21,8 +21,6 @@ from comborun.text import KIB
 from comborun.words.endings import in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
     from comborun.model.work import Combo
 
 

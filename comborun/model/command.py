@@ -203,16 +203,10 @@ FILLED = re.compile(r"(?<!\{)\{[a-z][a-z0-9_]*(?:\.[A-Za-z0-9_-]+)*\}(?!\})")
 """a possible placeholder in a variable"""
 
 
-def fillable(text: str) -> tuple[str, ...]:
-    """Possible placeholders in a variable's value, with their braces."""
-    return tuple(match.group() for match in FILLED.finditer(text))
-
-
 def asks_for(session: Session, placeholder: str) -> bool:
     """Whether the session uses this start-time value."""
     name = START_TIME[placeholder]
-    texts = (*session.command, *(word for _, word in session.variables), session.setup, *session.around.words)
-    return any(name in text for text in (*texts, *(word for _, word in session.each)))
+    return any(name in text for text in (*session.texts, *(word for _, word in session.each)))
 
 
 def late(word: str, placeholder: str = "") -> bool:
@@ -259,14 +253,13 @@ def file_word(content: FileText, values: Mapping[str, str]) -> BashWord:
     """The bash word of a file's text; `values` holds the plan-time placeholders."""
     if content.tree is None:
         return word(content.text, values, home=False)
-    escaped = {name: json.dumps(value, ensure_ascii=False)[1:-1] for name, value in values.items()}
-    return word(_json(content.tree, escaped) + "\n", {**escaped, "home": _HOME}, home=False)
+    return tree_word(content.tree, values, end="\n")
 
 
-def entry_word(tree: JsonTree, values: Mapping[str, str]) -> str:
-    """The bash word of an entry of a list, for one environment."""
+def tree_word(tree: JsonTree, values: Mapping[str, str], indent: str = "\n", end: str = "") -> BashWord:
+    """The bash word of a tree as JSON."""
     escaped = {name: json.dumps(value, ensure_ascii=False)[1:-1] for name, value in values.items()}
-    return word(_json(tree, escaped, "\n  "), {**escaped, "home": _HOME}, home=False)
+    return word(_json(tree, escaped, indent) + end, {**escaped, "home": _HOME}, home=False)
 
 
 def of_environment(name: str) -> bool:

@@ -51,8 +51,6 @@ SecretSource = Literal["host", "laptop"]
 Flag = Literal["", "smoke", "dropped", "elsewhere"]
 """smoke: goes first, and the others wait for it; dropped: taken out of the grid since, and never started; elsewhere: it
 runs on another host (in no plan that is written)"""
-AWAY = frozenset(("dropped", "elsewhere"))
-"""flags of sessions that don't start here"""
 
 LIVE_FIELDS = (
     *("results", "progress", "evidence", "failures", "watch", "request", "pin", "display", "threads", "components"),
@@ -124,6 +122,20 @@ class Session:
     @property
     def episodes(self) -> range:
         return range(self.first, self.first + self.count)
+
+    @property
+    def here(self) -> bool:
+        """Whether it is started here."""
+        return self.flag not in ("dropped", "elsewhere")
+
+    @property
+    def label(self) -> str:
+        return f"{self.policy} in {self.environment}"
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All that is run for it, and that may hold start-time values."""
+        return (*self.command, *(text for _, text in self.variables), self.setup, *self.around.words)
 
     @property
     def resources(self) -> Request:
@@ -249,7 +261,9 @@ class Plan:
 
     @property
     def following(self) -> Self:
-        """The plan of a run before the first checkpoint is there: its sessions are a template that never starts."""
+        """The plan before the first checkpoint is there: its sessions are a template that never starts."""
+        if not self.follow:
+            return self
         digest = hashlib.sha256(f"{self.digest} {self.follow}".encode()).hexdigest()
         sessions = tuple(replace(session, flag="dropped") for session in self.sessions)
         return replace(self, sessions=sessions, digest=digest)
@@ -269,13 +283,13 @@ class Plan:
     @property
     def current(self) -> tuple[Session, ...]:
         """The sessions without dropped ones, which are not a part of the run any more, and those of other hosts."""
-        return tuple(session for session in self.sessions if session.flag not in AWAY)
+        return tuple(session for session in self.sessions if session.here)
 
     def without(self, here: Callable[[Session], bool]) -> Plan:
         """The plan with a mark on the sessions that don't run here."""
         if all(map(here, self.sessions)):
             return self
-        marked = (one if here(one) or one.flag in AWAY else replace(one, flag="elsewhere") for one in self.sessions)
+        marked = (one if here(one) or not one.here else replace(one, flag="elsewhere") for one in self.sessions)
         return replace(self, sessions=tuple(marked))
 
     @property

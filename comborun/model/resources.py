@@ -6,17 +6,14 @@ Memory is in MiB.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NewType
+from typing import Any, Literal, NamedTuple, NewType
 
 from comborun.rules.facts import Fact
 from comborun.rules.names import SERVER_FIELDS, server_variable
 from comborun.rules.room.capacity import Card, Request
 from comborun.text import MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 BashWord = NewType("BashWord", str)
 """Text that bash reads as exactly one word: quoted literals and "$COMBORUN_..." (see command.py)."""

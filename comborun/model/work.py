@@ -6,14 +6,13 @@ from bisect import bisect_right
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from comborun.rules.deal import parse, parse_move
+from comborun.rules.deal import Deal, parse, parse_move
 from comborun.text import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from comborun.model.plan import Session
-    from comborun.rules.deal import Deal
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -131,7 +130,7 @@ def whole(members: Sequence[Session]) -> Session:
     """The session of a process, with the episodes of all its environments."""
     if not members[0].together:
         return members[0]
-    live = [one for one in members if one.flag not in ("dropped", "elsewhere")] or members
+    live = [one for one in members if one.here] or members
     expected, count = [one.expected_s for one in live], sum(one.count for one in live)
     expected_s = sum(expected) if all(expected) else 0
     return replace(live[0], name=live[0].together, environment="", count=count, expected_s=expected_s, each=())

@@ -100,7 +100,7 @@ def beside(
         filling = math.ceil((target - measured.start_up_s) / max(measured.episode_s, 1e-6))
         few = first_episodes(session, max(1, min(session.count, filling)), PURPOSE)
         name = f"{few.name}_{number + 1}"
-        chosen.append(replace(filled(few, measured.pace, share), name=shortened(name, name)))
+        chosen.append(replace(filled(few, measured.pace, share), name=shortened(name)))
     return trial_plan(plan, distinct(chosen), at_once, PURPOSE)
 
 
@@ -132,7 +132,7 @@ def measured(session: Session, trials: Sequence[Trial]) -> MeasuredCombo:
     good = sorted((trial for trial in trials if trial.whole), key=lambda trial: trial.episodes)
     if not good:
         raise UserError(
-            f"`{session.policy} in {session.environment}` failed in its trial: {trials[-1].how}",
+            f"`{session.label}` failed in its trial: {trials[-1].how}",
             "`combo logs` shows its output; calibrate again once it works",
         )
     longest = good[-1]

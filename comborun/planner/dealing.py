@@ -13,17 +13,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
-from comborun.model.work import combo_of, grouped, name_of_combo, process_of, processes, replicate_of
+from comborun.model.work import Replicate, combo_of, grouped, name_of_combo, process_of, processes, replicate_of
 from comborun.planner.packing import fits, stage
 from comborun.planner.ranges import distinct, range_session, session_digest
-from comborun.planner.scheduling import Uncut, best_shards, ordered, ranges
+from comborun.planner.scheduling import Uncut, best_shards, filled_slots, ordered, ranges
 from comborun.rules.room.capacity import never as never_fits
 
 if TYPE_CHECKING:
     from comborun.grid import Grid
     from comborun.model.plan import Plan, Session
     from comborun.model.resources import HostFacts
-    from comborun.model.work import Replicate
     from comborun.planner.knowledge import Knowledge, Pace
 
     Cut = Mapping[Replicate, Sequence[range]]
@@ -49,10 +48,7 @@ class Room:
 
 def deal(names: Sequence[str], rooms: Mapping[str, Room]) -> dict[str, str]:
     """Session -> host. Combos that share a process name it several times. Raises UserError if no host can hold one."""
-    free = {host: [0.0] * max(1, room.slots) for host, room in rooms.items()}
-    for host, room in rooms.items():
-        for length in sorted(room.busy, reverse=True):
-            heapq.heapreplace(free[host], free[host][0] + length)
+    free = {host: filled_slots(room.busy, room.slots) for host, room in rooms.items()}
     longest = {name: max((one.lengths.get(name, -1.0) for one in rooms.values()), default=-1.0) for name in names}
     dealt: dict[str, str] = {}
     for name in sorted(longest, key=lambda one: -longest[one]):  # stable: equal ones in the order of the plan
@@ -68,14 +64,8 @@ def deal(names: Sequence[str], rooms: Mapping[str, Room]) -> dict[str, str]:
 
 def ends(dealt: Mapping[str, str], rooms: Mapping[str, Room]) -> dict[str, float]:
     """When each host is done, in the unit of the lengths, if it starts its sessions longest first."""
-    found = {}
-    for host, room in rooms.items():
-        free = [0.0] * max(1, room.slots)
-        own = [room.lengths[name] for name, at in dealt.items() if at == host]
-        for length in sorted([*own, *room.busy], reverse=True):
-            heapq.heapreplace(free, free[0] + length)
-        found[host] = max(free)
-    return found
+    own = {host: [room.lengths[name] for name, at in dealt.items() if at == host] for host, room in rooms.items()}
+    return {host: max(filled_slots([*own[host], *room.busy], room.slots)) for host, room in rooms.items()}
 
 
 def least(dealt: Collection[str], rooms: Mapping[str, Room]) -> float:
@@ -136,7 +126,7 @@ def _lengths(asking: Mapping[str, Sequence[Session]]) -> dict[str, dict[str, flo
 
 def cut_together(grid: Grid, candidates: Sequence[Candidate]) -> Cut:
     """The ranges of all combos with `shards: auto`: large ones first, small ones last, for the slots of all hosts."""
-    automatic = {(one.policy.name, one.environment.name) for one in grid.combos if one.settings.shards == "auto"}
+    automatic = {one.key for one in grid.combos if one.settings.shards == "auto"}
     if not automatic:
         return {}
     sessions = [one for one in candidates[0].plan.current if combo_of(one) in automatic and one.count]
@@ -144,7 +134,11 @@ def cut_together(grid: Grid, candidates: Sequence[Candidate]) -> Cut:
     asking = _asking(candidates)
     slots = sum(max(1, _holds(one, asking[one.host])[1]) for one in candidates)
     combos = [Uncut(one.count, _pace(one, candidates)) for one in wholes.values()]
-    cuts = [*tapered(combos, slots)] if all(one.pace for one in combos) else _even(combos, slots)
+    if all(one.pace for one in combos):
+        cuts = [*tapered(combos, slots)]
+    else:  # without times: as many equal ranges as fill the slots
+        numbers = best_shards(combos, [], slots)
+        cuts = [[*ranges(0, one.episodes, number)] for one, number in zip(combos, numbers, strict=True)]
     return {
         key: [range(one.first + at.start, one.first + at.stop) for at in cut]
         for (key, one), cut in zip(wholes.items(), cuts, strict=True)
@@ -155,13 +149,6 @@ def _pace(session: Session, candidates: Sequence[Candidate]) -> Pace | None:
     """The slowest that is known."""
     found = [pace for one in candidates if (pace := one.known.pace(session))]
     return max(found, key=lambda pace: pace.seconds, default=None)
-
-
-def _even(combos: Sequence[Uncut], slots: int) -> list[list[range]]:
-    """Without times: as many equal ranges as fill the slots."""
-    return [
-        [*ranges(0, one.episodes, number)] for one, number in zip(combos, best_shards(combos, [], slots), strict=True)
-    ]
 
 
 def tapered(combos: Sequence[Uncut], slots: int) -> Iterator[list[range]]:
@@ -188,10 +175,8 @@ def tapered(combos: Sequence[Uncut], slots: int) -> Iterator[list[range]]:
 
 def cut_of(plan: Plan) -> Cut:
     """The cut that a plan has."""
-    return {
-        key: [range(one.first, one.first + one.count) for one in same]
-        for key, same in grouped([one for one in plan.sessions if not one.flag], replicate_of).items()
-    }
+    counted = grouped((one for one in plan.sessions if not one.flag), replicate_of)
+    return {key: [one.episodes for one in same] for key, same in counted.items()}
 
 
 def recut(plan: Plan, cut: Cut) -> Plan:
@@ -202,7 +187,10 @@ def recut(plan: Plan, cut: Cut) -> Plan:
         if not wanted or [*wanted] == [one.episodes for one in same]:
             pieces += same
         else:
-            pieces += _cut(_whole(same), sum(one.expected_s for one in same), wanted)
+            session, seconds = _whole(same), sum(one.expected_s for one in same)
+            for at in wanted:
+                piece = session if at == session.episodes else range_session(session, at.start, len(at))
+                pieces.append(replace(piece, expected_s=math.ceil(seconds * len(at) / session.count)))
     return replace(plan, sessions=distinct(ordered(pieces))) if cut else plan
 
 
@@ -213,12 +201,6 @@ def _whole(same: Sequence[Session]) -> Session:
         return same[0]
     one = replace(same[0], name=name_of_combo(same[0]), first=first, count=count)
     return replace(one, digest=session_digest(one))
-
-
-def _cut(session: Session, seconds: float, wanted: Sequence[range]) -> Iterator[Session]:
-    for at in wanted:
-        piece = session if at == session.episodes else range_session(session, at.start, len(at))
-        yield replace(piece, expected_s=math.ceil(seconds * len(at) / session.count))
 
 
 def same_work(candidates: Sequence[Candidate]) -> None:

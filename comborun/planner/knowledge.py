@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
 from comborun.model.codec import decoded
-from comborun.model.resources import BARE
+from comborun.model.resources import BARE, HostFacts
 from comborun.planner.ranges import digest_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from comborun.model.plan import Session
-    from comborun.model.resources import HostFacts
 
 SCHEMA = 1
 _ABOUT = "measured by `combo calibrate`; `combo plan` and `combo launch` of the grid beside it use this"

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
 from comborun.grid.keys.limits_retry import retries
-from comborun.grid.keys.results import combo_rules
 from comborun.model.command import FILE, OF_GPUS, fill, late, takes_count, values_of
 from comborun.model.judging import NO_PROGRESS, ProgressRules
 from comborun.model.plan import After, Limits, Notify, Plan, Session
-from comborun.model.stopping import stop_rule
+from comborun.model.stopping import StopRequest, stop_rule
 from comborun.model.work import episodes_by_combo
-from comborun.planner.knowledge import NOTHING_KNOWN
+from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge
 from comborun.planner.packing import at_once, check_fit
 from comborun.planner.program import (
     allowed_gpus,
@@ -32,8 +31,7 @@ from comborun.planner.program import (
     work_folder,
 )
 from comborun.planner.ranges import digest_of, session_digest
-from comborun.planner.scheduling import arranged
-from comborun.planner.together import added, in_processes, shared_files, shared_values
+from comborun.planner.scheduling import added, arranged, in_processes, shared_files, shared_values
 from comborun.rules.results.fields import number
 from comborun.rules.room.capacity import Card
 from comborun.text import clean, several, shortened
@@ -43,10 +41,8 @@ from comborun.words.doctor import advice
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
 
-    from comborun.grid import AxisEntry, Combo, Grid
+    from comborun.grid import Combo, Grid
     from comborun.model.resources import HostFacts, ModelServer
-    from comborun.planner.knowledge import Knowledge
-    from comborun.rules.room.capacity import Request
 
 _SHORT_MINUTES = 5
 """minutes; in a shorter task the time of Slurm's warning matters"""
@@ -61,8 +57,10 @@ class Drafts:
         self._made: dict[Hashable, Plan] = {}
         """by what it depends on; with the threads of its sessions, which depend on what is free, too"""
 
-    def of(self, shape: Hashable, make: Callable[[], Plan]) -> Plan:
-        """The draft for a shape of host, made by whoever asks first; the others wait."""
+    def of(self, shape: Hashable | None, make: Callable[[], Plan]) -> Plan:
+        """The draft for a shape of host, made by whoever asks first; the others wait. None: a host's own."""
+        if shape is None:
+            return make()
         with self._lock:
             if shape not in self._made:
                 self._made[shape] = make()
@@ -93,16 +91,16 @@ def lay_out(
     scheduled, never what it is. Raises UserError if a session could never start, but only if sessions run `here`.
     `drafts` are those of other hosts for the same grid.
     """
-    make, shape = partial(_draft, grid, host, shipped, known, here=here), _shape(grid, host, shipped, known)
-    plan = drafts.of(shape, make) if drafts and shape else make()
+    drafts, shape = drafts or Drafts(), _shape(grid, host, shipped, known)
+    plan = drafts.of(shape, partial(_draft, grid, host, shipped, known, here=here))
     share = _share(plan, host)
-    own = partial(_threaded, plan, grid, share)
-    plan = drafts.of((*shape, share), own) if drafts and shape else own()
+    plan = drafts.of(shape and (*shape, share), partial(_threaded, plan, grid, share))
     _check_displays(plan)
     if here:
         check_fit(plan, host)
     if grid.stop_early:
-        plan = replace(plan, stop_early=stop_rule(grid.stop_early.request, episodes_by_combo(plan.sessions)))
+        request = StopRequest(**dict(grid.stop_early))
+        plan = replace(plan, stop_early=stop_rule(request, episodes_by_combo(plan.sessions)))
     return plan
 
 
@@ -158,7 +156,7 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
     settings, progress = combo.settings, combo.settings.progress
     seed, episode_offset = settings.seeded[place], place * (settings.episodes or 0)
     name = f"{combo.session}_seed{seed}" if settings.seeds else combo.session
-    name = shortened(name, name)
+    name = shortened(name)
     values = values_of("policy", combo.policy.name, combo.policy.attributes)
     values |= values_of("environment", combo.environment.name, combo.environment.attributes)
     values |= {"session": name, "seed": str(seed), **{FILE + file: "" for file in settings.files}}
@@ -166,6 +164,9 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
     if settings.together:
         settings, values = settings.model_copy(update={"files": files}), shared_values(values)
     command = settings.launcher.command(settings.command) if settings.launcher else settings.command
+    request = settings.resources.request
+    if request.per_gpu or request.per_host:  # at most so many of an environment, which needs a name for that
+        request = replace(request, group=clean(combo.environment.name))
     session = Session(
         name=name,
         policy=combo.policy.name,
@@ -179,10 +180,10 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
         workdir=work_folder(settings.workdir, grid, host, inside=settings.container is not None),
         variables=variables_of(settings.variables, values),
         gpus=settings.gpus,
-        request=_request(settings.resources.request, combo.environment),
+        request=request,
         pin=settings.pinned,
         display=settings.display,
-        results=combo_rules(settings.results, combo.policy, combo.environment).replace(base=episode_offset),
+        results=combo.rules.replace(base=episode_offset),
         digest="",
         around=around_of(settings, grid, host, values),
         progress=ProgressRules(
@@ -201,11 +202,6 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
     if settings.together:
         session = replace(session, each=tuple(added(session, combo.environment, entries, own)))
     return replace(session, digest=session_digest(session))
-
-
-def _request(request: Request, environment: AxisEntry) -> Request:
-    """The request. If it caps the sessions of an environment, it gets the environment's name."""
-    return replace(request, group=clean(environment.name)) if request.per_gpu or request.per_host else request
 
 
 def _notify(grid: Grid, host: HostFacts) -> Notify | None:
@@ -270,7 +266,7 @@ def with_threads(plan: Plan, grid: Grid, host: HostFacts) -> Plan:
 
 
 def _threaded(plan: Plan, grid: Grid, share: int) -> Plan:
-    wished = {(combo.policy.name, combo.environment.name): combo.settings.threads for combo in grid.combos}
+    wished = {combo.key: combo.settings.threads for combo in grid.combos}
 
     def threads(session: Session) -> int:
         wish = wished[session.policy, session.environment]

@@ -9,12 +9,13 @@ import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
-from comborun.model.work import combo_of, processes
+from comborun.model.work import Combo, combo_of, processes
 from comborun.rules.facts import Fact
-from comborun.rules.room.capacity import Blocker, Capacity, Request
+from comborun.rules.room.capacity import Blocker, Capacity, Card, Request
 from comborun.rules.room.capacity import never as never_fits
 from comborun.rules.room.ledger import Lease, Ledger
 from comborun.rules.room.order import BackfillQueue, Stagger
@@ -26,9 +27,7 @@ if TYPE_CHECKING:
     from comborun.grid import Grid
     from comborun.model.plan import Plan, Session
     from comborun.model.resources import HostFacts
-    from comborun.model.work import Combo
     from comborun.planner.knowledge import Knowledge
-    from comborun.rules.room.capacity import Card
 
 
 @dataclass(frozen=True)
@@ -193,41 +192,34 @@ def _starts(
 
 def fits(requests: Sequence[Request], on: Stage) -> tuple[int, Shortage | None]:
     """How many of `requests` run at once if they are started in turn as long as one fits, and what limits that."""
-    host, at = _Host(replace(on, stagger=0.0)), 0
-    first: Shortage | None = None
-    refused: set[Request] = set()
-    kinds = set(requests)
-    while len(refused) < len(kinds):
-        request = requests[at % len(requests)]
-        at += 1
-        if request in refused:
-            continue
-        chosen = host.choose(request)
-        if isinstance(chosen, Blocker):
-            first = first or Shortage(chosen.waits_for, chosen.of)
-            refused.add(request)
-            continue
-        host.start(str(at), request, chosen)
-    return host.busy, first
+    host, refused, kinds = _Host(replace(on, stagger=0.0)), dict[Request, Shortage](), len({*requests})
+    for at, request in enumerate(cycle(requests)):
+        if request not in refused:
+            _start_or_refuse(host, str(at), request, refused)
+        if len(refused) == kinds:
+            break
+    return host.busy, next(iter(refused.values()), None)
+
+
+def _start_or_refuse(host: _Host, key: str, request: Request, refused: dict[Request, Shortage]) -> None:
+    chosen = host.choose(request)
+    if isinstance(chosen, Blocker):
+        refused[request] = Shortage(chosen.waits_for, chosen.of)
+    else:
+        host.start(key, request, chosen)
 
 
 def beside(requests: Sequence[Request], on: Stage, running: Sequence[tuple[Request, tuple[int, ...]]]) -> int:
     """How many of `requests` could start now, in this order, beside what runs on its GPUs already."""
-    host, refused, started = _Host(replace(on, stagger=0.0)), set[Request](), 0
+    host, refused = _Host(replace(on, stagger=0.0)), dict[Request, Shortage]()
     for number, (request, gpus) in enumerate(running):
         host.start(f"running {number}", request, gpus)
     for number, request in enumerate(requests):
         if host.busy >= host.slots:
             break
-        if request in refused:
-            continue
-        chosen = host.choose(request)
-        if isinstance(chosen, Blocker):
-            refused.add(request)
-            continue
-        host.start(str(number), request, chosen)
-        started += 1
-    return started
+        if request not in refused:
+            _start_or_refuse(host, str(number), request, refused)
+    return host.busy - len(running)
 
 
 def at_once(plan: Plan, host: HostFacts) -> int:
@@ -286,7 +278,7 @@ def outlook(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> Outloo
     else:
         measured = "the best that was measured" if known.best else "one for each core"
         limited = PARALLEL if grid.limits.parallel else measured
-    unknown = tuple(dict.fromkeys(f"{one.policy} in {one.environment}" for one in plan.current if not one.expected_s))
+    unknown = tuple(dict.fromkeys(one.label for one in plan.current if not one.expected_s))
     return Outlook(
         at_once=first.most,
         limited=limited,
@@ -310,9 +302,9 @@ def _sequential(sessions: Sequence[Session], known: Knowledge) -> float:
 
 def _filled(sessions: Sequence[Session], grid: Grid) -> Iterator[str]:
     """Says which requests the grid leaves open and a measurement has filled in."""
-    of_combos = {(combo.policy.name, combo.environment.name): combo.settings.resources.request for combo in grid.combos}
+    asked = {combo.key: combo.settings.resources.request for combo in grid.combos}
     for key, unit in _FILLED.items():
-        values = {getattr(one.request, key) for one in sessions if not getattr(of_combos[combo_of(one)], key)} - {0}
+        values = {getattr(one.request, key) for one in sessions if not getattr(asked[combo_of(one)], key)} - {0}
         if values:
             least, most = min(values), max(values)
             yield f"{key} {least}{f' to {most}' if most > least else ''}{unit}"

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.grid.keys.program import MOST_GPUS, ComponentKeys, PlacedKeys
+from comborun.grid.keys.program import MOST_GPUS, ComponentKeys, PlacedKeys, WorkdirKeys
 from comborun.model.command import (
     FILLED,
     PLAN_TIME,
@@ -14,7 +14,6 @@ from comborun.model.command import (
     escaped,
     file_word,
     fill,
-    fillable,
     placeholders,
     values_of,
     word,
@@ -36,8 +35,10 @@ from comborun.model.resources import (
     BashWord,
     Container,
     ExecEnvironment,
+    HostFacts,
     LinkedFolder,
     ModelServer,
+    Reserve,
     asked_by,
     mebibytes,
 )
@@ -48,10 +49,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from comborun.grid import Combo, Grid, SettingKeys
-    from comborun.grid.keys.program import WorkdirKeys
     from comborun.grid.keys.resources import ReadyKeys, ServerKeys
     from comborun.model.plan import Plan, Session
-    from comborun.model.resources import HostFacts, Reserve
 
 _NOT_IN_DIGEST = {"request", "pin", "ready", "ready_within_s", "warm_up", "health_s", "misses", "restarts", "digest"}
 """fields that don't change the answers of a server"""
@@ -60,16 +59,11 @@ _NOT_IN_DIGEST = {"request", "pin", "ready", "ready_within_s", "warm_up", "healt
 def around_of(settings: SettingKeys, grid: Grid, host: HostFacts, values: Mapping[str, str]) -> ExecEnvironment:
     """Files, links, ranks and container; `values` holds the plan-time placeholders of the combo."""
     links, box = host_folder(settings.workdir.link_from, grid, host), settings.container
-    container = (
-        None
-        if box is None
-        else Container(
-            image=word(box.image or "", values),
-            runtime=box.runtime,
-            mounts=tuple(_mount(mount, values) for mount in box.mounts),
-            options=fill(box.options, values) if box.options else (),
-        )
-    )
+    container = None
+    if box:
+        mounts = tuple(_mount(mount, values) for mount in box.mounts)
+        options = fill(box.options, values) if box.options else ()
+        container = Container(word(box.image or "", values), box.runtime, mounts, options)
     return ExecEnvironment(
         files=tuple((name, file_word(content, values)) for name, content in sorted(settings.files.items())),
         links=LinkedFolder(links, settings.workdir.exclude) if links else None,
@@ -124,14 +118,13 @@ def common_variables(grid: Grid) -> tuple[tuple[str, BashWord], ...]:
     return tuple(
         (name, word(text.replace("{", "{{"), {}))
         for name, text in grid.variables.items()
-        if not any(asked.partition(".")[0] in known for piece in fillable(text) for asked in placeholders(piece))
+        if not any(asked.partition(".")[0] in known for piece in FILLED.findall(text) for asked in placeholders(piece))
     )
 
 
 def with_servers(session: Session, servers: Sequence[ModelServer]) -> Session:
     """The session with its servers: those named in its command, variables, setup or files."""
-    texts = (*session.command, *(text for _, text in session.variables), session.setup, *session.around.words)
-    asked = asked_by(texts, servers)
+    asked = asked_by(session.texts, servers)
     if not asked:
         return session
     session = replace(session, servers=tuple((server.name, server.digest) for server in asked))
@@ -326,13 +319,12 @@ def hydra_overrides(placed: Sequence[tuple[str, PlacedKeys]]) -> tuple[str, ...]
     """
     if not placed:
         return ()
-    entries = ",".join(f"{name}:{_value(entry)}" for name, entry in placed)
-    return f"~{SETTING}", f"+{SETTING}={{{entries}}}"
-
-
-def _value(entry: PlacedKeys) -> str:
-    text = f'"{_without_blanks(entry.placement)}"'
-    return text if entry.node_group == GPUS else f'{{node_group:"{entry.node_group}",placement:{text}}}'
+    entries = []
+    for name, entry in placed:
+        text = f'"{_without_blanks(entry.placement)}"'
+        value = text if entry.node_group == GPUS else f'{{node_group:"{entry.node_group}",placement:{text}}}'
+        entries.append(f"{name}:{value}")
+    return f"~{SETTING}", f"+{SETTING}={{{','.join(entries)}}}"
 
 
 def _without_blanks(placement: str) -> str:

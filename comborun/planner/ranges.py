@@ -9,23 +9,20 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.model.plan import NON_IDENTITY_FIELDS
+from comborun.model.plan import NON_IDENTITY_FIELDS, Plan, Session
 from comborun.model.resources import BARE
-from comborun.model.work import grouped, name_of_combo, range_suffix
+from comborun.model.work import Combo, grouped, name_of_combo, range_suffix
 from comborun.text import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from comborun.model.plan import Plan, Session
-    from comborun.model.work import Combo
 
 
 def range_session(session: Session, first: int, count: int) -> Session:
     """`session` for the episodes first .. first + count - 1. Raises UserError if its command takes no range."""
     if not session.ranged:
         raise UserError(
-            f"{_label(session)} can't be told to run the episodes {first} to {first + count - 1} alone:"
+            f"`{session.label}` can't be told to run the episodes {first} to {first + count - 1} alone:"
             " its command takes no range",
             "pass both, such as `--first {first_episode} --episodes {episodes}`",
         )
@@ -40,13 +37,13 @@ def first_episodes(session: Session, most: int, purpose: str) -> Session:
     """
     if session.count > most and not session.counted:
         raise UserError(
-            f"{_label(session)} can't be told to run {most} of its {session.count} {session.unit}s:"
+            f"`{session.label}` can't be told to run {most} of its {session.count} {session.unit}s:"
             " its command takes no {episodes}",
             f"pass the number, such as `--episodes {{episodes}}`, or leave out the {purpose} test",
         )
     if not session.count:
         raise UserError(
-            f"{_label(session)} has no number of `{session.unit}s`, so {most} of them can't be chosen",
+            f"`{session.label}` has no number of `{session.unit}s`, so {most} of them can't be chosen",
             f"set it in the grid, such as `episodes: 100`, or leave out the {purpose} test",
         )
     together = f"{session.together}_{purpose}" if session.together else ""
@@ -60,7 +57,7 @@ def trial_plan(plan: Plan, sessions: tuple[Session, ...], at_once: int, purpose:
     limits = replace(plan.limits, parallel=at_once, stagger=0.0, attempts=1, fail_fast=0, fail_fast_percent=0)
     return replace(
         plan,
-        grid=shortened(name, name),
+        grid=shortened(name),
         sessions=sessions,
         limits=limits,
         after=None,
@@ -78,19 +75,15 @@ def distinct(sessions: Iterable[Session]) -> tuple[Session, ...]:
         other = first.setdefault(session.name, session)
         if other is not session:
             raise UserError(
-                f"{_label(other)} and {_label(session)} would both run in the session `{session.name}`",
+                f"`{other.label}` and `{session.label}` would both run in the session `{session.name}`",
                 "rename one of the policies or environments",
             )
     return tuple(first.values())
 
 
 def _named(session: Session, name: str) -> Session:
-    renamed = replace(session, name=shortened(name, name))
+    renamed = replace(session, name=shortened(name))
     return replace(renamed, digest=session_digest(renamed))
-
-
-def _label(session: Session) -> str:
-    return f"`{session.policy} in {session.environment}`"
 
 
 def blocks(session: Session, most: int) -> tuple[Session, ...]:

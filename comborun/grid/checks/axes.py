@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from comborun.errors import Problem
-from comborun.grid.combos import MOST_COMBOS
-from comborun.grid.keys.axes import AXES, AXIS_OF
-from comborun.grid.keys.results import rules_of
+from comborun.grid.combos import MOST_COMBOS, Combo
+from comborun.grid.keys.axes import AXES, AXIS_OF, ComboMatch, StopKeys
 from comborun.model.command import BY_SEED, placeholders
 from comborun.rules.following import POLICY
 from comborun.text import did_you_mean
 
 if TYPE_CHECKING:
-    from comborun.grid.combos import Combo
-    from comborun.grid.draft import Draft, Path
-    from comborun.grid.keys.axes import ComboMatch, StopKeys
+    from comborun.grid.draft import Draft, Met, Path
     from comborun.grid.keys.grid_file import GridFile, SettingKeys
 
 _OF_TRAINING = "the checkpoints of a training get their names during the run; environments can be named"
@@ -25,13 +22,13 @@ _EXAMPLES = {"policies": "[flat, rough]", "environments": "[grass, stairs]"}
 
 def axis_problems(draft: Draft) -> Iterator[Problem]:
     """Missing, empty or too long axes, repeated names, entries that match nothing, and sessions with the same name."""
-    for axis in AXES:
-        names = [entry.name for entry in getattr(draft.file, axis)]
+    for kind, axis in AXIS_OF.items():
+        names = draft.names[kind]
         if not names and axis not in draft.broken:
             if axis in draft.source.root:
                 yield draft.at_value((axis,), f"`{axis}` is empty", "a grid needs at least one")
             else:
-                yield draft.at(None, f"`{axis}` is missing", f"such as `{axis}: {_EXAMPLES[axis]}`")
+                yield draft.at_key((), f"`{axis}` is missing", f"such as `{axis}: {_EXAMPLES[axis]}`")
         for index, name in enumerate(names):
             if (first := names.index(name)) != index:
                 line = draft.source.key_place(axis, first).line
@@ -39,7 +36,7 @@ def axis_problems(draft: Draft) -> Iterator[Problem]:
     count = len(draft.file.policies) * len(draft.file.environments)
     if count > MOST_COMBOS:
         message = f"{count:,} combos are more than comborun handles ({MOST_COMBOS:,})"
-        yield draft.at(None, message, "cut the grid into several")
+        yield draft.at_key((), message, "cut the grid into several")
     yield from _match_problems(draft)
     yield from _session_problems(draft)
 
@@ -52,13 +49,23 @@ def _match_problems(draft: Draft) -> Iterator[Problem]:
                 when = "when: " if path[-1] == "when" else ""
                 yield draft.at_value(path, message, f"`{when}{{policy: ..., environment: ...}}`, or one of the two")
             continue
-        unknown = list(_unknown_names(draft, path, match))
+        unknown = [
+            problem
+            for kind in AXIS_OF
+            for index, name in enumerate(getattr(match, kind))
+            for problem in _unknown(draft, kind, name, (*path, kind, index))
+        ]
         yield from unknown
         # include and exclude are matched against the whole product, so their names always exist
         lost = path[0] == "overrides" and not any(match.meets(one.policy, one.environment) for one in draft.combos)
         if lost and draft.combos and not unknown and not draft.broken.intersection(AXES):
             message = f"an entry of `{path[0]}` that matches no combo"
             yield draft.at_value(path, message, "`exclude` removes all of them")
+
+    for index, entry in enumerate(draft.file.overrides):
+        if entry.model_fields_set <= {"when"} and "overrides" not in draft.broken:
+            message = "an entry of `overrides` that changes nothing"
+            yield draft.at_value(("overrides", index), message, "add a setting to it")
 
 
 def _matches(file: GridFile) -> Iterator[tuple[Path, ComboMatch]]:
@@ -67,13 +74,12 @@ def _matches(file: GridFile) -> Iterator[tuple[Path, ComboMatch]]:
     yield from ((("overrides", index, "when"), entry.when) for index, entry in enumerate(file.overrides))
 
 
-def _unknown_names(draft: Draft, path: Path, match: ComboMatch) -> Iterator[Problem]:
-    for kind, axis in AXIS_OF.items():
-        known = [entry.name for entry in getattr(draft.file, axis)]
-        for index, name in enumerate(getattr(match, kind)):
-            if name not in known and axis not in draft.broken:
-                hint = _OF_TRAINING if known == [POLICY] else did_you_mean(name, known)
-                yield draft.at_value((*path, kind, index), f"there is no {kind} `{name}`", hint)
+def _unknown(draft: Draft, kind: str, name: str, path: Path) -> Iterator[Problem]:
+    """A name at `path` that no policy, or no environment, has."""
+    known = draft.names[kind]
+    if name not in known and AXIS_OF[kind] not in draft.broken:
+        hint = _OF_TRAINING if known == [POLICY] else did_you_mean(name, known)
+        yield draft.at_value(path, f"there is no {kind} `{name}`", hint)
 
 
 def _session_problems(draft: Draft) -> Iterator[Problem]:
@@ -86,8 +92,8 @@ def _session_problems(draft: Draft) -> Iterator[Problem]:
         other = first.setdefault(combo.session.casefold(), combo)
         if other is not combo:
             kind = "policy" if other.policy != combo.policy else "environment"
-            names = [entry.name for entry in getattr(draft.file, AXIS_OF[kind])]
-            collisions.setdefault((AXIS_OF[kind], names.index(getattr(combo, kind).name)), (other, combo))
+            place = draft.names[kind].index(getattr(combo, kind).name)
+            collisions.setdefault((AXIS_OF[kind], place), (other, combo))
     for path, (other, combo) in collisions.items():
         message = f"`{other.label}` and `{combo.label}` would both run in the session `{combo.session}`"
         hint = "session names contain A-Z, a-z, 0-9, _ and - only: rename one of them"
@@ -103,13 +109,13 @@ _RANGE = "pass it, such as `--first {first_episode} --episodes {episodes}`"
 def cut_problems(draft: Draft) -> Iterator[Problem]:
     if draft.broken:
         return
-    blocks = draft.where(lambda combo: _blocks(combo.settings) > 1 and not combo.settings.ranged)
-    yield from draft.for_combos(blocks, ("block",), "`block`: the command of {} takes no range of episodes", _RANGE)
+    message = "`block`: the command of {} takes no range of episodes"
+    yield from draft.wrong(lambda it: _blocks(it) > 1 and not it.ranged, ("block",), message, _RANGE)
     if (count := sum(_blocks(combo.settings) for combo in draft.combos)) > MOST_COMBOS:
         message = f"`block`: {count:,} sessions are more than comborun handles ({MOST_COMBOS:,})"
         yield draft.at_key(("block",), message, "make the blocks larger")
     at, whole = draft.set_at("shards"), {None, 1}
-    cut = draft.where(lambda combo: combo.settings.shards not in whole and not combo.settings.together)
+    cut = draft.where(lambda it: it.shards not in whole and not it.together)
     both = [combo for combo in cut if combo.settings.block]
     hint = "`block` for comparisons that stop early, `shards` to fill the host"
     yield from draft.for_combos(both, at, "`shards` and `block` both cut {}: keep one", hint)
@@ -127,7 +133,7 @@ def seed_problems(draft: Draft) -> Iterator[Problem]:
     """`seeds` that can't repeat a combo, or would repeat exactly the same episodes."""
     if draft.broken:
         return
-    at, seeded = draft.set_at("seeds"), draft.where(lambda combo: combo.settings.seeds)
+    at, seeded = draft.set_at("seeds"), draft.where(lambda it: it.seeds)
     for needed, message, hint in _SEEDS_NEED:
         lacking = [combo for combo in seeded if not needed(combo.settings)]
         yield from draft.for_combos(lacking, at, f"`seeds`: {message}", hint)
@@ -136,7 +142,7 @@ def seed_problems(draft: Draft) -> Iterator[Problem]:
         yield draft.at_key(at, message, "cut the grid into several")
 
 
-_SEEDS_NEED: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (
+_SEEDS_NEED: tuple[tuple[Met, str, str], ...] = (
     (lambda it: len({*it.seeds}) == len(it.seeds), "a seed occurs twice for {}", "each repeats the combo once"),
     (lambda it: it.seed is None, "{} has a `seed` too", "leave `seed` out"),
     (lambda it: it.episodes, "there is no number of episodes for {}", "such as `episodes: 100`"),
@@ -160,9 +166,9 @@ def stopping_problems(draft: Draft) -> Iterator[Problem]:
     if draft.about and draft.about.unpaired:
         message = f"`stop_early` compares pairs of episodes, but there are none: {draft.about.unpaired}"
         yield draft.at_key(at, message, "leave it out: then all episodes run and are compared without pairs")
-    found = [*_unknown_name_problems(draft, stop), *_pair_problems(draft, stop), *_metric_problems(draft, stop)]
+    found = [*_comparison_problems(draft, stop), *_metric_problems(draft, stop)]
     yield from found
-    compared = draft.where(lambda combo: _compared(stop, combo))
+    compared = [combo for combo in draft.combos if _compared(stop, combo)]
     if not found and not _meeting(stop, compared):
         yield draft.at_key(at, "`stop_early`: no environment has two policies to compare")
     for need, message, hint in _NEEDS:
@@ -170,46 +176,37 @@ def stopping_problems(draft: Draft) -> Iterator[Problem]:
         yield from draft.for_combos(lacking, at, f"`stop_early` needs {message}; this is missing for {{}}", hint)
 
 
-_NEEDS: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (
-    (lambda settings: settings.episodes, "a number of episodes", "such as `episodes: 100`"),
-    (lambda settings: rules_of(settings.results).has_records, "records", "say in `results` where they are"),
-    (lambda settings: settings.ranged, "a program that takes a range of episodes", _RANGE),
+_NEEDS: tuple[tuple[Met, str, str], ...] = (
+    (lambda it: it.episodes, "a number of episodes", "such as `episodes: 100`"),
+    (lambda it: it.rules.has_records, "records", "say in `results` where they are"),
+    (lambda it: it.ranged, "a program that takes a range of episodes", _RANGE),
     (
-        lambda settings: "seed" in placeholders(settings.command_text),
+        lambda it: "seed" in placeholders(it.command_text),
         "a program that takes a {seed} and starts an episode in the same way for every policy",
         "pass it, such as `--seed {seed}`; records must have each episode's seed",
     ),
     (
-        lambda settings: settings.block is not None,
+        lambda it: it.block is not None,
         "`block`, since only sessions that have not begun can be left out",
         "such as `block: 10`: the episodes of one session",
     ),
 )
 
 
-def _unknown_name_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:
-    policies = [entry.name for entry in draft.file.policies]
-    environments = [entry.name for entry in draft.file.environments]
-    for index, pair in enumerate(stop.comparisons or ()):
-        for side, name in enumerate(pair):
-            if name not in policies:
-                path = ("stop_early", "comparisons", index, side)
-                yield draft.at_value(path, f"there is no policy `{name}`", did_you_mean(name, policies))
-    for name in stop.environments or ():
-        if name not in environments:
-            hint = did_you_mean(name, environments)
-            yield draft.at_value(("stop_early", "environments"), f"there is no environment `{name}`", hint)
-
-
-def _pair_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:
+def _comparison_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:
     seen: set[frozenset[str]] = set()
-    for index, (a, b) in enumerate(stop.comparisons or ()):
+    for index, pair in enumerate(stop.comparisons or ()):
         path = ("stop_early", "comparisons", index)
+        for side, name in enumerate(pair):
+            yield from _unknown(draft, "policy", name, (*path, side))
+        a, b = pair
         if a == b:
             yield draft.at_value(path, f"`{a}` is compared with itself", "name two policies")
-        elif frozenset((a, b)) in seen:
+        elif frozenset(pair) in seen:
             yield draft.at_value(path, f"`{a}` and `{b}` are compared twice", "each pair counts once")
-        seen.add(frozenset((a, b)))
+        seen.add(frozenset(pair))
+    for name in stop.environments or ():
+        yield from _unknown(draft, "environment", name, ("stop_early", "environments"))
 
 
 def _metric_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:
@@ -220,7 +217,7 @@ def _metric_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:
             message = f"`{key}` is of success rates, and `metric` compares `{stop.metric}`"
             yield draft.at_key(("stop_early", key), message, "leave out one of them")
     for combo in draft.combos:
-        metrics = rules_of(combo.settings.results).metrics
+        metrics = combo.settings.rules.metrics
         if metrics and stop.metric not in metrics:
             message = f"`stop_early` compares `{stop.metric}`, which is not among `results.metrics`"
             yield draft.at_value(
@@ -236,7 +233,7 @@ def _compared(stop: StopKeys, combo: Combo) -> bool:
 
 def _meeting(stop: StopKeys, combos: Sequence[Combo]) -> bool:
     """Whether any comparison has both of its policies in one environment."""
-    found = {(combo.policy.name, combo.environment.name) for combo in combos}
+    found = {combo.key for combo in combos}
     environments = {environment for _, environment in found}
     if stop.comparisons is None:
         return len(found) > len(environments)

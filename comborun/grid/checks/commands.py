@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from comborun.errors import Problem
 from comborun.grid.combos import Combo
-from comborun.grid.draft import some
+from comborun.grid.draft import Draft, Met, Path, some
 from comborun.grid.keys.axes import AXIS_OF
-from comborun.grid.keys.resources import UNCAPPED
-from comborun.grid.keys.results import rules_of
+from comborun.grid.keys.resources import UNCAPPED, ServerKeys
 from comborun.model.command import (
     BY_INDEX,
     BY_SEED,
@@ -33,9 +32,7 @@ from comborun.rules.results.fields import LINE
 from comborun.text import did_you_mean, listed
 
 if TYPE_CHECKING:
-    from comborun.grid.draft import Draft, Path
-    from comborun.grid.keys.grid_file import SettingKeys
-    from comborun.grid.keys.resources import ServerKeys
+    pass
 
 _AFTER_KNOWS = ("results_dir", "run")
 _OF_SESSIONS = {*PLAN_TIME, *START_TIME}
@@ -43,7 +40,7 @@ _SHELL = re.compile(r"\$(?:\w+|\{\w+[^}]*\}|\()")
 _GPUS = ("resources", lambda it: it.gpus or it.placement, "ask for one: `resources: {gpus: 1}`")
 _RANKS = ("launcher", lambda it: it.launcher, "`launcher: torchrun` starts several")
 _EPISODES = ("episodes", lambda it: it.episodes is not None, "such as `episodes: 100`")
-_NEEDS: dict[str, tuple[str, Callable[[SettingKeys], object], str]] = {
+_NEEDS: dict[str, tuple[str, Met, str]] = {
     **dict.fromkeys(
         ("seed", "first_seed"), ("seed", lambda it: it.seeds or it.seed is not None, "such as `seed: 1000`")
     ),
@@ -95,12 +92,12 @@ def command_problems(draft: Draft) -> Iterator[Problem]:
             yield from draft.checked(("after",), "`after`", _check_after, name)
     commands = [use for use in all_uses if use.key == "command"]
     runs = {id(combo) for use in commands for combo in use.combos}
-    without = draft.where(lambda combo: id(combo) not in runs)
+    without = [combo for combo in draft.combos if id(combo) not in runs]
     if draft.broken & {"command", "overrides"} or (commands and not without):
         return
     message = f"no `command` for {some(combo.label for combo in without)}" if commands else "`command` is missing"
     hint = "the program and its arguments, such as `command: python evaluate.py --policy {policy}`"
-    yield draft.at(None, message, hint)
+    yield draft.at_key((), message, hint)
 
 
 def check_filled(draft: Draft, use: CommandUse, name: str) -> None:
@@ -199,13 +196,13 @@ def _placeholder_warnings(draft: Draft, use: CommandUse) -> Iterator[Problem]:
             hint = f"pass it to the program, such as `--{kind} {{{kind}}}`"
             yield draft.at_value(use.path, f"`command` does not use the {kind}: it is the same for {same}", hint)
     cut = [combo for combo in counted if combo.settings.block or combo.settings.shards]
-    numbered = all(rules_of(combo.settings.results).episode.word == LINE for combo in cut)
+    numbered = all(combo.settings.rules.episode.word == LINE for combo in cut)
     if cut and BY_SEED in names and not names & BY_INDEX and not numbered:
         message = "{first_seed} gives a session only its first seed, so its records count from 0"
         yield draft.at_value(
             use.path, message, "`results: {episode: line}` numbers them by their order", "{first_seed}"
         )
-    if "output_dir" not in names and any(rules_of(combo.settings.results).files for combo in use.combos):
+    if "output_dir" not in names and any(combo.settings.rules.files for combo in use.combos):
         message = "`command` has no {output_dir}, and records are looked for only there"
         hint = "let the program write there; or read what it prints: `results: {from: log}`; or `results: none`"
         yield draft.at_value(use.path, message, hint)

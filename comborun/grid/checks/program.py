@@ -63,38 +63,48 @@ def _layer_problems(draft: Draft, path: Path, layer: SettingKeys) -> Iterator[Pr
 
 
 def _launcher_problems(draft: Draft) -> Iterator[Problem]:
-    combos = draft.where(lambda combo: combo.settings.launcher)
+    combos = draft.where(lambda it: it.launcher)
     for settings in _settings_of(combos):
         if settings.command and settings.launcher:
             yield from draft.checked(("launcher",), "`launcher`", settings.launcher.command, settings.command)
-    idle = [combo for combo in combos if not combo.settings.ranks]
-    hint = "`resources: {gpus: N}`, one for each; or `launcher: {processes: N}`"
-    yield from draft.for_combos(idle, ("launcher",), "`launcher`: {} asks for no GPU: how many processes?", hint)
-    pinned = [combo for combo in combos if combo.settings.gpus and combo.settings.pinned not in _SEVERAL_GPUS]
-    message = "`launcher`: rank r takes the r-th visible GPU; with this `pin` it may be another session's: {}"
-    yield from draft.for_combos(pinned, ("launcher",), message, "`pin: cvd`, the default")
+    yield from draft.wrong(
+        lambda it: it.launcher and not it.ranks,
+        ("launcher",),
+        "`launcher`: {} asks for no GPU: how many processes?",
+        "`resources: {gpus: N}`, one for each; or `launcher: {processes: N}`",
+    )
+    yield from draft.wrong(
+        lambda it: it.launcher and it.gpus and it.pinned not in _SEVERAL_GPUS,
+        ("launcher",),
+        "`launcher`: rank r takes the r-th visible GPU; with this `pin` it may be another session's: {}",
+        "`pin: cvd`, the default",
+    )
 
 
 def _container_problems(draft: Draft) -> Iterator[Problem]:
-    boxed = [(combo, combo.settings.container) for combo in draft.combos if combo.settings.container]
-    imageless = [combo for combo, box in boxed if not box.image]
-    yield from draft.for_combos(
-        imageless, ("container",), "`container` without an `image` for {}", "`container: {image: NAME}`"
+    yield from draft.wrong(
+        lambda it: it.container and not it.container.image,
+        ("container",),
+        "`container` without an `image` for {}",
+        "`container: {image: NAME}`",
     )
-    docked = [combo for combo, box in boxed if box.runtime in OCI_RUNTIMES and combo.settings.gpus]
-    numbered = [combo for combo in docked if combo.settings.pinned == "device-arg"]
-    message = "`pin: device-arg` uses the host's GPU numbers, but in a container they start at 0: {}"
-    yield from draft.for_combos(
-        numbered, ("container",), message, "`pin: both`: then {gpu} is the number in the container"
+    yield from draft.wrong(
+        lambda it: it.container and it.container.runtime in OCI_RUNTIMES and it.gpus and it.pinned == "device-arg",
+        ("container",),
+        "`pin: device-arg` uses the host's GPU numbers, but in a container they start at 0: {}",
+        "`pin: both`: then {gpu} is the number in the container",
     )
-    relative = [combo for combo, _ in boxed if not (combo.settings.workdir.folder or "/").startswith(("/", "~"))]
-    message = "`workdir` is a folder inside the container, but a relative path for {}"
-    yield from draft.for_combos(relative, ("workdir",), message, "write it out: /workspace/...")
+    yield from draft.wrong(
+        lambda it: it.container and not (it.workdir.folder or "/").startswith(("/", "~")),
+        ("workdir",),
+        "`workdir` is a folder inside the container, but a relative path for {}",
+        "write it out: /workspace/...",
+    )
 
 
 def program_warnings(draft: Draft) -> Iterator[Problem]:
     """Ranks that can't share out the episodes evenly."""
-    for settings in _settings_of(draft.where(lambda combo: combo.settings.launcher)):
+    for settings in _settings_of(draft.where(lambda it: it.launcher)):
         ranks, episodes = settings.ranks, settings.episodes or 0
         if ranks > 1 and episodes % ranks and "episodes_per_rank" in placeholders(settings.command):
             each = -(-episodes // ranks)
@@ -118,17 +128,19 @@ def placement_problems(draft: Draft) -> Iterator[Problem]:
                 yield draft.at_key((*path, "components", name), message, did_you_mean(name, known))
     if draft.broken & {"placement", "components", "overrides", "policies", "environments"}:
         return
-    placed = draft.where(lambda combo: combo.settings.placement)
+    placed = draft.where(lambda it: it.placement)
     for combo in placed:
         for name, needs in combo.settings.components.items():
             for count in ("copies", "videos"):
                 label = f"`{count}` of `{name}`"
                 yield from draft.checked(("components", name), label, combo.number, getattr(needs, count))
     yield from _uneven(draft, placed)
-    pinned = [combo for combo in placed if combo.settings.pinned != "none"]
-    message = "`placement` uses the host's GPU numbers, but with this `pin` a session sees its own GPUs from 0: {}"
-    hint = "`pin: none`: the program finds its GPUs by the placement"
-    yield from draft.for_combos(pinned, ("placement",), message, hint)
+    yield from draft.wrong(
+        lambda it: it.placement and it.pinned != "none",
+        ("placement",),
+        "`placement` uses the host's GPU numbers, but with this `pin` a session sees its own GPUs from 0: {}",
+        "`pin: none`: the program finds its GPUs by the placement",
+    )
 
 
 def placement_warnings(draft: Draft) -> Iterator[Problem]:
@@ -186,7 +198,7 @@ _NAMES_ITS_GPU = ("{gpu}", "{gpus}", "COMBORUN_GPU")
 
 def resource_problems(draft: Draft) -> Iterator[Problem]:
     """GPU memory without a GPU, for sessions or a server; more GPUs than may be used."""
-    if not any(_has_gpu(combo) for combo in draft.combos):
+    if not draft.where(_has_gpu):
         message = "`resources` has `gpu_memory` but no `gpus`: no GPU for {}"
         yield from draft.for_combos(_lacking(draft), draft.set_at("resources", "gpu_memory"), message, _HINT)
     for name, keys in draft.file.servers.items():
@@ -213,8 +225,8 @@ def resource_warnings(draft: Draft) -> Iterator[Problem]:
         yield draft.at_key(("variables", _VISIBLE), message, "leave it to comborun")
 
 
-def _has_gpu(combo: Combo) -> bool:
-    return bool(combo.settings.gpus or combo.settings.placement)
+def _has_gpu(settings: SettingKeys) -> bool:
+    return bool(settings.gpus or settings.placement)
 
 
 def _lacking(draft: Draft) -> list[Combo]:
@@ -222,33 +234,32 @@ def _lacking(draft: Draft) -> list[Combo]:
     resources = draft.file.resources
     if "gpus" in resources.model_fields_set and not resources.gpus:
         return []
-    return draft.where(lambda combo: combo.settings.resources.gpu_memory and not _has_gpu(combo))
+    return draft.where(lambda it: it.resources.gpu_memory and not _has_gpu(it))
 
 
 def display_problems(draft: Draft) -> Iterator[Problem]:
     """Sessions without a GPU whose display depends on it."""
 
-    def lacks_gpu(combo: Combo) -> bool:
-        it = combo.settings
-        return bool(it.display and it.display.by_gpu and not (it.gpus or it.placement))
-
     if "display" not in draft.broken:
-        message = "`display` depends on the GPU, but there is none for {}"
-        hint = '`resources: {gpus: 1}`, or one display: `display: ":1"`'
-        yield from draft.for_combos(draft.where(lacks_gpu), draft.set_at("display"), message, hint)
+        yield from draft.wrong(
+            lambda it: it.display and it.display.by_gpu and not _has_gpu(it),
+            draft.set_at("display"),
+            "`display` depends on the GPU, but there is none for {}",
+            '`resources: {gpus: 1}`, or one display: `display: ":1"`',
+        )
 
 
 def display_warnings(draft: Draft) -> Iterator[Problem]:
     """A pin mode with which the command must name the GPU, and a command that does not."""
-    pinned = draft.where(lambda combo: combo.settings.gpus and combo.settings.pinned in {"device-arg", "both"})
-    unnamed = [combo for combo in pinned if not _names_gpu(combo)]
-    message = "`pin`: the command must name its GPU, but that of {} does not"
-    hint = "such as `--device cuda:{gpu}`; `pin: cvd` needs no argument"
-    yield from draft.for_combos(unnamed, draft.set_at("pin"), message, hint)
+    yield from draft.wrong(
+        lambda it: it.gpus and it.pinned in {"device-arg", "both"} and not _names_gpu(it),
+        draft.set_at("pin"),
+        "`pin`: the command must name its GPU, but that of {} does not",
+        "such as `--device cuda:{gpu}`; `pin: cvd` needs no argument",
+    )
 
 
-def _names_gpu(combo: Combo) -> bool:
-    settings = combo.settings
+def _names_gpu(settings: SettingKeys) -> bool:
     texts = (settings.command, settings.setup, *settings.variables.values(), *map(str, settings.files.values()))
     return any(name in text for name in _NAMES_ITS_GPU for text in texts)
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from comborun.errors import Problem
-from comborun.grid.draft import some
-from comborun.grid.keys.results import ProgressKeys, naming, rules_of
+from comborun.grid.draft import Draft, some
+from comborun.grid.keys.results import ProgressKeys, naming
 from comborun.model.command import CommandError, placeholders, split_command
 from comborun.model.judging import EvidenceRules
 from comborun.rules.endings.failures import Failure
 from comborun.rules.results.counts import PLANNED
 from comborun.text import did_you_mean
-
-if TYPE_CHECKING:
-    from comborun.grid.draft import Draft
 
 _OF_THE_POLICY = (Failure.ERROR, Failure.NO_RESULT)
 
@@ -35,7 +31,7 @@ def naming_problems(draft: Draft) -> Iterator[Problem]:
         return
     for combo in draft.combos:
         for kind in ("policy", "environment"):
-            given = getattr(rules_of(combo.settings.results), kind)
+            given = getattr(combo.settings.rules, kind)
             path = draft.set_at("results", kind, combo=combo)
             yield from draft.checked(path, f"`results.{kind}`", naming, given, getattr(combo, kind))
 
@@ -43,11 +39,11 @@ def naming_problems(draft: Draft) -> Iterator[Problem]:
 def nominal_problems(draft: Draft) -> Iterator[Problem]:
     if draft.broken & {"results", "overrides", "environments"}:
         return
-    names = [entry.name for entry in draft.file.environments]
+    names = draft.names["environment"]
     found = {
         draft.set_at("results", "nominal", combo=combo): name
         for combo in draft.combos
-        if (name := rules_of(combo.settings.results).nominal) and name not in names
+        if (name := combo.settings.rules.nominal) and name not in names
     }
     for path, name in found.items():
         message = f"`results.nominal`: there is no environment `{name}`"
@@ -55,33 +51,33 @@ def nominal_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def count_warnings(draft: Draft) -> Iterator[Problem]:
-    uncounted = [
-        combo.label
-        for combo in draft.combos
-        if rules_of(combo.settings.results).files and not combo.settings.episodes and not combo.settings.evidence.line
-    ]
-    if uncounted:
-        where = "" if len(uncounted) == len(draft.combos) else f" for {some(uncounted)}"
+    if uncounted := draft.where(lambda it: it.rules.files and not it.episodes and not it.evidence.line):
+        where = "" if len(uncounted) == len(draft.combos) else f" for {some(combo.label for combo in uncounted)}"
         message = f"no `episodes`{where}: only the exit code says whether a session did all its work"
-        yield draft.at(None, message, "set their number, such as `episodes: 100`")
+        yield draft.at_key((), message, "set their number, such as `episodes: 100`")
 
 
 def judging_problems(draft: Draft) -> Iterator[Problem]:
     """A `notify` that can't run or has no kinds, a memory limit without memory, evidence without a number."""
     yield from _notify_problems(draft)
-    unbound = draft.where(lambda one: one.settings.watch.memory and not one.settings.resources.request.memory)
-    message = "`limits.memory: enforce`: {} asks for no memory"
-    yield from draft.for_combos(
-        unbound, draft.set_at("limits", "memory"), message, "such as `resources: {memory: 16 GiB}`"
+    yield from draft.wrong(
+        lambda it: it.watch.memory and not it.resources.request.memory,
+        draft.set_at("limits", "memory"),
+        "`limits.memory: enforce`: {} asks for no memory",
+        "such as `resources: {memory: 16 GiB}`",
     )
-    stepless = draft.where(
-        lambda one: one.settings.evidence.steps and not (one.settings.progress or ProgressKeys()).pattern
+    yield from draft.wrong(
+        lambda it: it.evidence.steps and not (it.progress or ProgressKeys()).pattern,
+        draft.set_at("evidence", "steps"),
+        "`evidence.steps` without a pattern",
+        r"name the lines that count steps: `progress: {pattern: 'step=(\d+)'}`",
     )
-    hint = r"name the lines that count steps: `progress: {pattern: 'step=(\d+)'}`"
-    yield from draft.for_combos(stepless, draft.set_at("evidence", "steps"), "`evidence.steps` without a pattern", hint)
-    counting = draft.where(lambda one: PLANNED in one.settings.evidence.line and not one.settings.episodes)
-    message = f"`evidence.line` uses {PLANNED}, but there is no number of episodes for {{}}"
-    yield from draft.for_combos(counting, draft.set_at("evidence", "line"), message, "set it, such as `episodes: 100`")
+    yield from draft.wrong(
+        lambda it: PLANNED in it.evidence.line and not it.episodes,
+        draft.set_at("evidence", "line"),
+        f"`evidence.line` uses {PLANNED}, but there is no number of episodes for {{}}",
+        "set it, such as `episodes: 100`",
+    )
 
 
 def _notify_problems(draft: Draft) -> Iterator[Problem]:
@@ -105,29 +101,20 @@ def _check_unfilled(command: str) -> None:
 
 
 def judging_warnings(draft: Draft) -> Iterator[Problem]:
-    nothing = draft.where(
-        lambda one: (
-            rules_of(one.settings.results).counted and one.settings.evidence.rules == EvidenceRules(records=False)
-        )
+    yield from draft.wrong(
+        lambda it: it.rules.counted and it.evidence.rules == EvidenceRules(records=False),
+        draft.set_at("evidence", "records"),
+        "`evidence: {records: false}` without other evidence for {}: only the exit code decides",
+        "add a `line` of the log or `files`: programs may exit with 0 before their work is done",
     )
-    message = "`evidence: {records: false}` without other evidence for {}: only the exit code decides"
-    hint = "add a `line` of the log or `files`: programs may exit with 0 before their work is done"
-    yield from draft.for_combos(nothing, draft.set_at("evidence", "records"), message, hint)
-    yield from _retry_warnings(draft)
-    silent = draft.where(
-        lambda one: one.settings.limits.stall_after and one.settings.progress and one.settings.progress.silent
+    yield from draft.wrong(
+        lambda it: it.limits.stall_after and it.progress and it.progress.silent,
+        draft.set_at("limits", "stall_after"),
+        "`stall_after` for {}, but `progress: {silent: true}` says that it prints nothing for long",
+        "make it longer than such a session takes, or set `stall_after: 0` for it in `overrides`",
     )
-    message = "`stall_after` for {}, but `progress: {silent: true}` says that it prints nothing for long"
-    hint = "make it longer than such a session takes, or set `stall_after: 0` for it in `overrides`"
-    yield from draft.for_combos(silent, draft.set_at("limits", "stall_after"), message, hint)
-
-
-def _retry_warnings(draft: Draft) -> Iterator[Problem]:
-    named = draft.file.retry or {}
-    for failure in (one for one in _OF_THE_POLICY if one in named and named[one].times):
-        message = (
-            f"`retry.{failure}`: the policy may cause the failure; repeating episodes until they end biases the success"
-            " rate"
-        )
-        hint = "leave it out if you can; the report says which episodes took more than one attempt"
-        yield draft.at_key(("retry", failure.value), message, hint)
+    for failure, keys in (draft.file.retry or {}).items():
+        if failure in _OF_THE_POLICY and keys.times:
+            why = "the policy may cause the failure; repeating episodes until they end biases the success rate"
+            hint = "leave it out if you can; the report says which episodes took more than one attempt"
+            yield draft.at_key(("retry", failure.value), f"`retry.{failure}`: {why}", hint)

@@ -1,14 +1,14 @@
-"""Checks `together`: what the environments of one process share, and how its rows tell them apart."""
+"""Checks `together`, what the environments of one process share, and `hosts`, what several hosts can't do together."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from comborun.grid.keys.grid_file import SettingKeys
+from comborun.grid.keys.grid_file import GridFile, SettingKeys
 from comborun.grid.keys.program import ContainerKeys
-from comborun.grid.keys.results import combo_rules, rules_of
 from comborun.model.command import BY_INDEX, BY_SEED, ENVIRONMENTS, of_environment, placeholders, without_entries
 from comborun.model.work import grouped
 from comborun.rules.results.fields import IGNORE, LOG, ResultRules
@@ -16,7 +16,7 @@ from comborun.rules.results.fields import IGNORE, LOG, ResultRules
 if TYPE_CHECKING:
     from comborun.errors import Problem
     from comborun.grid.combos import Combo
-    from comborun.grid.draft import Draft
+    from comborun.grid.draft import Draft, Met, Path
     from comborun.model.command import JsonTree
 
 _TOTALS = frozenset({"kn-aggregate", "rank-metrics", "train-step"})
@@ -33,26 +33,26 @@ def _names_environment(rules: ResultRules) -> bool:
     return rules.source != LOG or rules.environment.name in re.compile(rules.pattern).groupindex
 
 
-_NEEDS: tuple[tuple[str, Callable[[SettingKeys], object], str, str], ...] = (
+_NEEDS: tuple[tuple[str, Met, str, str], ...] = (
     ("block", lambda it: it.block is None, "`block` cuts {}, but a process runs all episodes of its environments", ""),
     ("shards", lambda it: it.shards != "auto", "`shards: auto` does not know how to cut the list of {}", "a number"),
     ("unit", lambda it: it.unit == "episode", "{} counts steps, and only episodes name their environment", ""),
     ("episodes", lambda it: it.episodes, "there is no number of episodes for {}", "such as `episodes: 100`"),
     (
         "results",
-        lambda it: rules_of(it.results).counted and rules_of(it.results).format not in _TOTALS,
+        lambda it: it.rules.counted and it.rules.format not in _TOTALS,
         "the results of {} are totals, or none: which environment is done?",
         "rows of episodes, each with the field `environment` or the one that `results.environment` names",
     ),
     (
         "results",
-        lambda it: rules_of(it.results).environment.word != IGNORE,
+        lambda it: it.rules.environment.word != IGNORE,
         "`results: {environment: ignore}` for {}: rows must name their environment",
         "name the field: `results: {environment: task}`",
     ),
     (
         "results",
-        lambda it: _names_environment(rules_of(it.results)),
+        lambda it: _names_environment(it.rules),
         "no group of `results.pattern` of {} is the environment: rows must name it",
         "such as (?P<environment>\\S+), or the field that `results.environment` names",
     ),
@@ -66,7 +66,7 @@ _NEEDS: tuple[tuple[str, Callable[[SettingKeys], object], str, str], ...] = (
 
 
 def together_problems(draft: Draft) -> Iterator[Problem]:
-    sharing = draft.where(lambda combo: combo.settings.together)
+    sharing = draft.where(lambda it: it.together)
     if draft.broken or not sharing:
         return
     at = draft.set_at("together")
@@ -98,8 +98,7 @@ def _same_names(draft: Draft, combos: list[Combo]) -> Iterator[Problem]:
     listed = any(f"{{{ENVIRONMENTS}" in text for text in texts)
     first: dict[str, Combo] = {}
     for combo in combos:
-        rules = combo_rules(combo.settings.results, combo.policy, combo.environment)
-        for name in rules.environment.values or (combo.environment.name,):
+        for name in combo.rules.environment.values or (combo.environment.name,):
             if (other := first.setdefault(name, combo)) is not combo:
                 both = f"`{other.environment.name}` and `{combo.environment.name}`"
                 message = f"`together`: rows call both {both} `{name}`"
@@ -145,3 +144,57 @@ def _why_not(name: str, combos: list[Combo]) -> str:
     if name == "seed" and settings.ranks > 1:
         return "ranks make their seeds from it, and a retry gives an environment to another rank"
     return ""
+
+
+# Several hosts
+
+
+_REFUSED: tuple[tuple[Path, Callable[[GridFile], object], str, str], ...] = (
+    (
+        ("stop_early",),
+        lambda it: it.stop_early,
+        "`stop_early` with several hosts: it needs the records of all of them at once",
+        "leave it out, or give one `host`",
+    ),
+    (
+        ("after",),
+        lambda it: it.after,
+        "`after` with several hosts: it runs when all has ended, and each host only knows its own end",
+        "leave it out, and run it yourself; or give one `host`",
+    ),
+    (
+        ("limits", "fail_fast"),
+        lambda it: any(it.limits.fail_fast),
+        "`fail_fast` with several hosts: it counts the failures of all sessions, and each host only knows its own",
+        "leave it out: `breaker` closes a GPU or a host by itself",
+    ),
+    (
+        ("notify",),
+        lambda it: it.notify and "finished" in it.notify.on,
+        "`notify` with several hosts: it would tell an end for each of them, and none for all",
+        "`on: [failed, stalled, host]`: each host tells of its own sessions",
+    ),
+)
+
+
+def refused_together(file: GridFile) -> Iterator[tuple[Path, str, str]]:
+    """The keys of a grid that several hosts can't follow, each with the reason and what to do instead."""
+    return ((path, why, hint) for path, asked, why, hint in _REFUSED if asked(file))
+
+
+def hosts_problems(draft: Draft) -> Iterator[Problem]:
+    entries = draft.file.hosts
+    if "hosts" in draft.broken or not entries:
+        return
+    if draft.file.host:
+        yield draft.at_key(("host",), "`host` and `hosts`", "leave one of them out")
+    if len(entries) == 1:
+        yield draft.at_key(("hosts",), "`hosts` has one entry", f"`host: {entries[0].host}`")
+    for index, entry in enumerate(entries):
+        if not entry.host:
+            yield draft.at_value(("hosts", index), "an entry of `hosts` without `host`", "such as `host: box2`")
+    for host, times in Counter(entry.host for entry in entries).items():
+        if host and times > 1:
+            yield draft.at_key(("hosts",), f"`hosts` names {host} {times} times", "name each host once")
+    for path, why, hint in refused_together(draft.file):
+        yield draft.at_key(path, why, hint)

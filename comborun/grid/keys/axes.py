@@ -25,7 +25,6 @@ from comborun.grid.keys.values import (
     scalar_of,
 )
 from comborun.grid.yaml_tree import Items, Map, Scalar, ScalarKind
-from comborun.model.stopping import StopRequest
 from comborun.text import did_you_mean
 
 AXIS_OF = {"policy": "policies", "environment": "environments"}
@@ -155,10 +154,6 @@ class StopKeys(Keys):
     futility: Gap = key("give up when a difference this large is unlikely", 0.0)
     width: Gap = key("end when the difference's interval is this narrow", 0.0)
     metric: Line = key("compare by the mean of this metric, from 0 to 1, instead of the success rate", "")
-
-    @property
-    def request(self) -> StopRequest:
-        return StopRequest(**dict(self))
 
 
 StopOr = Annotated[StopKeys, OrJust("comparisons")]

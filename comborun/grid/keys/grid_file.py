@@ -25,7 +25,7 @@ from comborun.grid.keys.program import (
     component_names,
 )
 from comborun.grid.keys.resources import DisplayOr, GpuIndexes, PinWord, ReserveKeys, ResourceKeys, Servers, Threads
-from comborun.grid.keys.results import ProgressKeys, ResultKeys
+from comborun.grid.keys.results import ProgressKeys, ResultKeys, rules_of
 from comborun.grid.keys.shapes import ONE_OR_MANY, OR_NONE, Keys, key
 from comborun.grid.keys.values import (
     TEXT,
@@ -52,6 +52,7 @@ from comborun.model.command import takes_range
 from comborun.model.judging import WatchRules
 from comborun.model.resources import PinMode
 from comborun.rules.names import DEFAULT_ROOT
+from comborun.rules.results.fields import ResultRules
 from comborun.text import SESSION_NAME
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -118,6 +119,10 @@ class SettingKeys(Keys):
     def ranks(self) -> int:
         """Number of processes of the launcher; 0 without one."""
         return (self.launcher.processes or self.gpus) if self.launcher else 0
+
+    @property
+    def rules(self) -> ResultRules:
+        return rules_of(self.results)
 
     @property
     def watch(self) -> WatchRules:

@@ -187,13 +187,13 @@ class PlacedKeys(Keys):
     @model_validator(mode="after")
     def _fits_its_group(self) -> Self:
         if "placement" not in self.model_fields_set:
-            raise refusal(UserError("no `placement`", 'such as {placement: "0-3"}'))
+            raise refusal("no `placement`", 'such as {placement: "0-3"}')
         if self.node_group == NODES:
             try:
                 parse_placement(self.placement, 1)
             except PlacementError:
                 message = f"node_group: {NODES} counts machines, and a session has only number 0"
-                raise refusal(UserError(message, 'such as "0", or "0:0-3" for four processes')) from None
+                raise refusal(message, 'such as "0", or "0:0-3" for four processes') from None
         return self
 
     @property

@@ -177,9 +177,9 @@ class ReadyKeys(Keys):
     def _is_one_check(self) -> Self:
         if (self.path is not None) + (self.line is not None) + bool(self.tcp) != 1:
             hint = "one of `path` and `line`, or `ready: tcp`"
-            raise refusal(UserError("expected one check of the server", hint))
+            raise refusal("expected one check of the server", hint)
         if self.path is None and self.model_fields_set & {"status", "text"}:
-            raise refusal(UserError("`status` and `text` need an answer over HTTP", "give its `path`"))
+            raise refusal("`status` and `text` need an answer over HTTP", "give its `path`")
         return self
 
 

@@ -62,9 +62,7 @@ def _field(key: str, **keys: Schema) -> Reads:
                 hint = f"`success: {{field: {limit[1]}, {way}: {limit[3]}}}`, which includes {limit[3]}"
                 raise UserError(f"`{text}` is a comparison, not the name of a field", hint)
             return Field(key, text)
-        for name in tree:
-            if name not in {"field", *keys}:
-                raise UserError(f"unknown key `{name}`", did_you_mean(name, known) or f"known here: {listed(known)}")
+        _check_keys(tree, known)
         fields: dict[str, Any] = {name: _READ.get(name, line_of)(value) for name, value in tree.items()}
         if fields.get("at_least", -math.inf) > fields.get("at_most", math.inf):
             raise UserError("no number is from `at_least` to `at_most`", "leave one out, or swap them")
@@ -77,6 +75,12 @@ def _field(key: str, **keys: Schema) -> Reads:
     full = {"type": "object", "additionalProperties": False, "properties": {"field": TEXT, **keys}, "minProperties": 1}
     several: list[Schema] = [{"type": "array", "items": TEXT, "minItems": 2}] if key == "episode" else []
     return Reads(read, {"anyOf": [TEXT, full, *several]})
+
+
+def _check_keys(tree: Map, known: tuple[str, ...]) -> None:
+    if unknown := [name for name in tree if name not in known]:
+        hint = did_you_mean(unknown[0], known) or f"known here: {listed(known)}"
+        raise UserError(f"unknown key `{unknown[0]}`", hint)
 
 
 def _several(tree: Items) -> list[str]:
@@ -161,10 +165,7 @@ class Compared(str):
 def _compared(tree: object) -> Compared:
     if not isinstance(tree, Map):
         return Compared(line_of(tree))
-    known = ("field", "better")
-    for name in tree:
-        if name not in known:
-            raise UserError(f"unknown key `{name}`", did_you_mean(name, known) or f"known here: {listed(known)}")
+    _check_keys(tree, ("field", "better"))
     fields = {name: line_of(value) for name, value in tree.items()}
     if "field" not in fields:
         raise UserError("`compare` names no `field`", "such as `{field: cost, better: lower}`")
@@ -238,7 +239,7 @@ class ResultKeys(Keys):
     def _log_needs_no_files(self) -> Self:
         if self.pattern and self.source != LOG and not all(map(is_log, self.files)):
             hint = 'add `from: log`, or `files: "**/*.txt"`'
-            raise refusal(UserError("`pattern` is for records in the log or in texts", hint))
+            raise refusal("`pattern` is for records in the log or in texts", hint)
         if self.source == LOG and "files" not in self.model_fields_set:
             return self.model_copy(update={"files": ()})
         return self
@@ -247,12 +248,8 @@ class ResultKeys(Keys):
     def _compares_what_is_reported(self) -> Self:
         for name in self.compare:
             if self.metrics and name not in self.metrics:
-                raise refusal(
-                    UserError(
-                        f"`compare` names `{name}`, and `metrics` does not",
-                        did_you_mean(name, self.metrics) or "add it to `metrics`",
-                    )
-                )
+                hint = did_you_mean(name, self.metrics) or "add it to `metrics`"
+                raise refusal(f"`compare` names `{name}`, and `metrics` does not", hint)
         return self
 
 
@@ -262,12 +259,6 @@ def rules_of(keys: ResultKeys | None) -> ResultRules:
         return ResultRules(files=())
     better = {word: tuple(str(one) for one in keys.compare if one.better == word) for word in (LOWER, HIGHER)}
     return ResultRules(**{**vars(keys), **better, "compare": tuple(map(str, keys.compare))})
-
-
-def combo_rules(keys: ResultKeys | None, policy: AxisEntry, environment: AxisEntry) -> ResultRules:
-    """The rules for the records of a combo, with its attributes filled in. Raises UserError."""
-    rules = rules_of(keys)
-    return rules.replace(policy=naming(rules.policy, policy), environment=naming(rules.environment, environment))
 
 
 def naming(field: Field, axis: AxisEntry) -> Field:
@@ -296,15 +287,15 @@ class ProgressKeys(Keys):
     @model_validator(mode="after")
     def _needs_a_pattern(self) -> Self:
         if self.counts_from is not None and self.pattern is None:
-            raise refusal(UserError("`counts_from` without a `pattern`", "add the pattern that finds the number"))
+            raise refusal("`counts_from` without a `pattern`", "add the pattern that finds the number")
         if self.each is None:
             return self
         if self.pattern is None:
-            raise refusal(UserError("`each` without a `pattern`", "add the pattern of the bar that starts again"))
-        if not has_total(compile_pattern(self.pattern)):
+            raise refusal("`each` without a `pattern`", "add the pattern of the bar that starts again")
+        if not has_total(re.compile(self.pattern)):
             hint = r"such as '(\d+)/(\d+) \[': the total is what `each` episodes stand for"
-            raise refusal(UserError(f"`each` needs a total, and `{self.pattern}` has no second group for one", hint))
+            raise refusal(f"`each` needs a total, and `{self.pattern}` has no second group for one", hint)
         if self.counts_from is not None:
             hint = "leave one out: a bar that starts again counts what is done, from 0"
-            raise refusal(UserError("`each` and `counts_from` contradict each other", hint))
+            raise refusal("`each` and `counts_from` contradict each other", hint)
         return self

@@ -40,9 +40,8 @@ DURATION: Schema = {
 _CHANGES_DIRECTION = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
-def refusal(error: UserError) -> PydanticCustomError:
-    """A message and its hint as an error of pydantic."""
-    return PydanticCustomError(MISTAKE, "{message}", {"message": error.message, "hint": error.hint})
+def refusal(message: str, hint: str) -> PydanticCustomError:
+    return PydanticCustomError(MISTAKE, "{message}", {"message": message, "hint": hint})
 
 
 class Reads:
@@ -73,7 +72,7 @@ class Reads:
         try:
             return self._read(tree)
         except UserError as error:
-            raise refusal(error) from None
+            raise refusal(error.message, error.hint) from None
 
 
 class OneOf(Reads):

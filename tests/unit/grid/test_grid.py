@@ -9,8 +9,7 @@ from gridtext import grid as grid_of
 from gridtext import plan
 
 from comborun.errors import UserError
-from comborun.grid import Grid, load_grid
-from comborun.grid.keys.results import combo_rules
+from comborun.grid import load_grid
 from comborun.model.judging import ProgressRules
 from comborun.rules.results.fields import ResultRules
 
@@ -22,17 +21,13 @@ command: evaluate {policy} {environment} {episodes} {output_dir}
 """
 
 
-def names(grid: Grid) -> list[tuple[str, str]]:
-    return [(combo.policy.name, combo.environment.name) for combo in grid.combos]
-
-
 def test_what_is_excluded_is_left_out_and_what_is_included_comes_back_last() -> None:
     grid = grid_of(
         HEAD
         + "exclude: [{policy: flat}, {environment: stairs}]\n"
         + "include: [{policy: flat, environment: stairs}, {policy: rough}]\n"
     )
-    assert names(grid) == [("rough", "grass"), ("flat", "stairs"), ("rough", "stairs")]
+    assert [combo.key for combo in grid.combos] == [("rough", "grass"), ("flat", "stairs"), ("rough", "stairs")]
 
 
 def test_overrides_are_applied_in_order_and_maps_are_merged() -> None:
@@ -53,13 +48,10 @@ overrides:
     command: other {environment} {episodes} {output_dir}
 """
     )
-    settings = {(combo.policy.name, combo.environment.name): combo.settings for combo in grid.combos}
+    settings = {combo.key: combo.settings for combo in grid.combos}
     assert settings["flat", "stairs"].episodes == 10
     assert dict(settings["flat", "stairs"].variables) == {"A": "one", "B": "two", "C": "two"}
-    rules = {
-        (one.policy.name, one.environment.name): combo_rules(one.settings.results, one.policy, one.environment)
-        for one in grid.combos
-    }
+    rules = {one.key: one.rules for one in grid.combos}
     assert rules["flat", "stairs"] == ResultRules(("x.jsonl",), success="done", metrics=("speed",))
     assert (settings["rough", "stairs"].episodes, settings["rough", "stairs"].gpus) == (20, 0)
     assert settings["rough", "stairs"].command.startswith("other")

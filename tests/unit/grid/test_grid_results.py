@@ -5,7 +5,6 @@ from __future__ import annotations
 import gridtext
 import pytest
 
-from comborun.grid.keys.results import combo_rules
 from comborun.rules.results.fields import ResultRules
 
 HEAD = """
@@ -17,8 +16,7 @@ command: run {policy} {environment} {episodes} {output_dir}
 
 
 def rules(results: str) -> list[ResultRules]:
-    combos = gridtext.grid(f"{HEAD}results: {results}\n").combos
-    return [combo_rules(one.settings.results, one.policy, one.environment) for one in combos]
+    return [one.rules for one in gridtext.grid(f"{HEAD}results: {results}\n").combos]
 
 
 @pytest.mark.parametrize("results", ["{policy: kind}", "{policy: {values: {mason: rough, smith: smooth}}}"])
