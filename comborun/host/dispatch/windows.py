@@ -15,7 +15,7 @@ import os
 import sys
 import time
 
-from comborun.host.dispatch.sessions import Starting
+from comborun.host.dispatch.sessions import Session, Starting
 from comborun.host.supervise import supervisor as supervision
 from comborun.host.supervise import watch as _shared  # noqa: F401 # each supervisor uses it, and would hold a copy
 from comborun.host.system import children, files, process
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from typing import Callable, Sequence, Tuple
 
     from comborun.host.dispatch.run_state import LocalState
-    from comborun.host.dispatch.sessions import Session
-    from comborun.host.system.children import Child, Opening
+    from comborun.host.system.children import Child
     from comborun.rules.facts import Fact
 
     Refused = Tuple[Session, Fact, int]
@@ -80,7 +79,7 @@ class Windows:
         self._open: dict[str, Window] = {}
         self._begun: dict[str, Window] = {}
         """session -> window of its latest attempt, whose supervisor was told to begin"""
-        self._openings: dict[str, tuple[Session, Opening]] = {}
+        self._openings: dict[str, tuple[Session, Child]] = {}
         """sessions whose window is not known to be open, and what opens it"""
         self._made = 0
         self._not_before = 0.0
@@ -125,6 +124,7 @@ class Windows:
             words = ["bash", "-p", layout.window, window.fifo, files.fifo_at(layout.fifo), session.name, str(attempt)]
             commands.append((named(session.name, attempt, self._run.attempts.id), words))
         openings = self._run.engine.start(commands) if commands else []
+        self._run.children += openings
         for (session, _), opening in zip(attempts, openings):
             self._openings[session.name] = session, opening
         return len(openings) == len(attempts)

@@ -13,14 +13,6 @@ from collections.abc import Callable, Sequence
 from comborun.host.system.files import write_all
 from comborun.host.system.process import end_with_parent
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import subprocess
-    from typing import Union
-
-    Opening = Union["subprocess.Popen[bytes]", "Child"]
-    """a process that opens a window, or works in the background"""
-
 
 class Child:
     __slots__ = ("code", "pid")
@@ -131,12 +123,14 @@ NOT_RUN = 126
 """the code of what could not be started"""
 
 
-def background(command: Sequence[str], out: str) -> Opening:
+def background(command: Sequence[str], out: str) -> Child:
     """Start a command with its output in a file. One that can't be started has ended with `NOT_RUN`."""
     import subprocess  # slow to load, and neither a supervisor nor a look at a run needs it
 
     try:
         with open(out, "ab") as log:
-            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            started = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     except OSError:
         return Child(0, NOT_RUN)
+    started.returncode = 0  # it is waited for by the Child alone
+    return Child(started.pid)
