@@ -316,7 +316,7 @@ def _prepare(settling: Settling, given: Mapping[str, str]) -> None:
     try:
         secrets.gather(layout, sys.stdin.buffer.read() if "--secrets" in given else None)
     except MissingResource as missing:
-        raise Refusal(CONFIG, missing.reason.code, **missing.reason.fields) from None
+        raise Refusal(CONFIG, missing.reason) from None
     os.makedirs(layout.task_outputs, exist_ok=True)
     if "--parallel" in given and not files.write_text(layout.slots, given["--parallel"] + "\n"):
         raise unwritable(layout.dispatch)

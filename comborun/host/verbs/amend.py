@@ -31,8 +31,7 @@ def main(arguments: list[str]) -> int:
 def amend(order: dict[str, Any]) -> dict[str, Any]:
     """Apply the amendment, under the root's lock, and only if the run is still the one that it was made for."""
     run = order["run"]
-    with Staging(order["root"]) as staging:
-        staging.lock()
+    with Staging(order["root"]) as staging, staging.locked():
         layout = RunLayout(run)
         found = files.read_line(layout.digest), newest_plan(run)
         if found != (order["found"], order["number"]):

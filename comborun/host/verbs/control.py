@@ -19,8 +19,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from comborun.host.engines.of_run import slurm_of
 from comborun.host.record.deals import refuse_ceded
@@ -31,7 +30,7 @@ from comborun.host.record.recounts import as_it_is
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.record.run_owner import refuse_elsewhere
 from comborun.host.system import files, machine
-from comborun.host.verb_errors import LACKING, USAGE, Refusal, answer, run_directory, say, unwritable
+from comborun.host.verb_errors import LACKING, USAGE, Refusal, answer, holding, run_directory, say, unwritable
 from comborun.rules import records, settings
 from comborun.rules.endings.breaker import quarantined
 from comborun.rules.endings.evidence import Evidence, fact
@@ -41,13 +40,10 @@ from comborun.rules.host import Denial
 from comborun.rules.room.capacity import Capacity, never
 from comborun.rules.vocabulary import Life, Outcome, outcome_of, several
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 _VERBS = "pause|drain|resume|slots N|set KEY=VALUE...|retry NAME...|notify|decided"
 _ANYWHERE = frozenset(("decided", "notify"))
 """verbs that a run on another machine takes, too"""
+_LOCK_S = 30.0
 _AGAIN = frozenset((Outcome.FAILED, Outcome.PARTIAL, Outcome.LOST))
 
 
@@ -105,20 +101,7 @@ class Steering:
         if not done:
             raise unwritable(where)
 
-    @contextmanager
-    def _locked(self, path: str) -> Iterator[None]:
-        """Hold a lock of the run meanwhile. Raises Refusal if that takes too long."""
-        try:
-            lock = files.lock(path, 30)
-        except OSError:
-            lock = -1
-        self._must(lock >= 0, self.layout.dispatch)
-        try:
-            yield
-        finally:
-            os.close(lock)
-
-    def _ordered(self, done: bool, what: str, order: str, **given: Any) -> int:
+    def _ordered(self, done: bool, what: str, order: str, **given: str) -> int:
         """Send an order for the whole run to the dispatcher or Slurm. Raises Refusal if it could not be written."""
         self._must(done, self.layout.dispatch)
         self.events.order(order, **given)
@@ -173,7 +156,7 @@ class Steering:
             if self.slurm and key != settings.PARALLEL:
                 raise Refusal(USAGE, Denial.SLURM_DECIDES, key=key)
         planned = self.attempts.planned
-        with self._locked(self.layout.settings_lock):  # somebody else may set another key now
+        with holding(self.layout.settings_lock, _LOCK_S):  # somebody else may set another key now
             record = settings.changed(files.read(self.layout.settings), planned, values)
             before = records.integers(self.attempts.policy, "gpus")
             policy = {**planned, **settings.in_force(record, planned)}
@@ -281,7 +264,7 @@ class Steering:
             self._say(name, "still runs: stop it first")
         return False
 
-    def _has_succeeded(self, name: str, number: int, end: dict[str, Any]) -> bool:
+    def _has_succeeded(self, name: str, number: int, end: dict[str, str]) -> bool:
         """Whether its results are there, too: deleted ones can be made again."""
         if outcome_of(end) != Outcome.SUCCEEDED:
             return False
@@ -295,17 +278,15 @@ class Steering:
         kill.
         """
         self.attempts.check_names(names)
-        self._write_decided(sys.stdin.buffer.read().decode("utf-8", "surrogateescape"))
+        decided = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+        with holding(self.layout.decided_lock, _LOCK_S):
+            self._write_decided(decided)
         for name in names:
             self._not_needed(name)
         return 0
 
     def _write_decided(self, text: str) -> None:
         """Append the lines that are not there yet."""
-        with self._locked(self.layout.decided_lock):
-            self._append_decided(text)
-
-    def _append_decided(self, text: str) -> None:
         there = files.read_text(self.layout.decided, most=1 << 26)
         known = set(there.split("\n"))
         fresh = [line for line in dict.fromkeys(text.split("\n")) if line and line not in known]

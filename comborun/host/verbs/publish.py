@@ -16,13 +16,15 @@ import sys
 import tempfile
 import time
 import zlib
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 
 from comborun.host.record.deals import deal_of
 from comborun.host.record.holds import Holds, over
 from comborun.host.record.launch_environment import difference
 from comborun.host.record.run_owner import elsewhere
 from comborun.host.system import files, process
-from comborun.host.verb_errors import BUSY, Refusal, answered, unusable, unwritable
+from comborun.host.verb_errors import Refusal, answered, holding, unusable, unwritable
 from comborun.rules import globs, records
 from comborun.rules.host import Denial
 from comborun.rules.names import RUN, AttemptLayout, RunLayout
@@ -30,7 +32,6 @@ from comborun.rules.run_files import attempts_of, newest_plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
 STAMP = re.compile(r"-[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}")
@@ -47,8 +48,7 @@ def main(arguments: list[str]) -> int:
 
 def publish(order: dict[str, Any]) -> dict[str, Any]:
     """Under the root's lock: describe the grid's run, or rename the new one into place."""
-    with Staging(order["root"]) as staging:
-        staging.lock()
+    with Staging(order["root"]) as staging, staging.locked():
         found = run_of(staging.root, order["grid"], order["digest"], order.get("part"))
         if found and order["mode"] not in ("new", f"after:{os.path.basename(found)}"):
             if flaw := unreadable(found):
@@ -233,15 +233,12 @@ class Staging:
             os.chmod(self.folder, 0o755)  # noqa: S103 - as folders of a run are
         except OSError as error:
             raise unusable(root, error) from None
-        self._lock = -1
 
     def __enter__(self) -> Staging:  # noqa: PYI034 - Python 3.8 has no Self
         return self
 
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
-        if self._lock >= 0:
-            os.close(self._lock)
 
     def fill(self, entries: Iterable[tuple[str, str, bool]]) -> None:
         """Write files: path below the folder, text, whether it is a program."""
@@ -272,11 +269,9 @@ class Staging:
         except OSError as error:
             raise unwritable(self.folder, error) from None
 
-    def lock(self) -> None:
-        """Hold the root's lock until the end."""
-        self._lock = files.lock(f"{self.root}/.lock", _WAIT_S)
-        if self._lock < 0:
-            raise Refusal(BUSY, Denial.LOCK_HELD, lock=f"{self.root}/.lock")
+    def locked(self) -> AbstractContextManager[None]:
+        """Hold the root's lock. Raises Refusal."""
+        return holding(f"{self.root}/.lock", _WAIT_S)
 
 
 def _tidy(folder: str) -> None:

@@ -28,7 +28,18 @@ from comborun.host.record.holds import Holds
 from comborun.host.record.run_owner import refuse_elsewhere
 from comborun.host.system import files, process
 from comborun.host.system.changes import Changes
-from comborun.host.verb_errors import BUSY, CONFIG, LACKING, USAGE, Refusal, answer, run_directory, say, unwritable
+from comborun.host.verb_errors import (
+    BUSY,
+    CONFIG,
+    LACKING,
+    USAGE,
+    Refusal,
+    answer,
+    holding,
+    run_directory,
+    say,
+    unwritable,
+)
 from comborun.host.verbs.replace import replace
 from comborun.rules.endings.evidence import MissingResource
 from comborun.rules.findings import Found
@@ -125,22 +136,25 @@ class Start:
         self._choose(given.get("--multiplexer", ""))
         if "--parallel" in given:
             self._write(self.layout.slots, given["--parallel"])
-        self._alone()
-        if "--follow" in given:
-            self._follow(given["--follow"])
-        try:
-            secrets.gather(self.layout, sys.stdin.buffer.read() if "--secrets" in given else None)
-            replace(self.run)
-            moves = "--for" in given
-            if not moves:
-                files.remove(self.layout.stopped)
-            if not self._signed():
-                enter_environment(self.layout, given)
-            say(self._dispatcher(*([MOVES] if moves else ())))
-        except MissingResource as missing:
-            raise Refusal(CONFIG, missing.reason.code, **missing.reason.fields) from None
-        finally:
-            self._leave()
+        with holding(self.layout.start_lock, _OTHERS_S):
+            if "--follow" in given:
+                self._follow(given["--follow"])
+            try:
+                secrets.gather(self.layout, sys.stdin.buffer.read() if "--secrets" in given else None)
+                self._go_on(given)
+            except MissingResource as missing:
+                raise Refusal(CONFIG, missing.reason) from None
+            finally:
+                self._leave()
+
+    def _go_on(self, given: dict[str, str]) -> None:
+        replace(self.run)
+        moves = [MOVES] if "--for" in given else []
+        if not moves:
+            files.remove(self.layout.stopped)
+        if not self._signed():
+            enter_environment(self.layout, given)
+        say(self._dispatcher(*moves))
 
     def _choose(self, wanted: str) -> None:
         """Choose the wanted multiplexer, else the run's former one, else the first that is there."""
@@ -165,16 +179,6 @@ class Start:
     def _write(self, path: str, line: str) -> None:
         if not files.write_text(path, f"{line}\n"):
             raise unwritable(self.layout.dispatch)
-
-    def _alone(self) -> None:
-        """Take the lock of starts; it is held until this process ends."""
-        path = self.layout.start_lock
-        try:
-            held = files.lock(path, _OTHERS_S)
-        except OSError:
-            raise unwritable(self.layout.dispatch) from None
-        if held < 0:
-            raise Refusal(BUSY, Denial.LOCK_HELD, lock=path)
 
     def _dispatcher(self, *words: str) -> str:
         """Start dispatchers until one lives; returns the line to print."""
