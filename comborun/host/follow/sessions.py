@@ -7,15 +7,13 @@ import os
 
 from comborun.host.system import files
 from comborun.host.verbs.amend import amend
-from comborun.rules.following import POLICY, Decision, filled, plan_text, queue_text, with_checkpoints
+from comborun.rules.following import POLICY, Decision, Record, filled, plan_text, queue_text, with_checkpoints
 from comborun.rules.names import AFTER, RUN, RunLayout
 from comborun.rules.run_files import attempts_of, newest_plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Collection, Iterable, Iterator
-
-    from comborun.rules.following import Record
 
 _MOST = 999_999_999
 
