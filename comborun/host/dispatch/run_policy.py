@@ -18,7 +18,7 @@ from comborun.rules.endings.failures import HOST, Failure
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact, data_of
 from comborun.rules.holds import HoldReason, Notice
-from comborun.rules.names import AFTER
+from comborun.rules.names import AFTER, RunLayout
 from comborun.rules.results.counts import Counts, proven
 from comborun.rules.vocabulary import Outcome, outcome_of
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from comborun.host.dispatch.run_state import RunState
     from comborun.host.dispatch.sessions import Known
-    from comborun.rules.names import RunLayout
-
 
 END, STALL, SERVER = "end", "stall", "server"
 

@@ -27,7 +27,7 @@ from comborun.rules.results.fields import LOG, NO_VERDICTS, TEXT_MOST, Identity,
 from comborun.rules.results.proposals import seed
 from comborun.rules.results.result_files import Folder, fingerprint
 from comborun.rules.results.unread import name_unread, unread
-from comborun.rules.vocabulary import Completeness, cause_of, outcome
+from comborun.rules.vocabulary import Cause, Completeness, cause_of, outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from comborun.rules.names import AttemptLayout
     from comborun.rules.results.counts import Span
-    from comborun.rules.vocabulary import Cause
 
 FILES_THEN = "files_then"
 """patterns of evidence that found a file before the first signal"""

@@ -102,14 +102,10 @@ def as_it_is(at: AttemptLayout, end: dict[str, Any]) -> dict[str, Any]:
     counts = Counts.of(end) if now is None else now.counts
     counts.facts = (Fact(CHANGED if now else NOT_RECOUNTED if is_changed else NOT_LOOKED_AT), *counts.facts)
     kept = {key: value for key, value in end.items() if key not in _OF_COUNTS}
-    if now and _less(now.completeness, completeness_of(end)):
+    order = list(Completeness)
+    if now and order.index(now.completeness) > order.index(completeness_of(end)):  # it is less complete now
         kept.update(judging.outcome_fields(now.completeness, cause_of(end), code, end.get("class", "")))
     return records.parse(records.render([*kept.items(), *counts.pairs()]))
-
-
-def _less(now: Completeness, then: Completeness) -> bool:
-    order = list(Completeness)
-    return order.index(now) > order.index(then)
 
 
 def _is_changed(at: AttemptLayout, rules: judging.Rules, end: dict[str, Any]) -> bool | None:
@@ -149,12 +145,11 @@ def live_counts(at: AttemptLayout) -> Counts:
     if kept := files.read(at.counts):
         return Counts.of(kept)
     rules = judging.rules_of(at)
-    if globs.holds_more(at.output, LOOKED_AT_MOST):
-        return _ALLOWED.counts(lambda: judging.Watched(at, rules).count()) or _not_counted(Fact(TAKES_LONG))
-    if globs.are_more(at.output, rules.results.files, judging.READ_FILES_MOST):
-        return _not_counted(Fact(TOO_MANY, most=judging.READ_FILES_MOST))
-    if rules.results.source != LOG and not globs.are_more(at.output, rules.results.files, 0):
-        return judging.Watched(at, rules).count()
+    if not globs.holds_more(at.output, LOOKED_AT_MOST):
+        if globs.are_more(at.output, rules.results.files, judging.READ_FILES_MOST):
+            return _not_counted(Fact(TOO_MANY, most=judging.READ_FILES_MOST))
+        if rules.results.source != LOG and not globs.are_more(at.output, rules.results.files, 0):
+            return judging.Watched(at, rules).count()
     return _ALLOWED.counts(lambda: judging.Watched(at, rules).count()) or _not_counted(Fact(TAKES_LONG))
 
 

@@ -93,13 +93,11 @@ class Process:
         own = self.of(name)
         files.remove(own.begin, own.claim, own.counts, *(f"{own.directory}/{link}" for link in _LINKED))
 
-    def judged(self, code: int | None) -> dict[str, Judged]:
-        """Each session of this start, judged by the rows that name it."""
-        return {name: judging.judged(self.at, self.rules(name), code) for name in self.names}
-
     def judge(self, code: int | None) -> Judged:
-        """The process: complete if all its sessions are, by this start or an earlier one."""
-        found = self.judged(code)
+        """The process: complete if all its sessions are, by this start or an earlier one. Each session is judged by
+        the rows that name it.
+        """
+        found = {name: judging.judged(self.at, self.rules(name), code) for name in self.names}
         counts = total(one.counts for one in found.values())
         done = [name for name, one in found.items() if one.completeness is Completeness.COMPLETE]
         others = [name for name in records.texts(self.data, TOGETHER) if name not in done]

@@ -22,8 +22,6 @@ from comborun.rules.vocabulary import Completeness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
-
     from comborun.host.record.judging import Ending
     from comborun.host.supervise.attempt import Attempt, Place, Verdict
     from comborun.host.system.events import Events
@@ -241,7 +239,7 @@ class CpuLimit:
         signal.signal(signal.SIGVTALRM, self._before)
 
     @staticmethod
-    def _late(*_: object) -> NoReturn:
+    def _late(*_: object) -> None:
         raise TimeoutError
 
 

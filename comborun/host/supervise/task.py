@@ -21,7 +21,7 @@ from comborun.host.record import attempt_lineage, judging
 from comborun.host.record.holds import Holds
 from comborun.host.record.queue import DROPPED, rows
 from comborun.host.record.run_directory import RunDirectory
-from comborun.host.supervise.attempt import Place
+from comborun.host.supervise.attempt import Attempt, Place
 from comborun.host.system import files
 from comborun.host.system.process import setting
 from comborun.host.verb_errors import NO_RUN, USAGE, Refusal, answer, run_directory
@@ -36,8 +36,6 @@ from comborun.rules.vocabulary import Life, outcome_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn, Sequence
-
-    from comborun.host.supervise.attempt import Attempt
 
 _OVER = ("succeeded", "cancelled", "not_needed")
 

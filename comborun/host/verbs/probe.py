@@ -32,7 +32,7 @@ from comborun.rules import machines, records
 from comborun.rules.endings.breaker import closed, quarantined
 from comborun.rules.facts import Fact
 from comborun.rules.holds import DRAINING, PAUSED
-from comborun.rules.names import AFTER, SERVER, SERVERS
+from comborun.rules.names import AFTER, SERVER, SERVERS, AttemptLayout
 from comborun.rules.run_files import attempts_of, newest_plan, shares_output
 from comborun.rules.vocabulary import Life
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from typing import Any, Dict
 
     from comborun.host.system.driver import Question
-    from comborun.rules.names import AttemptLayout
 
     Document = Dict[str, Any]
 
@@ -162,6 +161,7 @@ class Probe:
         hold, stopped = Holds(layout).look(), os.path.exists(layout.stopped)
         slots, multiplexer = files.read_line(layout.slots), files.read_line(layout.multiplexer)
         servers = (str(row.get("name")) for row in files.read_rows(layout.server_table))
+        shut = files.read_text(layout.quarantine)
         return {
             "run": self.attempts.id,
             "now": round(time.time(), 6),
@@ -173,8 +173,13 @@ class Probe:
             "hold": _hold(hold),
             "ordered": last_order(layout, order) if (order := "stop" if stopped else _ORDERS.get(hold.kind)) else None,
             "notice_failed": self._notice(),
-            "quarantine": self._quarantine(),
-            "closed": self._closed(),
+            "quarantine": [
+                {"gpu": int(one.gpu), "failure": one.failure, "since": _moment(one.since)} for one in quarantined(shut)
+            ],
+            "closed": [
+                {"environment": one.environment, "failure": one.failure, "since": _moment(one.since)}
+                for one in closed(shut)
+            ],
             "waiting": self._waiting(),
             "servers": [self._server(name) for name in servers if SERVER.fullmatch(name)],
             "done": over(layout),
@@ -195,18 +200,6 @@ class Probe:
         record = files.read(failed)
         code = records.integer(record, "code")
         return None if code is None else (code, records.seconds(record, "at") or 0.0)
-
-    def _quarantine(self) -> list[Document]:
-        return [
-            {"gpu": int(one.gpu), "failure": one.failure, "since": records.seconds({"at": one.since}, "at")}
-            for one in quarantined(files.read_text(self.layout.quarantine))
-        ]
-
-    def _closed(self) -> list[Document]:
-        return [
-            {"environment": one.environment, "failure": one.failure, "since": records.seconds({"at": one.since}, "at")}
-            for one in closed(files.read_text(self.layout.quarantine))
-        ]
 
     def _waiting(self) -> list[Document]:
         """What sessions and servers wait for, apart from their turn, by the dispatcher's word."""
@@ -239,7 +232,7 @@ class Probe:
             "name": name,
             "attempt": number,
             "state": state,
-            "since": records.seconds({"since": since}, "since"),
+            "since": _moment(since),
             "gpus": records.integers(record, "gpus"),
             "port": records.integer(record, "port"),
             "cause": record.get("cause", ""),
@@ -250,21 +243,20 @@ class Probe:
     # The machine
 
     def _machine(self, question: Question | None) -> Document:
+        gpus = []
+        if question:
+            from comborun.host.system import driver
+
+            gpus = [vars(card) for card in driver.cards(driver.hear(question), self.gpus)]  # fallen ones, too
         return {
             "use": {
                 "load": machine.load(),
                 "cpus": len(machine.cores()),
                 "memory": _space(*machine.memory_kib()),
                 "disk": _space(*machine.disk_kib(self.layout.directory)),
-                "gpus": self._gpus(question) if question else [],
+                "gpus": gpus,
             }
         }
-
-    def _gpus(self, question: Question) -> list[Document]:
-        """The GPUs. One that fell off the bus has no row and is listed as unknown."""
-        from comborun.host.system import driver
-
-        return [vars(card) for card in driver.cards(driver.hear(question), self.gpus)]
 
 
 def _newest_output(at: AttemptLayout) -> float | None:
@@ -290,8 +282,12 @@ def _space(total: int | None, free: int | None) -> Document | None:
 
 
 def _hold(hold: Hold) -> Document | None:
-    at = records.seconds({"at": hold.at}, "at")
-    return {"kind": hold.kind, "since": at, "why": hold.why, "reason": hold.reason} if hold.kind else None
+    since = {"since": _moment(hold.at)}
+    return {"kind": hold.kind, **since, "why": hold.why, "reason": hold.reason} if hold.kind else None
+
+
+def _moment(text: str) -> float | None:
+    return records.seconds({"at": text}, "at")
 
 
 def _filled(record: dict[str, Any]) -> Document:

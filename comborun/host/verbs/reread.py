@@ -18,14 +18,12 @@ from comborun.host.system import files
 from comborun.host.verb_errors import answered
 from comborun.rules import records
 from comborun.rules.endings.failures import failure_of
-from comborun.rules.names import RunLayout
+from comborun.rules.names import AttemptLayout, RunLayout
 from comborun.rules.vocabulary import cause_of, completeness_of, outcome_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterator, Mapping
-
-    from comborun.rules.names import AttemptLayout
 
     Record = Dict[str, Any]
 
@@ -86,11 +84,8 @@ def _attempts(run: str, rules: Mapping[str, Any]) -> Iterator[tuple[str, int, At
 
 def _replace(path: str, record: Record) -> None:
     """Replace a record by one that is synced to the disk. Raises OSError."""
-    draft = files.draft(path)
-    if not files.write(draft, record.items()):
+    if not files.write_text(path, records.render(record.items()), synced=True):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-    files.sync(draft)
-    os.replace(draft, path)
     files.sync(os.path.dirname(path))
 
 
