@@ -14,11 +14,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import IO, NamedTuple, Protocol
+from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
 
 from comborun.errors import HostError
-from comborun.host.system.children import Child, fork
+from comborun.host.system.children import fork
 from comborun.text import MIB
+
+if TYPE_CHECKING:
+    from comborun.host.system.children import Child
+
+    Opening = subprocess.Popen[bytes] | Child
 
 LOCAL = "local"
 """the name of this machine as a host"""
@@ -28,7 +33,6 @@ _COMMAND = 'read -r -d ""; eval "unset -v REPLY; $REPLY"'
 """the script comes first on standard input: it may be too long for an argument, and a file would have to be removed"""
 _OPTIONS = frozenset(("SHELLOPTS", "BASHOPTS"))
 """variables with options of the caller's bash, which ours would take over"""
-Opening = subprocess.Popen[bytes] | Child
 _LOOK_S = 0.02
 """seconds between two checks of a script's output size"""
 

@@ -34,6 +34,12 @@ def unwritable(path: str, error: OSError | None = None) -> Refusal:
     return Refusal(CANT_WRITE, Denial.UNWRITABLE, path=path, **({"error": error.strerror} if error else {}))
 
 
+def must_write(done: bool, where: str) -> None:
+    """Raise Refusal unless something could be written there."""
+    if not done:
+        raise unwritable(where)
+
+
 @contextmanager
 def holding(path: str, wait_s: float) -> Iterator[None]:
     """Hold a lock meanwhile. Raises Refusal."""

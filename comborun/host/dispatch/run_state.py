@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from comborun.host.admission.admission import Admission
 from comborun.host.dispatch.notices import Notices
 from comborun.host.dispatch.sessions import Queue
@@ -61,10 +59,6 @@ class RunState:
         self.events.write(Kind.HALTED, reason=why)
         self.notices.tell("host", "", Fact(Notice.RUN_HALTED, reason=why.as_data()))
 
-    def program(self, verb: str, *words: object) -> list[str]:
-        """The command that runs a verb of the host program on this run."""
-        return [sys.executable, "-I", "-S", self.layout.program, verb, self.layout.directory, *map(str, words)]
-
 
 class LocalState(RunState):
     """The same of a run whose sessions this machine runs: with its queue, its resources and its processes."""
@@ -82,7 +76,7 @@ class LocalState(RunState):
     # Work in the background
 
     def run_program(self, verb: str, *words: object) -> Child:
-        child = children.background(self.program(verb, *words), self.layout.out)
+        child = children.background(children.host_program(self.layout, verb, *words), self.layout.out)
         self.children.append(child)
         return child
 

@@ -26,9 +26,10 @@ from comborun.host.record.queue import DROPPED, rows
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.supervise.task import settle_s
 from comborun.host.system import files
+from comborun.host.system.children import host_program
 from comborun.host.system.files import TABLE_MOST
 from comborun.host.system.process import setting
-from comborun.host.verb_errors import BUSY, CONFIG, LACKING, Refusal, answer, run_directory, unwritable
+from comborun.host.verb_errors import BUSY, CONFIG, LACKING, Refusal, answer, must_write, run_directory
 from comborun.rules import slurm
 from comborun.rules.endings.evidence import Evidence, MissingResource, fact
 from comborun.rules.events import Kind
@@ -271,8 +272,7 @@ class Settling:
             if self.person:
                 print("nothing is left to do")
             return
-        if not self.policy.record_done(sessions):
-            raise unwritable(self.layout.done)
+        must_write(self.policy.record_done(sessions), self.layout.done)
         self.policy.report_done(sessions)
 
     def _after(self) -> bool:
@@ -290,7 +290,7 @@ class Settling:
                 print(f"all sessions have ended; {f'job {job}' if job else 'a job that is there'} ends the run")
             return False
         self.lock.give()
-        words = self.run.program("session", AFTER, number + 1, "slurm")
+        words = host_program(self.layout, "session", AFTER, number + 1, "slurm")
         subprocess.run(words, stdin=subprocess.DEVNULL, check=False)
         self.lock.take(120)
         return True
@@ -318,8 +318,8 @@ def _prepare(settling: Settling, given: Mapping[str, str]) -> None:
     except MissingResource as missing:
         raise Refusal(CONFIG, missing.reason) from None
     os.makedirs(layout.task_outputs, exist_ok=True)
-    if "--parallel" in given and not files.write_text(layout.slots, given["--parallel"] + "\n"):
-        raise unwritable(layout.dispatch)
+    if "--parallel" in given:
+        must_write(files.write_text(layout.slots, given["--parallel"] + "\n"), layout.dispatch)
 
 
 def settle(run: str, given: Mapping[str, str] | None = None) -> int:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 
 from comborun.host.system import files
-from comborun.host.verb_errors import BUSY, NO_RUN, Refusal, holding, unwritable
+from comborun.host.verb_errors import BUSY, NO_RUN, Refusal, holding, must_write, unwritable
 from comborun.rules import records
 from comborun.rules.deal import Deal, Move, Stops, UnreadableDeal, parse, parse_move
 from comborun.rules.host import Denial
@@ -97,8 +97,7 @@ def refuse_stopped(run: RunLayout) -> None:
 
 def keep(path: str, text: str) -> None:
     """Replace a record, so that it outlives a power cut. Raises Refusal."""
-    if not files.write_text(path, text, synced=True):
-        raise unwritable(path)
+    must_write(files.write_text(path, text, synced=True), path)
     to_disk(path)
 
 

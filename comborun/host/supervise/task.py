@@ -23,6 +23,7 @@ from comborun.host.record.queue import DROPPED, rows
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.supervise.attempt import Attempt, Place
 from comborun.host.system import files
+from comborun.host.system.children import host_program
 from comborun.host.system.process import setting
 from comborun.host.verb_errors import NO_RUN, USAGE, Refusal, answer, run_directory
 from comborun.rules import records
@@ -132,7 +133,7 @@ class SlurmPlace(Place):
         """Settle at once if its end calls for another attempt, or if it is the last."""
         end = self.attempts.end(self.name, self.number)
         if end and (outcome_of(end) not in _OVER or self._is_last()):
-            program(self.attempts.path, "settle", self.attempts.path)
+            become(self.attempts.layout, "settle")
 
     def _is_last(self) -> bool:
         """Whether all other sessions have an end: the settle job may wait for a task that never starts again."""
@@ -156,9 +157,9 @@ def restarts() -> int:
     return records.integer({"count": os.environ.get("SLURM_RESTART_COUNT", "")}, "count") or 0
 
 
-def program(run: str, *words: str) -> NoReturn:
+def become(run: RunLayout, verb: str, *words: object) -> NoReturn:
     """Become another verb of the run's host program."""
-    os.execv(sys.executable, [sys.executable, "-I", "-S", RunLayout(run).program, *words])
+    os.execv(sys.executable, host_program(run, verb, *words))
 
 
 def main(arguments: list[str]) -> int:
@@ -191,7 +192,7 @@ def _task(arguments: list[str]) -> int:
         sys.stdout.write(f"task: {name}: {why}\n")
         return 0
     cluster.name_task(task, arguments[1], name)
-    program(attempts.path, "session", attempts.path, name, str(attempt), "slurm")
+    become(attempts.layout, "session", name, attempt, "slurm")
 
 
 def _row(cluster: Slurm, number: str, index: str) -> tuple[str, int] | None:

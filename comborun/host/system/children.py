@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from comborun.host.system.files import write_all
 from comborun.host.system.process import end_with_parent
+from comborun.rules.names import RunLayout
 
 
 class Child:
@@ -117,6 +118,11 @@ def _said(fd: int, until: float) -> bytes | None:
             if not pieces[-1]:
                 return b"".join(pieces)
     return None
+
+
+def host_program(run: RunLayout, verb: str, *words: object) -> list[str]:
+    """The command that runs a verb of a run's own program on that run."""
+    return [sys.executable, "-I", "-S", run.program, verb, run.directory, *map(str, words)]
 
 
 NOT_RUN = 126

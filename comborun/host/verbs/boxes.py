@@ -27,7 +27,7 @@ from comborun.host.record import deals
 from comborun.host.record.events import Events
 from comborun.host.record.holds import Holds, over
 from comborun.host.system import files, process
-from comborun.host.verb_errors import BUSY, USAGE, Refusal, answered, run_directory, unusable, unwritable
+from comborun.host.verb_errors import BUSY, USAGE, Refusal, answered, must_write, run_directory, unusable, unwritable
 from comborun.rules import records, settings
 from comborun.rules.deal import (
     Deal,
@@ -188,8 +188,7 @@ class Box:
             return {"made": False, **self.look()}
         gone = [box for box in given.lost if box not in has.lost]
         path = self.layout.lost_box("+".join(gone) or "none", given.number)
-        if not deals.keep_first(path, given.text):
-            raise unwritable(path)
+        must_write(deals.keep_first(path, given.text), path)
         return {"made": True, **self._put(has, given), **self.look()}
 
     # Sessions that move under a deal

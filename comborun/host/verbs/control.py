@@ -30,7 +30,7 @@ from comborun.host.record.recounts import as_it_is
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.record.run_owner import refuse_elsewhere
 from comborun.host.system import files, machine
-from comborun.host.verb_errors import LACKING, USAGE, Refusal, answer, holding, run_directory, say, unwritable
+from comborun.host.verb_errors import LACKING, USAGE, Refusal, answer, holding, must_write, run_directory, say
 from comborun.rules import records, settings
 from comborun.rules.endings.breaker import quarantined
 from comborun.rules.endings.evidence import Evidence, fact
@@ -97,13 +97,9 @@ class Steering:
     def _say(self, who: str, what: str) -> None:
         say(f"{who}: {what}", **({} if who == self.id else {"session": who}))
 
-    def _must(self, done: bool, where: str) -> None:
-        if not done:
-            raise unwritable(where)
-
     def _ordered(self, done: bool, what: str, order: str, **given: str) -> int:
         """Send an order for the whole run to the dispatcher or Slurm. Raises Refusal if it could not be written."""
-        self._must(done, self.layout.dispatch)
+        must_write(done, self.layout.dispatch)
         self.events.order(order, **given)
         self.tell("reread run 0")
         self._say(self.id, what)
@@ -130,7 +126,7 @@ class Steering:
         layout = self.layout
         lifted = (layout.hold, layout.quarantine, layout.breaker, layout.gpu_caps, layout.stopped)
         there = [path for path in lifted if os.path.exists(path)]
-        self._must(files.write(self.layout.resumed, [("at", round(time.time(), 6))]), self.layout.dispatch)
+        must_write(files.write(self.layout.resumed, [("at", round(time.time(), 6))]), self.layout.dispatch)
         files.remove(*there)
         done = not any(map(os.path.exists, there))
         return self._ordered(done, f"resumed{was}" if there else "was not held", "resume")
@@ -162,9 +158,9 @@ class Steering:
             policy = {**planned, **settings.in_force(record, planned)}
             if values.keys() & settings.FIELDS.keys():
                 self._check_room(policy, before)
-                self._must(files.write(self.layout.settings, record.items()), self.layout.dispatch)
+                must_write(files.write(self.layout.settings, record.items()), self.layout.dispatch)
         if number := values.get(settings.PARALLEL):
-            self._must(files.write_text(self.layout.slots, f"{number}\n"), self.layout.dispatch)
+            must_write(files.write_text(self.layout.slots, f"{number}\n"), self.layout.dispatch)
         told = " ".join(f"{key}={value}{settings.unit(key)}" for key, value in values.items())
         gone = [gpu for gpu in before if gpu not in records.integers(policy, "gpus")]
         drains = f"; running sessions on GPU {', '.join(map(str, gone))} go on" if gone else ""
@@ -256,7 +252,7 @@ class Steering:
         elif seen.life == Life.ENDED and self._has_succeeded(name, number, seen.record):
             self._say(name, "has succeeded, and does not run again")
         elif seen.life in (Life.ENDED, Life.LOST):
-            self._must(self.attempts.ask(name, number, lost=seen.life == Life.LOST), self.layout.session(name))
+            must_write(self.attempts.ask(name, number, lost=seen.life == Life.LOST), self.layout.session(name))
             self.tell(f"again {self.attempts.process_of(name)} {number}")
             self._say(name, f"attempt {number + 1} comes next")
             return True
@@ -293,7 +289,7 @@ class Steering:
         torn = "\n" if there and not there.endswith("\n") else ""  # a line that a full disk has cut off
         if fresh:
             lines = "".join(f"{line}\n" for line in fresh)
-            self._must(files.append(self.layout.decided, torn + lines), self.layout.dispatch)
+            must_write(files.append(self.layout.decided, torn + lines), self.layout.dispatch)
             print(lines, end="", flush=True)
             self.events.order("decided", decisions=len(fresh))
 

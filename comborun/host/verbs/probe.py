@@ -161,7 +161,6 @@ class Probe:
         hold, stopped = Holds(layout).look(), os.path.exists(layout.stopped)
         slots, multiplexer = files.read_line(layout.slots), files.read_line(layout.multiplexer)
         servers = (str(row.get("name")) for row in files.read_rows(layout.server_table))
-        shut = files.read_text(layout.quarantine)
         return {
             "run": self.attempts.id,
             "now": round(time.time(), 6),
@@ -173,13 +172,8 @@ class Probe:
             "hold": _hold(hold),
             "ordered": last_order(layout, order) if (order := "stop" if stopped else _ORDERS.get(hold.kind)) else None,
             "notice_failed": self._notice(),
-            "quarantine": [
-                {"gpu": int(one.gpu), "failure": one.failure, "since": _moment(one.since)} for one in quarantined(shut)
-            ],
-            "closed": [
-                {"environment": one.environment, "failure": one.failure, "since": _moment(one.since)}
-                for one in closed(shut)
-            ],
+            "quarantine": self._quarantine(),
+            "closed": self._closed(),
             "waiting": self._waiting(),
             "servers": [self._server(name) for name in servers if SERVER.fullmatch(name)],
             "done": over(layout),
@@ -200,6 +194,18 @@ class Probe:
         record = files.read(failed)
         code = records.integer(record, "code")
         return None if code is None else (code, records.seconds(record, "at") or 0.0)
+
+    def _quarantine(self) -> list[Document]:
+        return [
+            {"gpu": int(one.gpu), "failure": one.failure, "since": records.seconds({"at": one.since}, "at")}
+            for one in quarantined(files.read_text(self.layout.quarantine))
+        ]
+
+    def _closed(self) -> list[Document]:
+        return [
+            {"environment": one.environment, "failure": one.failure, "since": records.seconds({"at": one.since}, "at")}
+            for one in closed(files.read_text(self.layout.quarantine))
+        ]
 
     def _waiting(self) -> list[Document]:
         """What sessions and servers wait for, apart from their turn, by the dispatcher's word."""

@@ -28,6 +28,7 @@ from comborun.host.record.holds import Holds
 from comborun.host.record.run_owner import refuse_elsewhere
 from comborun.host.system import files, process
 from comborun.host.system.changes import Changes
+from comborun.host.system.children import host_program
 from comborun.host.verb_errors import (
     BUSY,
     CONFIG,
@@ -36,9 +37,9 @@ from comborun.host.verb_errors import (
     Refusal,
     answer,
     holding,
+    must_write,
     run_directory,
     say,
-    unwritable,
 )
 from comborun.host.verbs.replace import replace
 from comborun.rules.endings.evidence import MissingResource
@@ -173,12 +174,10 @@ class Start:
         if pid != UNTIL_STOPPED and not (seen and seen.lives):
             raise Refusal(USAGE, Denial.NO_PROCESS, pid=pid)
         named = {"pid": pid, "start": seen.start, **process.machine()} if seen else {"pid": ""}
-        if not files.write(self.layout.training, named.items()):
-            raise unwritable(self.layout.dispatch)
+        must_write(files.write(self.layout.training, named.items()), self.layout.dispatch)
 
     def _write(self, path: str, line: str) -> None:
-        if not files.write_text(path, f"{line}\n"):
-            raise unwritable(self.layout.dispatch)
+        must_write(files.write_text(path, f"{line}\n"), self.layout.dispatch)
 
     def _dispatcher(self, *words: str) -> str:
         """Start dispatchers until one lives; returns the line to print."""
@@ -209,7 +208,7 @@ class Start:
         """A dispatcher in a process session of its own, with no inherited descriptor and no ignored signal."""
         for number in (signal.SIGINT, signal.SIGQUIT):
             signal.signal(number, signal.SIG_DFL)
-        program = [sys.executable, "-I", "-S", self.layout.program, "dispatch", self.run, *words]
+        program = host_program(self.layout, "dispatch", *words)
         with open(self.layout.out, "ab") as out:
             return subprocess.Popen(program, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
 
