@@ -67,6 +67,7 @@ class RunDirectory:
         """Raises LookupError if this is not a run directory."""
         self.path = os.path.abspath(path)
         self.layout = RunLayout(self.path)
+        self.at = self.layout.attempt
         self.id = files.read_line(self.layout.id).strip()
         if not self.id:
             raise LookupError(f"{path} is not a run directory")
@@ -86,9 +87,6 @@ class RunDirectory:
                 self.policy[key] = value
         self.planned = dict(self.policy)
         self.policy.update(settings.in_force(files.read(self.layout.settings), self.planned))
-
-    def at(self, name: str, number: int) -> AttemptLayout:
-        return self.layout.attempt(name, number)
 
     def marker(self, name: str, number: int) -> str:
         return f"{self.id}/{bare(name)}/{number}"
