@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
 
 from comborun.host.admission.admission import GPU_MEMORY
 from comborun.host.dispatch import sessions as states
@@ -13,6 +12,7 @@ from comborun.host.dispatch.run_state import LocalState
 from comborun.host.dispatch.sessions import Server, Session
 from comborun.host.record.queue import DROPPED, SMOKE
 from comborun.host.record.recounts import live_counts
+from comborun.host.system.files import Json
 from comborun.rules import records
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
@@ -71,7 +71,7 @@ class Ends:
         if session.flag == SMOKE:
             self._policy.judge_smoke(self._run.queue)
 
-    def _server_ended(self, server: Server, end: Mapping[str, str]) -> None:
+    def _server_ended(self, server: Server, end: Json) -> None:
         cause, code = end.get("cause", ""), end.get("code", "")
         self._run.events.write(Kind.ENDED, server.path, server.attempt, cause=cause, code=code)
         if cause not in ("stopped", "not_needed"):
@@ -89,7 +89,7 @@ class Ends:
         if not (session.name == AFTER or crowded or served or counted):
             self.count(session.name, end, before.gpus)
 
-    def count(self, name: str, end: Mapping[str, str], gpus: tuple[int, ...]) -> None:
+    def count(self, name: str, end: Json, gpus: tuple[int, ...]) -> None:
         if self._policy.count(name, end, gpus, self._others_progress):
             self.close_gpus()
         self._run.waiting_changed = True

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from comborun.host.system.children import Child
+from comborun.host.system.files import Json
 from comborun.rules.facts import Fact
 from comborun.rules.names import SERVERS
 from comborun.rules.room.capacity import Blocker
@@ -26,7 +27,7 @@ class Known:
         return False
 
     @property
-    def end(self) -> Mapping[str, str]:
+    def end(self) -> Json:
         """The end record of its latest attempt, or empty."""
         return {}
 
@@ -142,7 +143,7 @@ class Lost(Granted):
 
 @dataclass(eq=False)
 class Ended(State):
-    end: Mapping[str, str]
+    end: Json
 
 
 class Session(Known):
@@ -166,7 +167,7 @@ class Session(Known):
         return isinstance(self.state, Ended)
 
     @property
-    def end(self) -> Mapping[str, str]:
+    def end(self) -> Json:
         return self.state.end if isinstance(self.state, Ended) else {}
 
 

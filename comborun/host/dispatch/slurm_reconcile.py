@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 
 from comborun.host.dispatch.run_policy import RunPolicy
 from comborun.host.dispatch.run_state import RunState
@@ -27,7 +28,7 @@ from comborun.host.record.run_directory import RunDirectory
 from comborun.host.supervise.task import settle_s
 from comborun.host.system import files
 from comborun.host.system.children import host_program
-from comborun.host.system.files import TABLE_MOST
+from comborun.host.system.files import TABLE_MOST, Json
 from comborun.host.system.process import setting
 from comborun.host.verb_errors import BUSY, CONFIG, LACKING, Refusal, answer, must_write, run_directory
 from comborun.rules import slurm
@@ -41,10 +42,6 @@ from comborun.rules.names import AFTER
 from comborun.rules.slurm import PENDING
 from comborun.rules.vocabulary import Life
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Mapping
-
 _AGAIN_S = 300
 """seconds after which another settle job looks at sessions that run though Slurm has forgotten them"""
 
@@ -55,7 +52,7 @@ class Session(Known):
     def __init__(self, name: str, flag: str) -> None:
         super().__init__(name, flag)
         self.life = Life.QUEUED
-        self.record: Mapping[str, Any] = {}
+        self.record: Json = {}
         """the end of its latest attempt"""
         self.task = ""
         """the task of its next attempt, if one was submitted; of its latest one if that is lost"""
@@ -68,7 +65,7 @@ class Session(Known):
         return self.life == Life.ENDED and not self.due
 
     @property
-    def end(self) -> Mapping[str, Any]:
+    def end(self) -> Json:
         return self.record
 
 

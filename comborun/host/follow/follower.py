@@ -10,7 +10,7 @@ import os
 import select
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 
 from comborun.host.follow import checkpoints
@@ -21,16 +21,13 @@ from comborun.host.record import training
 from comborun.host.record.events import Events
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files, process
+from comborun.host.system.files import Json
 from comborun.host.verb_errors import Refusal
 from comborun.rules import records
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact, data_of
 from comborun.rules.following import STABLE, Decision, Evidence, Seeing, Why, step_of
 from comborun.rules.names import RunLayout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _LOOK_S = 2.0
 """seconds between two looks; a rename is heard at once"""
@@ -69,7 +66,7 @@ class Follower:
         self._events = Events(layout)
         self._record = training.record(layout)
         self._sessions = Sessions(layout)
-        self._rule: dict[str, Any] = self._sessions.plan()["follow"]
+        self._rule: Json = self._sessions.plan()["follow"]
         self._pattern = Pattern(self._rule["pattern"])
         self._appearing = Appearing(self._pattern)
         self._training = training.of_run(layout)
@@ -161,13 +158,13 @@ class Follower:
             if not known or known["decision"] == Decision.SKIPPED:
                 remove(f"{self._layout.kept}/{name}")
 
-    def _write(self, decision: Decision, **fields: Any) -> None:
+    def _write(self, decision: Decision, **fields: object) -> None:
         """Add a decision, which is an event, too. Raises OSError."""
         self._note(decision, **fields)
         told = {key: fields[key] for key in ("policy", "path", "reason", "again") if key in fields}
-        self._events.write(Kind.CHECKPOINT, decision=decision, **told)
+        self._events.write(Kind.CHECKPOINT, "", 0, decision=decision, **told)
 
-    def _note(self, decision: Decision, **fields: Any) -> None:
+    def _note(self, decision: Decision, **fields: object) -> None:
         """Add a row, on the disk when this returns. Raises OSError if there is no room for it."""
         row = {"at": f"{time.time():.3f}", "decision": decision, **fields}
         torn = files.tail(self._layout.checkpoints, 1)[0] not in (b"", b"\n")
@@ -404,7 +401,7 @@ class Follower:
         else:
             self._drop(policy)
 
-    def _was_incomplete(self, one: Mapping[str, Any]) -> bool:
+    def _was_incomplete(self, one: Json) -> bool:
         """Whether the training has written on at a checkpoint that is evaluated; what is kept need not show it."""
         return one["decision"] == Decision.TAKEN and checkpoints.added_to(one["path"], one["mark"], one["link"])
 

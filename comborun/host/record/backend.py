@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable, Iterable, Mapping
 
 from comborun.host.system import files, process
+from comborun.host.system.files import Json
 from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.facts import Fact
 from comborun.rules.machines import elsewhere
+from comborun.rules.names import AttemptLayout, RunLayout
 from comborun.rules.vocabulary import Cause, Life
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, Mapping
-
-    from comborun.rules.facts import Fact
-    from comborun.rules.names import AttemptLayout, RunLayout
 
 
 class Backend:
@@ -80,7 +77,7 @@ class Backend:
 
     # A look
 
-    def document(self, latest: Callable[[str], int]) -> dict[str, Any]:  # noqa: ARG002 - of tasks
+    def document(self, latest: Callable[[str], int]) -> Json:  # noqa: ARG002 - of tasks
         """For the probe: the pid of the live dispatcher, or None; 0 if something elsewhere continues the run.
 
         `latest`: the number of the latest attempt of a session.

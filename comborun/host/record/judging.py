@@ -15,6 +15,7 @@ from functools import lru_cache
 from comborun.host.record import curves_file
 from comborun.host.record.log_evidence import LogLine, LogSteps
 from comborun.host.system import files
+from comborun.host.system.files import Json
 from comborun.rules import counting, globs, records
 from comborun.rules.endings import signatures
 from comborun.rules.endings.evidence import Evidence, fact
@@ -55,7 +56,7 @@ class Rules:
     )
 
     def __init__(self, judging: object, first: int, count: int) -> None:
-        data: dict[str, Any] = judging if isinstance(judging, dict) else {}
+        data: Json = judging if isinstance(judging, dict) else {}
         evidence = data.get("evidence")
         evidence = evidence if isinstance(evidence, dict) else {}
         self.first, self.count = first, count
@@ -73,7 +74,7 @@ class Rules:
         self.evidence_files = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
 
     @classmethod
-    def of(cls, claim: Mapping[str, Any]) -> Rules:
+    def of(cls, claim: Json) -> Rules:
         first, count = records.integer(claim, "first") or 0, records.integer(claim, "count") or 0
         return cls(claim.get(records.JUDGING), max(0, first), max(0, count))
 
@@ -126,7 +127,7 @@ def held_files(at: AttemptLayout, patterns_of_files: list[str]) -> list[str]:
     return [glob for glob, paths in found if any(files.size(f"{at.output}/{path}") for path in paths)]
 
 
-def signalled(at: AttemptLayout) -> dict[str, Any]:
+def signalled(at: AttemptLayout) -> Json:
     """What was there then; without `signalled`, the size of the log, nobody told the command to end."""
     return files.read(at.signalled) or files.read(at.end)
 

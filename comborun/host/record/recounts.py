@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 
 from comborun.host.record import judging, together
 from comborun.host.record.judging import Judged
 from comborun.host.system import children, files
+from comborun.host.system.files import Json
 from comborun.rules import globs, records
 from comborun.rules.facts import Fact
+from comborun.rules.names import AttemptLayout
 from comborun.rules.results.counts import (
     CHANGED,
     NOT_IN_TIME,
@@ -26,12 +29,6 @@ from comborun.rules.results.counts import (
 from comborun.rules.results.fields import LOG
 from comborun.rules.results.result_files import changed
 from comborun.rules.vocabulary import Cause, Completeness, cause_of, completeness_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    from comborun.rules.names import AttemptLayout
 
 AT_ONCE_S = 5.0
 AT_END_S, LOST_S = 600.0, 60.0
@@ -88,7 +85,7 @@ def _counted(count: Callable[[], Counts]) -> Counts:
         return judging.uncounted(error)
 
 
-def as_it_is(at: AttemptLayout, end: dict[str, Any]) -> dict[str, Any]:
+def as_it_is(at: AttemptLayout, end: Json) -> Json:
     """An end record; if its results have changed since, with the counts of what is there now."""
     if not end.get("results"):
         return end
@@ -108,7 +105,7 @@ def as_it_is(at: AttemptLayout, end: dict[str, Any]) -> dict[str, Any]:
     return records.parse(records.render([*kept.items(), *counts.pairs()]))
 
 
-def _is_changed(at: AttemptLayout, rules: judging.Rules, end: dict[str, Any]) -> bool | None:
+def _is_changed(at: AttemptLayout, rules: judging.Rules, end: Json) -> bool | None:
     """Whether its results have changed since its end; None if it takes too long to look."""
 
     def look() -> bool:

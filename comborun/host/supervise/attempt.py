@@ -10,6 +10,7 @@ import time
 
 from comborun.host.record import judging
 from comborun.host.system import descendants, files, process
+from comborun.host.system.files import Json
 from comborun.host.system.ownership import Root, roots
 from comborun.host.verb_errors import BUSY, NO_RUN, Refusal, unwritable
 from comborun.rules import records
@@ -18,7 +19,7 @@ from comborun.rules.names import SOCKETS, TOGETHER, RunLayout, bare, window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Optional, Sequence, Tuple
+    from typing import Optional, Sequence, Tuple
 
     from comborun.rules.facts import Fact
 
@@ -72,7 +73,7 @@ class Attempt:
         self.script, self.session_json = layout.script(name), layout.session_json(name)
         self.timing = Timing()
         self.marker = f"{self.run_id}/{self.name}/{self.number}"
-        self.data: dict[str, Any] = {}
+        self.data: Json = {}
         """session.json"""
         self._text = ""
         self.grant: dict[str, str] = {}

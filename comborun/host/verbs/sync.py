@@ -14,14 +14,11 @@ import stat
 import sys
 
 from comborun.host.system import files
+from comborun.host.system.files import Json
 from comborun.host.verb_errors import CANT_WRITE, Refusal, answered, holding, unwritable
 from comborun.host.verbs.publish import to_disk
 from comborun.rules.facts import Fact
 from comborun.rules.host import Denial, FolderFlaw
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _CHUNK = 1 << 20
 _WAIT_S = 60.0
@@ -125,7 +122,7 @@ class _Receiving:
                     os.unlink(draft)
         return {"placed": placed}
 
-    def _take(self, item: dict[str, Any]) -> None:
+    def _take(self, item: Json) -> None:
         folder, path = _folder(item["folder"]), item["path"]
         if why := in_the_way(folder, path, self._ways):
             raise Refusal(77, why)
@@ -150,7 +147,7 @@ class _Receiving:
                     os.unlink(f"{folder}/{name}")
         return folder
 
-    def _write(self, draft: str, item: dict[str, Any]) -> None:
+    def _write(self, draft: str, item: Json) -> None:
         digest, left = hashlib.sha256(), item["size"]
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             while left:
