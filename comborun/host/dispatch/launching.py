@@ -11,9 +11,15 @@ import contextlib
 import math
 import os
 import time
+from collections.abc import Iterable, Iterator
 
 from comborun.host.admission.admission import WAITS_MOST
+from comborun.host.dispatch.ends import Ends
+from comborun.host.dispatch.run_policy import RunPolicy
+from comborun.host.dispatch.run_state import LocalState
+from comborun.host.dispatch.servers import Servers
 from comborun.host.dispatch.sessions import Dropped, Granted, Queued, Server, Session, Starting
+from comborun.host.dispatch.windows import Refused, Windows
 from comborun.host.record import attempt_lineage
 from comborun.host.record.deals import runs_here
 from comborun.host.system import files, machine
@@ -25,16 +31,6 @@ from comborun.rules.holds import HoldReason
 from comborun.rules.names import TOGETHER
 from comborun.rules.room.capacity import Blocker
 from comborun.rules.room.waits import Wait
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable, Iterator
-
-    from comborun.host.dispatch.ends import Ends
-    from comborun.host.dispatch.run_policy import RunPolicy
-    from comborun.host.dispatch.run_state import LocalState
-    from comborun.host.dispatch.servers import Servers
-    from comborun.host.dispatch.windows import Refused, Windows
 
 BUDGET, _OF_SERVER = 6, 2
 """of an attempt of a session, and of a model server, which has restarts besides"""

@@ -14,26 +14,28 @@ import math
 import os
 import sys
 import time
+from collections.abc import Callable, Sequence
 
+from comborun.host.dispatch.run_state import LocalState
 from comborun.host.dispatch.sessions import Session, Starting
 from comborun.host.supervise import supervisor as supervision
 from comborun.host.supervise import watch as _shared  # noqa: F401 # each supervisor uses it, and would hold a copy
 from comborun.host.system import children, files, process
+from comborun.host.system.children import Child
 from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.facts import Fact
 from comborun.rules.names import RunLayout
 from comborun.rules.names import window as named
 from comborun.rules.patterns import compile_late
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Sequence, Tuple
-
-    from comborun.host.dispatch.run_state import LocalState
-    from comborun.host.system.children import Child
-    from comborun.rules.facts import Fact
+    from typing import Tuple
 
     Refused = Tuple[Session, Fact, int]
-    """a session whose window or supervisor can't be started, why, and the error's number or 0"""
+else:
+    Refused = tuple
+"""a session whose window or supervisor can't be started, why, and the error's number or 0"""
 
 MOST = 4
 _PAUSE_S, _LACK_PAUSE_S = 1.0, 60.0

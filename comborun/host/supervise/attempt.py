@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import time
+from collections.abc import Sequence
 
 from comborun.host.record import judging
 from comborun.host.system import descendants, files, process
@@ -14,18 +15,18 @@ from comborun.host.system.files import Json
 from comborun.host.system.ownership import Root, roots
 from comborun.host.verb_errors import BUSY, NO_RUN, Refusal, unwritable
 from comborun.rules import records
+from comborun.rules.facts import Fact
 from comborun.rules.host import Denial
 from comborun.rules.names import SOCKETS, TOGETHER, RunLayout, bare, window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Optional, Sequence, Tuple
-
-    from comborun.rules.facts import Fact
+    from typing import Optional, Tuple
 
     Verdict = Tuple[str, Optional[Fact]]
-    """cause and reason, if a command must end"""
-
+else:
+    Verdict = tuple
+"""cause and reason, if a command must end"""
 
 _NEVER = float("inf")
 _NUMBER = re.compile("[1-9][0-9]{0,8}")

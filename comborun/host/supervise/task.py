@@ -15,6 +15,7 @@ import os
 import re
 import sys
 import time
+from collections.abc import Sequence
 
 from comborun.host.engines.slurm import Slurm
 from comborun.host.record import attempt_lineage, judging
@@ -33,10 +34,6 @@ from comborun.rules.holds import TaskLeft
 from comborun.rules.host import Denial
 from comborun.rules.names import RUN, RunLayout
 from comborun.rules.vocabulary import Life, outcome_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NoReturn, Sequence
 
 _OVER = ("succeeded", "cancelled", "not_needed")
 
@@ -157,7 +154,7 @@ def restarts() -> int:
     return records.integer({"count": os.environ.get("SLURM_RESTART_COUNT", "")}, "count") or 0
 
 
-def become(run: RunLayout, verb: str, *words: object) -> NoReturn:
+def become(run: RunLayout, verb: str, *words: object) -> int:
     """Become another verb of the run's host program."""
     os.execv(sys.executable, host_program(run, verb, *words))
 
@@ -192,7 +189,7 @@ def _task(arguments: list[str]) -> int:
         sys.stdout.write(f"task: {name}: {why}\n")
         return 0
     cluster.name_task(task, arguments[1], name)
-    become(attempts.layout, "session", name, attempt, "slurm")
+    return become(attempts.layout, "session", name, attempt, "slurm")
 
 
 def _row(cluster: Slurm, number: str, index: str) -> tuple[str, int] | None:
