@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Mapping
 from functools import lru_cache
 
 from comborun.host.record import curves_file
@@ -21,6 +22,7 @@ from comborun.rules.endings import signatures
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.endings.failures import failure_of
 from comborun.rules.facts import Fact
+from comborun.rules.names import AttemptLayout
 from comborun.rules.results import tally, videos
 from comborun.rules.results.caught import BESIDE_ERRORS
 from comborun.rules.results.counts import COUNTING_FAILED, PLANNED, Counts, RequiredEvidence, completeness
@@ -29,13 +31,6 @@ from comborun.rules.results.proposals import seed
 from comborun.rules.results.result_files import Folder, fingerprint
 from comborun.rules.results.unread import name_unread, unread
 from comborun.rules.vocabulary import Cause, Completeness, cause_of, outcome
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Mapping
-
-    from comborun.rules.names import AttemptLayout
-    from comborun.rules.results.counts import Span
 
 FILES_THEN = "files_then"
 """patterns of evidence that found a file before the first signal"""
@@ -87,7 +82,8 @@ class Rules:
         return [("first", self.first), ("count", self.count), (records.JUDGING, judging)]
 
     @property
-    def span(self) -> Span:
+    def span(self) -> tuple[int, int]:
+        """Its first episode, and how many."""
         return self.first, self.count
 
     @property
@@ -229,15 +225,16 @@ class Judged:
         self.now = completeness
         """how complete this start of a process is; `completeness` looks at all of its starts"""
 
-    def as_data(self) -> list[Any]:
+    def as_data(self) -> Json:
+        now = {"completeness": self.completeness.value, "now": self.now.value}
         members = {name: one.as_data() for name, one in self.members.items()}
-        return [records.render(self.counts.pairs()), self.completeness.value, self.now.value, members]
+        return {"counts": records.render(self.counts.pairs()), **now, "members": members}
 
     @classmethod
-    def of(cls, data: list[Any]) -> Judged:
-        judged = cls(Counts.of(records.parse(data[0])), Completeness(data[1]))
-        judged.now = Completeness(data[2])
-        judged.members = {name: cls.of(one) for name, one in data[3].items()}
+    def of(cls, data: Json) -> Judged:
+        judged = cls(Counts.of(records.parse(data["counts"])), Completeness(data["completeness"]))
+        judged.now = Completeness(data["now"])
+        judged.members = {name: cls.of(one) for name, one in data["members"].items()}
         return judged
 
 
@@ -279,7 +276,7 @@ def _beside_errors(counts: Counts, at: AttemptLayout, rules: Rules) -> tuple[Fac
     return (Fact(BESIDE_ERRORS, episodes=counts.failures, lines=found, line=line[:TEXT_MOST]),) if found else ()
 
 
-def samples(at: AttemptLayout, rules: Rules) -> list[Any]:
+def samples(at: AttemptLayout, rules: Rules) -> list[Json]:
     """Some of its rows; none if they can't be read."""
     try:
         return Watched(at, rules).folder.read().samples
@@ -287,7 +284,7 @@ def samples(at: AttemptLayout, rules: Rules) -> list[Any]:
         return []
 
 
-def seed_keys(rows: list[Any], rules: Rules) -> dict[str, str]:
+def seed_keys(rows: list[Json], rules: Rules) -> dict[str, str]:
     """For `results`: the field with the seed of an episode, if the rows count and give it another name."""
     try:
         return seed(rows, rules.identity) if rows else {}

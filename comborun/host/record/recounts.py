@@ -62,12 +62,8 @@ class Allowance:
     def __init__(self) -> None:
         self._left, self._at = AT_ONCE_S, time.monotonic()
 
-    def counts(self, count: Callable[[], Counts]) -> Counts | None:
-        """What `count` returns; None if that takes too long."""
-        text = self.text(lambda: records.render(_counted(count).pairs()))
-        return None if text is None else Counts.of(records.parse(text))
-
     def text(self, work: Callable[[], str]) -> str | None:
+        """What `work` returns; None if that takes too long."""
         now = time.monotonic()
         self._left, self._at = min(AT_ONCE_S, self._left + (now - self._at) / _SHARE), now
         text = children.within(self._left, work)
@@ -76,13 +72,6 @@ class Allowance:
 
 
 _ALLOWED = Allowance()
-
-
-def _counted(count: Callable[[], Counts]) -> Counts:
-    try:
-        return count()
-    except Exception as error:  # noqa: BLE001 - whatever a program wrote
-        return judging.uncounted(error)
 
 
 def as_it_is(at: AttemptLayout, end: Json) -> Json:
@@ -147,7 +136,16 @@ def live_counts(at: AttemptLayout) -> Counts:
             return _not_counted(Fact(TOO_MANY, most=judging.READ_FILES_MOST))
         if rules.results.source != LOG and not globs.are_more(at.output, rules.results.files, 0):
             return judging.Watched(at, rules).count()
-    return _ALLOWED.counts(lambda: judging.Watched(at, rules).count()) or _not_counted(Fact(TAKES_LONG))
+
+    def count() -> str:
+        try:
+            counts = judging.Watched(at, rules).count()
+        except Exception as error:  # noqa: BLE001 - whatever a program wrote
+            counts = judging.uncounted(error)
+        return records.render(counts.pairs())
+
+    text = _ALLOWED.text(count)
+    return _not_counted(Fact(TAKES_LONG)) if text is None else Counts.of(records.parse(text))
 
 
 def _not_counted(why: Fact) -> Counts:

@@ -10,7 +10,7 @@ So it works without a dispatcher; a running one gets a message. It prints a line
   decided NAME... standard input holds the decision; these sessions need not begin any more
 
 0: done. 1: nothing of it could be done. 64: usage, or no such session. 66: no run directory. 69: the grid has no
-`notify`. 73: can't write. Else, for notify: the code of its command.
+`notify`. 73: can't write. 75: another process holds a lock. Else, for notify: the code of its command.
 """
 
 from __future__ import annotations
