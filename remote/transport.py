@@ -21,7 +21,9 @@ from comborun.host.system.children import fork
 from comborun.text import MIB
 
 if TYPE_CHECKING:
-    from comborun.host.system.children import Opening
+    from comborun.host.system.children import Child
+
+    Opening = subprocess.Popen[bytes] | Child
 
 LOCAL = "local"
 """the name of this machine as a host"""

@@ -7,16 +7,13 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from comborun.host.system import files, machine, process
 from comborun.rules.facts import Fact
 from comborun.rules.host import Denial, FolderFlaw
 from comborun.rules.names import RunLayout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 USAGE, NO_RUN, ELSEWHERE, LACKING, FAULT, CANT_WRITE, BUSY, CONFIG = 64, 66, 68, 69, 71, 73, 75, 78
 """exit codes, as sysexits.h has them"""
@@ -25,16 +22,37 @@ _JSON_LINES = os.environ.pop("COMBORUN_JSON_LINES", "") == "1"
 
 
 class Refusal(Exception):  # noqa: N818 - it is an answer and no error of ours
-    """The request can't be done. `exit_code` is the verb's, and the fact says why."""
+    """The request can't be done. `exit_code` is the verb's, and the fact, or its code with fields, says why."""
 
-    def __init__(self, exit_code: int, code: str, **fields: Any) -> None:
-        super().__init__(code)
+    def __init__(self, exit_code: int, why: Fact | str, **fields: object) -> None:
         self.exit_code = exit_code
-        self.fact = Fact(code, **fields)
+        self.fact = why if isinstance(why, Fact) else Fact(why, **fields)
+        super().__init__(self.fact.code)
 
 
 def unwritable(path: str, error: OSError | None = None) -> Refusal:
     return Refusal(CANT_WRITE, Denial.UNWRITABLE, path=path, **({"error": error.strerror} if error else {}))
+
+
+def must_write(done: bool, where: str) -> None:
+    """Raise Refusal unless something could be written there."""
+    if not done:
+        raise unwritable(where)
+
+
+@contextmanager
+def holding(path: str, wait_s: float) -> Iterator[None]:
+    """Hold a lock meanwhile. Raises Refusal."""
+    try:
+        lock = files.lock(path, wait_s)
+    except OSError as error:
+        raise unwritable(path, error) from None
+    if lock < 0:
+        raise Refusal(BUSY, Denial.LOCK_HELD, lock=path)
+    try:
+        yield
+    finally:
+        os.close(lock)
 
 
 def unusable(root: str, error: OSError) -> Refusal:
@@ -80,7 +98,7 @@ def _complain_of(fact: Fact, verb: str, **more: object) -> None:
     complain(say(fact) if _JSON_LINES else f"{verb}: {say(fact)}", fact=fact.as_data(), **more)
 
 
-def answered(verb: str, act: Callable[[], Any]) -> int:
+def answered(verb: str, act: Callable[[], object]) -> int:
     """Print what `act` returns as one JSON document; returns the exit code. A signal that ends us also cleans up."""
     for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: sys.exit(143))

@@ -9,29 +9,24 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from comborun.host.admission import leases
 from comborun.host.admission.leasebook import LeaseBook
+from comborun.host.record.events import Events
 from comborun.host.system import files
 from comborun.host.system.process import setting
 from comborun.rules import records
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
 from comborun.rules.holds import Notice
-from comborun.rules.names import AttemptLayout
+from comborun.rules.names import AttemptLayout, RunLayout
 from comborun.rules.room.capacity import Blocker, Request, never
+from comborun.rules.room.ledger import Ledger
 from comborun.rules.room.order import BackfillQueue, Stagger, WarmUp
 from comborun.rules.room.waits import Wait, WarmedUp
 from comborun.rules.run_files import attempts_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Collection, Iterable, Mapping, Sequence
-
-    from comborun.host.record.events import Events
-    from comborun.rules.names import RunLayout
-    from comborun.rules.room.ledger import Ledger
 
 WAITS_MOST = 32
 """most lines about sessions that don't fit; the others wait for the same"""
@@ -217,7 +212,7 @@ class Admission:
         if self.warm.started(name, time.monotonic()):
             self._events.write(Kind.WARMING, name)
 
-    def adopt(self, name: str, gpus: Sequence[int], at: str, grant: Mapping[str, Any]) -> None:
+    def adopt(self, name: str, gpus: Sequence[int], at: str, grant: Mapping[str, object]) -> None:
         """Take over the lease of a running attempt, as its grant says."""
         self.again(name, alone="alone" in grant)
         request = self._request(name)

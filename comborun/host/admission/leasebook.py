@@ -6,6 +6,7 @@ import math
 import os
 import shutil
 import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from comborun.host.admission.leases import Leases
@@ -20,12 +21,6 @@ from comborun.rules.names import AttemptLayout, RunLayout
 from comborun.rules.room.capacity import Blocker, Capacity, Card, Request, others_use
 from comborun.rules.room.ledger import Lease, Ledger
 from comborun.rules.room.waits import Wait, WaitFor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, Iterable, Mapping, Sequence
-
-    Choose = Callable[[], "tuple[int, ...] | Blocker"]
 
 _LEASES_S = 1.0
 """seconds between two reads of other runs' leases, while one of our sessions waits"""
@@ -312,7 +307,9 @@ class LeaseBook:
 
     # Ours
 
-    def lease(self, name: str, request: Request, at: str, choose: Choose) -> tuple[int, ...] | Blocker:
+    def lease(
+        self, name: str, request: Request, at: str, choose: Callable[[], tuple[int, ...] | Blocker]
+    ) -> tuple[int, ...] | Blocker:
         """Lease to a session what `choose` returns, under the lock of all runs of this user; or say why not."""
         if why := self.leases.enter():
             return Blocker(why)

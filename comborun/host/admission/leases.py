@@ -10,6 +10,7 @@ import json
 import os
 import stat
 import time
+from collections.abc import Iterable
 
 from comborun.host.system import files, process
 from comborun.host.system.ownership import members, roots
@@ -19,10 +20,6 @@ from comborun.rules.names import AttemptLayout, attempt_number
 from comborun.rules.room.ledger import Lease
 from comborun.rules.room.waits import Wait
 from comborun.rules.vocabulary import Life
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable
 
 _LOCK_S, _LOCKED_PAUSE_S = 0.5, 1.0
 _START_S = 60

@@ -31,6 +31,7 @@ from comborun.host.record.queue import rows
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.record.training import is_over
 from comborun.host.system import files, process
+from comborun.host.system.children import Child
 from comborun.host.verb_errors import ELSEWHERE
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.events import Kind
@@ -38,10 +39,6 @@ from comborun.rules.holds import LEAVING, ServerStop
 from comborun.rules.names import AFTER
 from comborun.rules.room.capacity import Request
 from comborun.words import say
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from comborun.host.system.children import Opening
 
 _SWEEP_S = 2.0
 _FOLLOW_AGAIN_S = 5.0
@@ -101,7 +98,7 @@ class Dispatcher:
         self._tables: list[int] = []
         """when the files of the plan that were read were last changed"""
         self._next_sweep = 0.0
-        self._follower: Opening | None = None
+        self._follower: Child | None = None
         self._follow_at = 0.0
         """when a follower that has ended too early is started again"""
 

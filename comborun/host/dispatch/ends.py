@@ -6,21 +6,13 @@ import os
 import time
 
 from comborun.host.admission.admission import GPU_MEMORY
-from comborun.host.dispatch.run_policy import failure_of
-from comborun.host.dispatch.sessions import (
-    Closing,
-    Dropped,
-    Ended,
-    Granted,
-    Lost,
-    Orphaned,
-    Queued,
-    Running,
-    Server,
-    Starting,
-)
+from comborun.host.dispatch import sessions as states
+from comborun.host.dispatch.run_policy import RunPolicy, failure_of
+from comborun.host.dispatch.run_state import LocalState
+from comborun.host.dispatch.sessions import Server, Session
 from comborun.host.record.queue import DROPPED, SMOKE
 from comborun.host.record.recounts import live_counts
+from comborun.host.system.files import Json
 from comborun.rules import records
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
@@ -28,14 +20,6 @@ from comborun.rules.holds import Notice
 from comborun.rules.names import AFTER
 from comborun.rules.room.waits import Wait
 from comborun.rules.vocabulary import outcome_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Mapping
-
-    from comborun.host.dispatch.run_policy import RunPolicy
-    from comborun.host.dispatch.run_state import LocalState
-    from comborun.host.dispatch.sessions import Session, State
 
 
 class Ends:
@@ -49,12 +33,16 @@ class Ends:
             return
         state, policy = session.state, self._policy
         limited = policy.failed and (self._run.configured("fail_fast") or self._run.configured("fail_fast_percent"))
-        if not isinstance(state, (Starting, Running, Orphaned)) or policy.breaker.counts or limited:
+        if (
+            not isinstance(state, (states.Starting, states.Running, states.Orphaned))
+            or policy.breaker.counts
+            or limited
+        ):
             return
-        supervisor = state.supervisor if isinstance(state, Running) else ("", "")
-        self.release(session, Closing(state.gpus, supervisor))
+        supervisor = state.supervisor if isinstance(state, states.Running) else ("", "")
+        self.release(session, states.Closing(state.gpus, supervisor))
 
-    def release(self, session: Session, state: State) -> None:
+    def release(self, session: Session, state: states.State) -> None:
         """Move it to a state in which it holds nothing."""
         if session.state.takes_slot:
             self._run.admission.give_back(session.name)
@@ -63,18 +51,18 @@ class Ends:
     def ended(self, session: Session, number: int) -> None:
         """Follow the end of an attempt, if there is one; once for each attempt."""
         name, before = session.name, session.state
-        known = number == session.attempt and not isinstance(before, Granted)
+        known = number == session.attempt and not isinstance(before, states.Granted)
         end = {} if known or number < session.attempt else self._run.attempts.end(session.path, number)
         if not end:
             return
         session.attempt = number
-        self._run.waiting_changed |= isinstance(before, Queued) and before.why is not None
-        self.release(session, Ended(end))
+        self._run.waiting_changed |= isinstance(before, states.Queued) and before.why is not None
+        self.release(session, states.Ended(end))
         if isinstance(session, Server):
             self._server_ended(session, end)
             return
         self._policy.report_end(name, number, end)
-        if isinstance(before, Granted):
+        if isinstance(before, states.Granted):
             self._update_breaker(session, before)
         if session.flag == DROPPED or (failure_of(end) and self.follow(session)):
             return
@@ -83,7 +71,7 @@ class Ends:
         if session.flag == SMOKE:
             self._policy.judge_smoke(self._run.queue)
 
-    def _server_ended(self, server: Server, end: Mapping[str, Any]) -> None:
+    def _server_ended(self, server: Server, end: Json) -> None:
         cause, code = end.get("cause", ""), end.get("code", "")
         self._run.events.write(Kind.ENDED, server.path, server.attempt, cause=cause, code=code)
         if cause not in ("stopped", "not_needed"):
@@ -91,17 +79,17 @@ class Ends:
             what = Fact(Notice.SERVER_ENDED, server=server.name, **how)
             self._policy.report_server(server.path, server.attempt, what)
 
-    def _update_breaker(self, session: Session, before: Granted) -> None:
+    def _update_breaker(self, session: Session, before: states.Granted) -> None:
         end, failure = session.end, failure_of(session.end)
         at = self._run.attempts.at(session.name, session.attempt).directory
         stopped = outcome_of(end) == "cancelled"
         crowded = self._run.admission.ended(session.name, before.gpus, at, failure, stopped=stopped)
         served = failure == "server_lost" and session.servers  # a server has a budget of its own
-        counted = failure and isinstance(before, Lost) and before.counted
+        counted = failure and isinstance(before, states.Lost) and before.counted
         if not (session.name == AFTER or crowded or served or counted):
             self.count(session.name, end, before.gpus)
 
-    def count(self, name: str, end: Mapping[str, Any], gpus: tuple[int, ...]) -> None:
+    def count(self, name: str, end: Json, gpus: tuple[int, ...]) -> None:
         if self._policy.count(name, end, gpus, self._others_progress):
             self.close_gpus()
         self._run.waiting_changed = True
@@ -133,25 +121,25 @@ class Ends:
             fields = {"class": due.failure, "wait_s": round(due.wait_s, 3)}
             self._run.events.write(Kind.RETRY, session.name, session.attempt, **fields)
             why = Fact(Wait.RETRY_AFTER, failure=due.failure, attempt=session.attempt)
-            self.enqueue(session, Queued(why, time.monotonic() + due.wait_s, f"{time.time() + due.wait_s:.0f}"))
+            self.enqueue(session, states.Queued(why, time.monotonic() + due.wait_s, f"{time.time() + due.wait_s:.0f}"))
         else:
             self.start_again(session)
         return True
 
     def start_again(self, session: Session) -> None:
-        self.enqueue(session, Queued(Fact(Wait.RETRY_ASKED, attempt=session.attempt)))
+        self.enqueue(session, states.Queued(Fact(Wait.RETRY_ASKED, attempt=session.attempt)))
 
-    def enqueue(self, session: Session, state: Queued) -> None:
+    def enqueue(self, session: Session, state: states.Queued) -> None:
         self._run.waiting_changed |= state.why is not None
-        self._run.queue.set(session, Dropped() if session.flag == DROPPED else state)
+        self._run.queue.set(session, states.Dropped() if session.flag == DROPPED else state)
 
     def on_retry(self, session: Session) -> None:
         """Follow a retry that a user may have asked for."""
         if not self._run.attempts.asked(session.name, session.attempt):
             return
         self._run.admission.again(session.name, alone=False)
-        if isinstance(session.state, Queued):  # without more waiting
+        if isinstance(session.state, states.Queued):  # without more waiting
             session.state.not_before, session.state.until = None, ""
-        elif isinstance(session.state, Ended):
+        elif isinstance(session.state, states.Ended):
             self._run.events.write(Kind.RETRY, session.name, session.attempt, asked=True)
             self.start_again(session)

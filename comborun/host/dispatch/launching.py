@@ -11,10 +11,15 @@ import contextlib
 import math
 import os
 import time
+from collections.abc import Iterable, Iterator
 
 from comborun.host.admission.admission import WAITS_MOST
-from comborun.host.dispatch.sessions import Dropped, Granted, Queued, Server, Starting
-from comborun.host.engines.protocol import launch_s
+from comborun.host.dispatch.ends import Ends
+from comborun.host.dispatch.run_policy import RunPolicy
+from comborun.host.dispatch.run_state import LocalState
+from comborun.host.dispatch.servers import Servers
+from comborun.host.dispatch.sessions import Dropped, Granted, Queued, Server, Session, Starting
+from comborun.host.dispatch.windows import Refused, Windows
 from comborun.host.record import attempt_lineage
 from comborun.host.record.deals import runs_here
 from comborun.host.system import files, machine
@@ -27,17 +32,6 @@ from comborun.rules.names import TOGETHER
 from comborun.rules.room.capacity import Blocker
 from comborun.rules.room.waits import Wait
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable, Iterator
-
-    from comborun.host.dispatch.ends import Ends
-    from comborun.host.dispatch.run_policy import RunPolicy
-    from comborun.host.dispatch.run_state import LocalState
-    from comborun.host.dispatch.servers import Servers
-    from comborun.host.dispatch.sessions import Session
-    from comborun.host.dispatch.windows import Refused, Windows
-
 BUDGET, _OF_SERVER = 6, 2
 """of an attempt of a session, and of a model server, which has restarts besides"""
 _REFUSED, _OVERDUE = 1, 2
@@ -49,6 +43,11 @@ _WAITING_S, _WAITING_SHARE = 0.02, 20
 """what takes longer to write than so many seconds takes at most one part in so many of the time"""
 _SLOTS_MOST = 6
 """digits"""
+
+
+def launch_s() -> float:
+    """Seconds in which a window must begin."""
+    return float(os.environ.get("COMBORUN_LAUNCH_S") or 20)
 
 
 def starting(gpus: tuple[int, ...], budget: int = BUDGET) -> Starting:
@@ -321,22 +320,17 @@ class Launcher:
         if began < self._waiting_due and not last:
             return
         self._run.waiting_changed = False
-        self._write_waiting()
-        took = time.monotonic() - began
-        self._waiting_due = began + _WAITING_SHARE * took if took > _WAITING_S else 0.0
-
-    def _write_waiting(self) -> None:
         waits = [
             {"session": name, **({"until": until} if until else {}), records.REASON: fact}
             for name, until, fact in self._waits()
         ]
-        if waits == self._waiting:
-            return
-        self._waiting = waits
-        if waits:
-            files.write_text(self._run.layout.waiting, "".join(records.render(wait.items()) for wait in waits))
-        else:
+        if waits and waits != self._waiting:
+            files.write_rows(self._run.layout.waiting, waits)
+        elif waits != self._waiting:
             files.remove(self._run.layout.waiting)
+        self._waiting = waits
+        took = time.monotonic() - began
+        self._waiting_due = began + _WAITING_SHARE * took if took > _WAITING_S else 0.0
 
     def _waits(self) -> list[tuple[str, str, Fact]]:
         """Session or server, until when if that is known, and why.

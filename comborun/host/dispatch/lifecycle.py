@@ -5,23 +5,15 @@ from __future__ import annotations
 import os
 import signal
 
+from comborun.host.dispatch import sessions as states
+from comborun.host.dispatch.ends import Ends
 from comborun.host.dispatch.launching import Launcher, complain, starting
-from comborun.host.dispatch.sessions import (
-    Alive,
-    Closing,
-    Dropped,
-    Ended,
-    Ending,
-    Granted,
-    Lost,
-    New,
-    Orphaned,
-    Queued,
-    Running,
-    Server,
-    Starting,
-)
+from comborun.host.dispatch.run_policy import RunPolicy
+from comborun.host.dispatch.run_state import LocalState
+from comborun.host.dispatch.servers import Servers
+from comborun.host.dispatch.sessions import Server, Session
 from comborun.host.record.queue import DROPPED
+from comborun.host.record.run_directory import AttemptState
 from comborun.host.system import files, process
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
@@ -29,15 +21,6 @@ from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
 from comborun.rules.holds import Notice
 from comborun.rules.vocabulary import Life
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from comborun.host.dispatch.ends import Ends
-    from comborun.host.dispatch.run_policy import RunPolicy
-    from comborun.host.dispatch.run_state import LocalState
-    from comborun.host.dispatch.servers import Servers
-    from comborun.host.dispatch.sessions import Session
-    from comborun.host.record.run_directory import AttemptState
 
 
 class Lifecycle:
@@ -71,16 +54,16 @@ class Lifecycle:
         vanished, dropped = [], []
         for session in list(self._run.queue):
             state = session.state
-            if isinstance(state, Queued) and session.flag == DROPPED:
+            if isinstance(state, states.Queued) and session.flag == DROPPED:
                 self._run.waiting_changed |= bool(state.why)
-                self._run.queue.set(session, Dropped())
+                self._run.queue.set(session, states.Dropped())
                 dropped.append(session)
-            elif isinstance(state, New) or (isinstance(state, Dropped) and session.flag != DROPPED):
+            elif isinstance(state, states.New) or (isinstance(state, states.Dropped) and session.flag != DROPPED):
                 vanished += self.adopt_one(session)
-            elif isinstance(state, Ended):
+            elif isinstance(state, states.Ended):
                 state.end = self._run.attempts.end(session.path, session.attempt)
                 self._ends.on_retry(session)
-            elif isinstance(state, Queued):
+            elif isinstance(state, states.Queued):
                 self._ends.on_retry(session)
                 self._end_without_work(session)
         self._judge_all(vanished)
@@ -90,7 +73,7 @@ class Lifecycle:
         """End a queued process whose remaining sessions are not in the grid any more."""
         attempts = self._run.attempts
         if session.attempt and session.name in attempts.processes and not attempts.next_start(session.name):
-            self._run.queue.set(session, Ended(attempts.end(session.path, session.attempt)))
+            self._run.queue.set(session, states.Ended(attempts.end(session.path, session.attempt)))
 
     def _judge_all(self, vanished: list[str]) -> None:
         queue = self._run.queue
@@ -112,7 +95,7 @@ class Lifecycle:
         if lapsed and run.attempts.cancel_unstarted(path, number, "lost", fact(Evidence.ROOM_UNUSED)):
             life = Life.ENDED
         if life == Life.QUEUED:
-            self._ends.enqueue(session, Queued())
+            self._ends.enqueue(session, states.Queued())
         elif life == Life.ENDED:
             self._adopt_ended(session, again)
         else:
@@ -132,7 +115,7 @@ class Lifecycle:
         return [name] if life == Life.LOST and not isinstance(session, Server) else []
 
     def _adopt_ended(self, session: Session, again: bool) -> None:
-        self._run.queue.set(session, Ended(self._run.attempts.end(session.path, session.attempt)))
+        self._run.queue.set(session, states.Ended(self._run.attempts.end(session.path, session.attempt)))
         if session.flag == DROPPED or isinstance(session, Server):
             return
         if again:
@@ -146,7 +129,7 @@ class Lifecycle:
         """Look at all sessions that are neither queued nor ended, and at all model servers."""
         vanished: list[str] = []
         for session in list(self._run.queue.sessions.values()):
-            if isinstance(session.state, Granted):
+            if isinstance(session.state, states.Granted):
                 try:
                     stalled = self._run.attempts.at(session.path, session.attempt).stalled
                     if os.path.exists(stalled):
@@ -161,22 +144,22 @@ class Lifecycle:
 
     def look_at_servers(self) -> None:
         for server in self._run.queue.servers.values():
-            if isinstance(server.state, Granted):
+            if isinstance(server.state, states.Granted):
                 self._look_at(server, server.state, [])
-            if isinstance(server.state, Alive):
+            if isinstance(server.state, states.Alive):
                 self._servers.follow(server, server.state)
 
-    def _look_at(self, session: Session, state: Granted, vanished: list[str]) -> None:
+    def _look_at(self, session: Session, state: states.Granted, vanished: list[str]) -> None:
         if not self._is_handled(session, state):
             self._update(session, state, self._run.attempts.look(session.path, session.attempt), vanished)
 
-    def _is_handled(self, session: Session, state: Granted) -> bool:
+    def _is_handled(self, session: Session, state: states.Granted) -> bool:
         """Whether its supervisor, or a finalizer, is writing its end."""
-        if isinstance(state, Ending):
+        if isinstance(state, states.Ending):
             return state.ender.poll() is None
-        if isinstance(state, Lost):
+        if isinstance(state, states.Lost):
             return state.finalizer is not None and state.finalizer.poll() is None
-        if not isinstance(state, Running) or not state.supervisor[0]:
+        if not isinstance(state, states.Running) or not state.supervisor[0]:
             return False
         pid, start = state.supervisor
         seen = process.look(pid)
@@ -189,40 +172,40 @@ class Lifecycle:
                 process.send(int(pid), signal.SIGCONT)
         return True
 
-    def _update(self, session: Session, state: Granted, seen: AttemptState, vanished: list[str]) -> None:
+    def _update(self, session: Session, state: states.Granted, seen: AttemptState, vanished: list[str]) -> None:
         run, life = self._run, seen.life
         if life == Life.ENDED:
             self._ends.ended(session, session.attempt)
         elif life == Life.LOST:
-            if not isinstance(state, Lost):
+            if not isinstance(state, states.Lost):
                 vanished.append(session.name)
-                lost = Lost(state.gpus, freed=not state.takes_slot, counted=len(vanished) > 1)
+                lost = states.Lost(state.gpus, freed=not state.takes_slot, counted=len(vanished) > 1)
                 run.queue.set(session, lost)
             self._finalize(session)
         elif life in (Life.STARTING, Life.QUEUED):
-            if isinstance(state, Starting):
+            if isinstance(state, states.Starting):
                 self._launcher.overdue(session, state)
-            elif life == Life.QUEUED and not isinstance(state, Ending):  # its files were removed
+            elif life == Life.QUEUED and not isinstance(state, states.Ending):  # its files were removed
                 self._launcher.start_over(session, state)
-        elif not isinstance(state, (Closing, Ending)):
+        elif not isinstance(state, (states.Closing, states.Ending)):
             self._note_alive(session, state, seen)
 
-    def _note_alive(self, session: Session, state: Granted, seen: AttemptState) -> None:
+    def _note_alive(self, session: Session, state: states.Granted, seen: AttemptState) -> None:
         run = self._run
         of_life = _alive(seen.life, state.gpus)
         if type(state) is not type(of_life):
-            kind = Kind.ORPHANED if isinstance(of_life, Orphaned) else Kind.STARTED
+            kind = Kind.ORPHANED if isinstance(of_life, states.Orphaned) else Kind.STARTED
             run.events.write(kind, session.path, session.attempt)
             run.queue.set(session, of_life)
         now = session.state
-        if isinstance(now, Running):
+        if isinstance(now, states.Running):
             now.supervisor = seen.record.get("supervisor", ""), seen.record.get("supervisor_start", "")
-        elif isinstance(now, Orphaned) and (now.watcher is None or now.watcher.poll() is not None):
+        elif isinstance(now, states.Orphaned) and (now.watcher is None or now.watcher.poll() is not None):
             now.watcher = run.run_program("orphan", session.path, session.attempt)  # no other process watches it
 
     def _finalize(self, session: Session) -> None:
         self._run.events.write(Kind.LOST, session.path, session.attempt)
-        if isinstance(session.state, Lost):
+        if isinstance(session.state, states.Lost):
             session.state.finalizer = self._run.finalize_lost(session.path, session.attempt)
 
     def _report_vanished(self, vanished: list[str]) -> None:
@@ -230,10 +213,10 @@ class Lifecycle:
             self._run.notices.tell("host", "", Fact(Notice.VANISHED, sessions=vanished))
 
 
-def _alive(life: str, gpus: tuple[int, ...]) -> Granted:
+def _alive(life: str, gpus: tuple[int, ...]) -> states.Granted:
     """The state of an attempt that was found in this life."""
     if life == Life.STARTING:
         return starting(gpus)
     if life == Life.RUNNING:
-        return Running(gpus)
-    return Orphaned(gpus) if life == Life.ORPHANED else Lost(gpus, freed=False, counted=True)
+        return states.Running(gpus)
+    return states.Orphaned(gpus) if life == Life.ORPHANED else states.Lost(gpus, freed=False, counted=True)

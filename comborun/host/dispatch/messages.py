@@ -11,10 +11,6 @@ from dataclasses import dataclass
 from comborun.host.system import files
 from comborun.rules.names import NAME
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NoReturn
-
 _MESSAGE = re.compile(f"([a-z]+) ({NAME}) ([0-9]{{1,9}})( ([0-9]*))?")
 _LINE_MOST = 4096
 
@@ -80,5 +76,5 @@ class Signals:
             return False
 
 
-def _end(*_: object) -> NoReturn:
+def _end(*_: object) -> None:
     raise SystemExit(143)

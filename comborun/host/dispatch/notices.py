@@ -8,9 +8,14 @@ import os
 import re
 import sys
 import time
+from collections.abc import Iterable, Sequence
 
+from comborun.host.record.events import Events
+from comborun.host.record.run_directory import RunDirectory
 from comborun.host.record.totals import totals
 from comborun.host.system import children, commands, files
+from comborun.host.system.children import Child
+from comborun.host.system.files import Json
 from comborun.host.system.process import setting
 from comborun.rules import counting, records
 from comborun.rules.events import Kind
@@ -20,14 +25,6 @@ from comborun.rules.names import NAME
 from comborun.rules.vocabulary import outcome_of
 from comborun.words import say
 from comborun.words.endings import said
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterable, Mapping, Sequence
-
-    from comborun.host.record.events import Events
-    from comborun.host.record.run_directory import RunDirectory
-    from comborun.host.system.children import Child
 
 _LOG_TAIL = 16384
 LIMITED = ("failed", "stalled", "host")
@@ -43,7 +40,7 @@ class Throttle:
     Times are seconds since 1970, as in dispatch/notified. A clock that was set back makes no wait longer than `every`.
     """
 
-    def __init__(self, every: float, rows: Iterable[Mapping[str, Any]] = ()) -> None:
+    def __init__(self, every: float, rows: Iterable[Json] = ()) -> None:
         self.every = every
         self.sent_at: dict[str, float] = {}
         self.held: dict[str, list[str]] = {}
@@ -74,7 +71,7 @@ class Throttle:
         """The kinds with notices held back that may be sent now."""
         return [kind for kind, names in self.held.items() if names and not self.waits(kind, now)]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Json]:
         return [{"kind": kind, "at": at, "held": self.held.get(kind, [])} for kind, at in self.sent_at.items()]
 
 

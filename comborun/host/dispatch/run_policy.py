@@ -5,36 +5,31 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+from comborun.host.dispatch.run_state import RunState
+from comborun.host.dispatch.sessions import Known
 from comborun.host.record import attempt_lineage
 from comborun.host.record.judging import DONE
 from comborun.host.record.queue import DROPPED, SMOKE
 from comborun.host.record.run_directory import NextRetry
 from comborun.host.record.totals import EPISODES, totals
 from comborun.host.system import files
+from comborun.host.system.files import Json
 from comborun.rules import records
 from comborun.rules.endings.breaker import FAILED, Breaker, too_many
 from comborun.rules.endings.failures import HOST, Failure
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact, data_of
 from comborun.rules.holds import HoldReason, Notice
-from comborun.rules.names import AFTER
+from comborun.rules.names import AFTER, RunLayout
 from comborun.rules.results.counts import Counts, proven
 from comborun.rules.vocabulary import Outcome, outcome_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
-    from comborun.host.dispatch.run_state import RunState
-    from comborun.host.dispatch.sessions import Known
-    from comborun.rules.names import RunLayout
-
 
 END, STALL, SERVER = "end", "stall", "server"
 
 
-def failure_of(end: Mapping[str, Any]) -> str:
+def failure_of(end: Json) -> str:
     """The class of a failure; empty for what succeeded, was stopped or is not needed."""
     return "" if outcome_of(end) in ("succeeded", "cancelled", "not_needed") else end.get("class") or "error"
 
@@ -86,25 +81,25 @@ class RunPolicy:
             if failure_of(end) and number == session.attempt and session.over and session.flag != DROPPED:
                 self.failed_for_good(session, sessions)
 
-    def _new_ends(self, sessions: Iterable[Known]) -> Iterator[tuple[Known, int, dict[str, Any]]]:
+    def _new_ends(self, sessions: Iterable[Known]) -> Iterator[tuple[Known, int, Json]]:
         for session in sessions:
             for number in range(1, session.attempt + 1):
                 known = self._told.knows(END, session.name, number)
                 if end := {} if known else self._attempts.end(session.name, number):
                     yield session, number, end
 
-    def report_end(self, name: str, number: int, end: Mapping[str, Any]) -> None:
+    def report_end(self, name: str, number: int, end: Json) -> None:
         """Record that an end is told and counted, then send its notices; once for each attempt."""
         self._told.first(END, name, number)
         of_end = {key: end.get(key, "") for key in ("cause", "code")}
-        fields: dict[str, Any] = {"outcome": outcome_of(end), **of_end, "class": failure_of(end)}
+        fields: Json = {"outcome": outcome_of(end), **of_end, "class": failure_of(end)}
         self._run.events.write(Kind.ENDED, name, number, **fields)
         if end.get("cause") == "stalled":
             self.report_stall(name, number, end)
         if failure_of(end) == "disk_full":
             self._run.notices.tell("host", name, Fact(Notice.SESSION_DISK_FULL, session=name))
 
-    def report_stall(self, name: str, number: int, record: Mapping[str, Any]) -> None:
+    def report_stall(self, name: str, number: int, record: Json) -> None:
         """Report a stall once for each attempt: when it is seen, or when it has ended the session."""
         if self._told.first(STALL, name, number):
             self._run.notices.tell("stalled", name, Fact(Notice.NO_PROGRESS, session=name, **records.how_ended(record)))
@@ -123,9 +118,7 @@ class RunPolicy:
         if why := self.too_many_failed(sessions):
             self._run.halt(why)
 
-    def count(
-        self, name: str, end: Mapping[str, Any], gpus: Sequence[int], others: Callable[[str], bool] = bool
-    ) -> bool:
+    def count(self, name: str, end: Json, gpus: Sequence[int], others: Callable[[str], bool] = bool) -> bool:
         """Count an end for the breaker. True if that put a GPU into quarantine.
 
         `others`: whether sessions of other environments than this one make progress now; by default not.
@@ -152,7 +145,7 @@ class RunPolicy:
                 continue
             closed = True
             files.write_text(self._run.layout.quarantine, self.breaker.quarantined(f"{time.time():.6f}"))
-            of_gpu: dict[str, Any] = {"gpu": int(place), "class": failure, "times": times}
+            of_gpu: Json = {"gpu": int(place), "class": failure, "times": times}
             self._run.events.write(Kind.QUARANTINE, **of_gpu)
             self._run.notices.tell("host", "", Fact(Notice.QUARANTINED, gpu=int(place), failure=failure, times=times))
         self._write_breaker()
@@ -160,7 +153,7 @@ class RunPolicy:
             self._run.halt(Fact(HoldReason.NO_GPU_LEFT))
         return closed
 
-    def _blamed(self, process: str, end: Mapping[str, Any]) -> str:
+    def _blamed(self, process: str, end: Json) -> str:
         """The environment that ended a start of a process of several; empty if it was not a single one."""
         number, failure = records.integer(end, "attempt") or 0, failure_of(end)
         members = self._attempts.members(process)
@@ -187,14 +180,15 @@ class RunPolicy:
 
     def _close(self, environment: str, failure: str) -> None:
         files.write_text(self._run.layout.quarantine, self.breaker.quarantined(f"{time.time():.6f}"))
-        what: dict[str, Any] = {"environment": environment, "failure": failure, "times": self.breaker.limit}
+        what: Json = {"environment": environment, "failure": failure, "times": self.breaker.limit}
         self._run.events.write(Kind.CLOSED, **what)
         self._run.notices.tell("host", "", Fact(Notice.ENVIRONMENT_CLOSED, **what))
 
     def environment(self, name: str) -> str:
         """The environment of a session, by its session.json; empty if that can't be read."""
         if name not in self._environments:
-            rules: Any = files.read(self._run.layout.session_json(name)).get(records.JUDGING) or {}
+            data: Json = files.read(self._run.layout.session_json(name))
+            rules = data.get(records.JUDGING) or {}
             self._environments[name] = str(rules.get("environment") or "")
         return self._environments[name]
 

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-
 from comborun.host.admission.admission import Admission
 from comborun.host.dispatch.notices import Notices
 from comborun.host.dispatch.sessions import Queue
 from comborun.host.engines.multiplexers import multiplexer
 from comborun.host.record.events import Events
 from comborun.host.record.holds import Hold, Holds
+from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import children, files
+from comborun.host.system.children import Child
 from comborun.rules import records
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HALTED, Notice
 from comborun.rules.names import bare
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from comborun.host.record.run_directory import RunDirectory
-    from comborun.host.system.children import Child, Opening
 
 
 class RunState:
@@ -64,10 +59,6 @@ class RunState:
         self.events.write(Kind.HALTED, reason=why)
         self.notices.tell("host", "", Fact(Notice.RUN_HALTED, reason=why.as_data()))
 
-    def program(self, verb: str, *words: object) -> list[str]:
-        """The command that runs a verb of the host program on this run."""
-        return [sys.executable, "-I", "-S", self.layout.program, verb, self.layout.directory, *map(str, words)]
-
 
 class LocalState(RunState):
     """The same of a run whose sessions this machine runs: with its queue, its resources and its processes."""
@@ -78,14 +69,16 @@ class LocalState(RunState):
         self.queue = Queue()
         self.admission = Admission(attempts.path, attempts.id, self.events, self.notices.tell)
         self.children: list[Child] = []
-        """forked processes that are not known to have ended"""
+        """processes that were started and are not known to have ended"""
         self.waiting_changed = False
         """whether dispatch/waiting must be written before the next sweep"""
 
     # Work in the background
 
-    def run_program(self, verb: str, *words: object) -> Opening:
-        return children.background(self.program(verb, *words), self.layout.out)
+    def run_program(self, verb: str, *words: object) -> Child:
+        child = children.background(children.host_program(self.layout, verb, *words), self.layout.out)
+        self.children.append(child)
+        return child
 
     def finalize_lost(self, name: str, number: int) -> Child:
         """Write the end of a lost attempt; this may take seconds, since its processes get some time to end."""

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable, Iterator, Sequence
 
-from comborun.host.dispatch.sessions import Ending, Granted, Queued, Server
+from comborun.host.dispatch.run_policy import RunPolicy
+from comborun.host.dispatch.run_state import LocalState
+from comborun.host.dispatch.sessions import Alive, Ending, Granted, Queued, Server, Session
 from comborun.host.record import queue
 from comborun.host.record.run_directory import stopping
 from comborun.host.system import files
@@ -19,17 +22,8 @@ from comborun.rules.endings import breaker
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HoldReason, Notice, ServerStop
-from comborun.rules.names import SERVER
+from comborun.rules.names import SERVER, AttemptLayout
 from comborun.rules.room.waits import Wait
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable, Iterator, Sequence
-
-    from comborun.host.dispatch.run_policy import RunPolicy
-    from comborun.host.dispatch.run_state import LocalState
-    from comborun.host.dispatch.sessions import Alive, Session
-    from comborun.rules.names import AttemptLayout
 
 _RESTARTS = 3
 
@@ -75,15 +69,11 @@ class Servers:
                 server.refused = None
             if server.kind not in wanted:
                 self.end(server, ServerStop.UNUSED)
-        if self._stuck and not self._run.queue.busy:
-            self._halt(self._stuck)
-
-    def _halt(self, why: Fact) -> None:
-        """Halt if nothing runs and all that wait need a server that can't be had."""
-        there = {server.kind for server in self._servers.values() if server.lives}
-        waiting = [one for one in self._run.queue.sessions.values() if isinstance(one.state, Queued)]
-        if all(set(session.servers) - there for session in waiting):
-            self._run.halt(why)
+        if self._stuck and not self._run.queue.busy:  # halt if all that wait need a server that can't be had
+            there = {server.kind for server in self._servers.values() if server.lives}
+            waiting = [one for one in self._run.queue.sessions.values() if isinstance(one.state, Queued)]
+            if all(set(session.servers) - there for session in waiting):
+                self._run.halt(self._stuck)
 
     def reserve(self) -> None:
         """Reserve what servers wait for, so that no session takes it in this round."""

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from comborun.host.system.children import Child
+from comborun.host.system.files import Json
+from comborun.rules.facts import Fact
 from comborun.rules.names import SERVERS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator, Mapping, Tuple
-
-    from comborun.host.system.children import Opening
-    from comborun.rules.facts import Fact
-    from comborun.rules.room.capacity import Blocker
-
-    Gpus = Tuple[int, ...]
+from comborun.rules.room.capacity import Blocker
 
 
 class Known:
@@ -32,7 +27,7 @@ class Known:
         return False
 
     @property
-    def end(self) -> Mapping[str, Any]:
+    def end(self) -> Json:
         """The end record of its latest attempt, or empty."""
         return {}
 
@@ -74,7 +69,7 @@ class Queued(State):
 class Granted(State):
     """An attempt was granted, and its end is not known."""
 
-    gpus: Gpus
+    gpus: tuple[int, ...]
     left = True
 
     @property
@@ -110,7 +105,7 @@ class Running(Alive):
 class Orphaned(Alive):
     """Its supervisor is gone, its processes live."""
 
-    watcher: Opening | None = None
+    watcher: Child | None = None
     """the child that watches it"""
 
 
@@ -126,7 +121,7 @@ class Closing(Running):
 class Ending(Granted):
     """A model server that is being ended."""
 
-    ender: Opening
+    ender: Child
     """the child that ends it"""
 
 
@@ -138,7 +133,7 @@ class Lost(Granted):
     """whether its slot was free before"""
     counted: bool
     """whether its loss is part of an event that was counted"""
-    finalizer: Opening | None = None
+    finalizer: Child | None = None
     """the child that writes its end"""
 
     @property
@@ -148,7 +143,7 @@ class Lost(Granted):
 
 @dataclass(eq=False)
 class Ended(State):
-    end: Mapping[str, Any]
+    end: Json
 
 
 class Session(Known):
@@ -172,7 +167,7 @@ class Session(Known):
         return isinstance(self.state, Ended)
 
     @property
-    def end(self) -> Mapping[str, Any]:
+    def end(self) -> Json:
         return self.state.end if isinstance(self.state, Ended) else {}
 
 

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 
 from comborun.host.dispatch.run_policy import RunPolicy
 from comborun.host.dispatch.run_state import RunState
@@ -26,9 +27,10 @@ from comborun.host.record.queue import DROPPED, rows
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.supervise.task import settle_s
 from comborun.host.system import files
-from comborun.host.system.files import TABLE_MOST
+from comborun.host.system.children import host_program
+from comborun.host.system.files import TABLE_MOST, Json
 from comborun.host.system.process import setting
-from comborun.host.verb_errors import BUSY, CONFIG, LACKING, Refusal, answer, run_directory, unwritable
+from comborun.host.verb_errors import BUSY, CONFIG, LACKING, Refusal, answer, must_write, run_directory
 from comborun.rules import slurm
 from comborun.rules.endings.evidence import Evidence, MissingResource, fact
 from comborun.rules.events import Kind
@@ -40,10 +42,6 @@ from comborun.rules.names import AFTER
 from comborun.rules.slurm import PENDING
 from comborun.rules.vocabulary import Life
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Mapping
-
 _AGAIN_S = 300
 """seconds after which another settle job looks at sessions that run though Slurm has forgotten them"""
 
@@ -54,7 +52,7 @@ class Session(Known):
     def __init__(self, name: str, flag: str) -> None:
         super().__init__(name, flag)
         self.life = Life.QUEUED
-        self.record: Mapping[str, Any] = {}
+        self.record: Json = {}
         """the end of its latest attempt"""
         self.task = ""
         """the task of its next attempt, if one was submitted; of its latest one if that is lost"""
@@ -67,7 +65,7 @@ class Session(Known):
         return self.life == Life.ENDED and not self.due
 
     @property
-    def end(self) -> Mapping[str, Any]:
+    def end(self) -> Json:
         return self.record
 
 
@@ -271,8 +269,7 @@ class Settling:
             if self.person:
                 print("nothing is left to do")
             return
-        if not self.policy.record_done(sessions):
-            raise unwritable(self.layout.done)
+        must_write(self.policy.record_done(sessions), self.layout.done)
         self.policy.report_done(sessions)
 
     def _after(self) -> bool:
@@ -290,7 +287,7 @@ class Settling:
                 print(f"all sessions have ended; {f'job {job}' if job else 'a job that is there'} ends the run")
             return False
         self.lock.give()
-        words = self.run.program("session", AFTER, number + 1, "slurm")
+        words = host_program(self.layout, "session", AFTER, number + 1, "slurm")
         subprocess.run(words, stdin=subprocess.DEVNULL, check=False)
         self.lock.take(120)
         return True
@@ -316,10 +313,10 @@ def _prepare(settling: Settling, given: Mapping[str, str]) -> None:
     try:
         secrets.gather(layout, sys.stdin.buffer.read() if "--secrets" in given else None)
     except MissingResource as missing:
-        raise Refusal(CONFIG, missing.reason.code, **missing.reason.fields) from None
+        raise Refusal(CONFIG, missing.reason) from None
     os.makedirs(layout.task_outputs, exist_ok=True)
-    if "--parallel" in given and not files.write_text(layout.slots, given["--parallel"] + "\n"):
-        raise unwritable(layout.dispatch)
+    if "--parallel" in given:
+        must_write(files.write_text(layout.slots, given["--parallel"] + "\n"), layout.dispatch)
 
 
 def settle(run: str, given: Mapping[str, str] | None = None) -> int:

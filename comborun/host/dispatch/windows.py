@@ -14,27 +14,28 @@ import math
 import os
 import sys
 import time
+from collections.abc import Callable, Sequence
 
-from comborun.host.dispatch.sessions import Starting
+from comborun.host.dispatch.run_state import LocalState
+from comborun.host.dispatch.sessions import Session, Starting
 from comborun.host.supervise import supervisor as supervision
 from comborun.host.supervise import watch as _shared  # noqa: F401 # each supervisor uses it, and would hold a copy
 from comborun.host.system import children, files, process
+from comborun.host.system.children import Child
 from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.facts import Fact
 from comborun.rules.names import RunLayout
 from comborun.rules.names import window as named
 from comborun.rules.patterns import compile_late
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Sequence, Tuple
-
-    from comborun.host.dispatch.run_state import LocalState
-    from comborun.host.dispatch.sessions import Session
-    from comborun.host.system.children import Child, Opening
-    from comborun.rules.facts import Fact
+    from typing import Tuple
 
     Refused = Tuple[Session, Fact, int]
-    """a session whose window or supervisor can't be started, why, and the error's number or 0"""
+else:
+    Refused = tuple
+"""a session whose window or supervisor can't be started, why, and the error's number or 0"""
 
 MOST = 4
 _PAUSE_S, _LACK_PAUSE_S = 1.0, 60.0
@@ -80,7 +81,7 @@ class Windows:
         self._open: dict[str, Window] = {}
         self._begun: dict[str, Window] = {}
         """session -> window of its latest attempt, whose supervisor was told to begin"""
-        self._openings: dict[str, tuple[Session, Opening]] = {}
+        self._openings: dict[str, tuple[Session, Child]] = {}
         """sessions whose window is not known to be open, and what opens it"""
         self._made = 0
         self._not_before = 0.0
@@ -125,6 +126,7 @@ class Windows:
             words = ["bash", "-p", layout.window, window.fifo, files.fifo_at(layout.fifo), session.name, str(attempt)]
             commands.append((named(session.name, attempt, self._run.attempts.id), words))
         openings = self._run.engine.start(commands) if commands else []
+        self._run.children += openings
         for (session, _), opening in zip(attempts, openings):
             self._openings[session.name] = session, opening
         return len(openings) == len(attempts)

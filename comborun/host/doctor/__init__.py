@@ -11,19 +11,14 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 
 from comborun.host.doctor import gpus, machine, sessions
 from comborun.host.doctor.machine import Box
 from comborun.host.system import commands
 from comborun.rules.findings import Finding, Found, Level, error, warning
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, Iterator
-
-    Check = Callable[[Box], Iterator[Finding]]
-
-CHECKS: tuple[tuple[Check, Finding | None], ...] = (
+CHECKS: tuple[tuple[Callable[[Box], Iterator[Finding]], Finding | None], ...] = (
     (machine.programs, None),
     (sessions.multiplexers, error("tmux", Found.TMUX_HANGS)),
     (sessions.logout, warning("logout", Found.SYSTEMD_HANGS)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Mapping, Sequence
 
 from comborun.host.doctor.machine import Box, hangs, integer
 from comborun.host.system.drawing import ASSUMED, EGL_COMMAND, egl_number, vulkan_device
@@ -13,10 +14,6 @@ from comborun.rules.endings.evidence import MissingResource
 from comborun.rules.facts import Fact
 from comborun.rules.findings import Finding, Found, Level, error, fine, note, warning
 from comborun.rules.room.capacity import Card
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator, Mapping, Sequence
 
 _USERS = (TABLE, "--query-compute-apps=gpu_uuid,pid,used_memory,process_name")
 _WITHOUT_RAY_TRACING = re.compile(r"\b(P100|V100|A100|A30|A800|H100|H200|H800|H20|GH200|B100|B200|GB200|B300|GB300)\b")
@@ -62,10 +59,10 @@ def fault(code: int, said: str) -> Fact:
     return Fact(Found.DRIVER_FAILS, exit=code, said=said)
 
 
-def _users(box: Box) -> dict[str, list[dict[str, Any]]]:
+def _users(box: Box) -> dict[str, list[dict[str, object]]]:
     """GPU -> owner, program, pid and bytes (or None) of each process that the driver names, without graphics."""
     code, said = box.ask("nvidia-smi", *_USERS, slow=True)
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, list[dict[str, object]]] = {}
     for line in said.splitlines() if code == 0 else ():
         uuid, pid, used, name = ([field.strip() for field in line.split(",", 3)] + [""] * 3)[:4]
         if uuid.startswith("GPU-") and pid.isdecimal():
@@ -76,7 +73,7 @@ def _users(box: Box) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def usage(gpu: Card, users: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+def usage(gpu: Card, users: Sequence[Mapping[str, object]]) -> Iterator[Finding]:
     check, named = f"GPU {gpu.index}", {"gpu": gpu.index, "name": gpu.name}
     if gpu.used is None or not gpu.total:
         yield warning(check, Found.GPU_SAYS_NOTHING, **named)

@@ -14,6 +14,7 @@ import resource
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 
 from comborun.host.system import commands, files, process
 from comborun.host.system import machine as measured
@@ -21,10 +22,6 @@ from comborun.host.verbs import facts
 from comborun.rules.facts import Fact
 from comborun.rules.findings import Finding, Found, Level, error, fine, note, warning
 from comborun.rules.names import LOOPBACK, NO_PROXY
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterator, Sequence
 
 _XVFB = "Xvfb"
 _LEAST_BASH = (4, 4)

@@ -12,17 +12,15 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Iterator
 
 from comborun.host.system import commands, files, machine
+from comborun.host.system.files import Json
 from comborun.host.verbs.publish import runs_below
 from comborun.host.verbs.runs import size
 from comborun.rules.facts import Fact
 from comborun.rules.host import Lack
 from comborun.rules.names import RunLayout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator
 
 _CONDA = ("~/miniconda3", "~/anaconda3", "~/miniforge3", "~/mambaforge", "~/micromamba", "/opt/conda")
 _LEAST_KIB = 1 << 10
@@ -37,7 +35,7 @@ _END = 1 << 20
 """bytes at the beginning and at the end of a checkpoint that are read"""
 
 
-def lacks(wanted: dict[str, Any]) -> list[Fact]:
+def lacks(wanted: Json) -> list[Fact]:
     found = [lack for combo in wanted["programs"] for lack in _combo(combo, wanted["windows"])]
     once = [lack for place, lack in enumerate(found) if lack not in found[:place]]
     xvfb = wanted["windows"] and wanted.get("xvfb") and not shutil.which("Xvfb")
@@ -49,18 +47,18 @@ def lacks(wanted: dict[str, Any]) -> list[Fact]:
     ]
 
 
-def folders(wanted: dict[str, Any]) -> list[str]:
+def folders(wanted: Json) -> list[str]:
     """The first few folders in which commands run, each once."""
     return list(filter(os.path.isdir, workdirs(wanted)))[:_FOLDERS_MOST]
 
 
-def workdirs(wanted: dict[str, Any]) -> list[str]:
+def workdirs(wanted: Json) -> list[str]:
     """The folders in which commands run, as far as known, each once."""
     found = dict.fromkeys(files.home(combo["folder"]) for combo in wanted.get("programs", ()))
     return list(filter(None, found))
 
 
-def checkpoints(wanted: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def checkpoints(wanted: Json) -> dict[str, Json]:
     """Policy -> facts of its checkpoint, if it exists.
 
     Only both ends are read: they distinguish checkpoints, and no launch waits for a digest of many gigabytes.
@@ -69,7 +67,7 @@ def checkpoints(wanted: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {policy: file for policy, file in found if file}
 
 
-def _file(path: str) -> dict[str, Any]:
+def _file(path: str) -> Json:
     place = files.home(path)
     try:
         with open(place, "rb") as stream:
@@ -88,7 +86,7 @@ def _file(path: str) -> dict[str, Any]:
     }
 
 
-def _combo(combo: dict[str, Any], windows: bool) -> Iterator[Fact]:
+def _combo(combo: Json, windows: bool) -> Iterator[Fact]:
     """`windows`: whether sessions run on this machine, and not on a node."""
     folder = files.home(combo["folder"])
     if folder and not os.path.isdir(folder):
@@ -125,7 +123,7 @@ def _runtime(runtime: str, user_given: bool) -> Iterator[Fact]:
         yield Fact(Lack.ROOTLESS, runtime=runtime)
 
 
-def _relative(wanted: dict[str, Any]) -> Iterator[Fact]:
+def _relative(wanted: Json) -> Iterator[Fact]:
     """What is relative to no folder of this host."""
     named: list[str] = []
     for combo in wanted["programs"]:
@@ -151,7 +149,7 @@ def _conda_environments(setup: str) -> Iterator[str]:
     yield from filter(os.path.isdir, files.read_text(files.home("~/.conda/environments.txt")).splitlines())
 
 
-def _program(combo: dict[str, Any], folder: str, environments: list[str], windows: bool) -> Fact | None:
+def _program(combo: Json, folder: str, environments: list[str], windows: bool) -> Fact | None:
     program, setup = combo["program"], combo["setup"]
     if "/" in program:
         place = os.path.join(folder, files.home(program))
@@ -173,7 +171,7 @@ def _program(combo: dict[str, Any], folder: str, environments: list[str], window
     return Fact(Lack.ON_PATH, program=program, near="".join(difflib.get_close_matches(program, there, 1)))
 
 
-def _disk(root: str, wanted: dict[str, Any]) -> Iterator[Fact]:
+def _disk(root: str, wanted: Json) -> Iterator[Fact]:
     """Whether there is room for anything at all, and for what the last run of this grid that has finished wrote."""
     earlier = runs_below(root, wanted["name"])
     finished = [run for run in earlier if os.path.exists(RunLayout(run).done)][-1:]

@@ -6,6 +6,7 @@ import glob
 import json
 import os
 import re
+from collections.abc import Iterator
 
 from comborun.host.doctor import preflight
 from comborun.host.doctor.machine import Box, hangs
@@ -13,10 +14,6 @@ from comborun.host.engines.multiplexers import MULTIPLEXERS
 from comborun.host.system import files, process
 from comborun.host.system.process import owner
 from comborun.rules.findings import Finding, Found, Level, error, fine, warning
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterator
 
 _NO_SERVER = ("no server running", "No such file", "Connection refused")
 """tmux's words where nothing is wrong: a server starts with the first session"""

@@ -289,6 +289,9 @@ class Slurm(Backend):
         flaw = self.cancel(filter(None, map(task_of, claims)), *options)
         return f"Slurm does not pass it on ({flaw})" if flaw else ""
 
+    def kill_supervisors(self, attempts: Iterable[AttemptLayout]) -> None:
+        """KILL has ended whole tasks."""
+
 
 def _freeze(at: AttemptLayout) -> None:
     """Point `out` to a folder that no process writes into; a second caller finds it made. Raises OSError."""

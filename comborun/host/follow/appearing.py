@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator
 
 from comborun.host.follow.checkpoints import mark_of, same_file
 from comborun.host.system import files
 from comborun.host.system.changes import notified
 from comborun.rules.following import step_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterator
 
 _MOVED, _MODIFIED, _WRITTEN, _CREATED, _FOLDER = 0x80, 0x2, 0x8, 0x100, 0x40000000
 _OVERFLOW = 0x4000
@@ -119,16 +116,13 @@ class Appearing:
             if mask & (_MOVED | _MODIFIED) or in_place:
                 self.told.add(name)
             if mask & _MOVED:
-                self._moved(name)
+                self.renamed[name] = mark_of(self._pattern.path(name))
+                self.in_place.discard(name)
             elif mask & _MODIFIED:
                 self.renamed.pop(name, None)
             elif in_place:
                 self.renamed.pop(name, None)
                 self.in_place.add(name)
-
-    def _moved(self, name: str) -> None:
-        self.renamed[name] = mark_of(self._pattern.path(name))
-        self.in_place.discard(name)
 
 
 def _inode(path: str) -> tuple[int, int]:

@@ -10,16 +10,11 @@ import shutil
 import stat
 import threading
 import time
+from collections.abc import Callable, Iterator
 
 from comborun.host.system import files, process
 from comborun.rules.facts import Fact
 from comborun.rules.following import SAFE, Why
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterator, Tuple
-
-    Marks = Dict[str, Tuple[int, int, int]]
 
 _CLONE = 0x40049409
 """ioctl FICLONE: the copy shares its blocks, and later changes of one are not seen in the other"""
@@ -42,7 +37,7 @@ class Seen:
         self.path = path
         try:
             self.top = os.lstat(path)
-            self.marks: Marks = {name: _mark(path, name) for name in _names(path)}
+            self.marks = {name: _mark(path, name) for name in _names(path)}
         except FileNotFoundError:
             raise FlawedError(Why.GONE) from None
         except OSError as error:
@@ -164,11 +159,13 @@ def _digest(path: str, told: Callable[[int], object]) -> str:
 
 
 class Reading(threading.Thread):
-    """Reads what is kept whole, for its digest, while the follower goes on. `of`: what for. Raises OSError."""
+    """Reads what is kept whole, for its digest, while the follower goes on, which calls `then` at its end. Raises
+    OSError.
+    """
 
-    def __init__(self, path: str, size: int, of: Any) -> None:
+    def __init__(self, path: str, size: int, then: Callable[[Reading], None]) -> None:
         super().__init__(daemon=True)
-        self.path, self.size, self.of = path, size, of
+        self.path, self.size, self.then = path, size, then
         self.began = time.monotonic()
         self.read = 0
         """bytes until now"""
@@ -183,17 +180,17 @@ class Reading(threading.Thread):
             raise OSError(str(error)) from None
 
     def run(self) -> None:
+        def told(size: int) -> None:
+            self.read += size
+
         try:
-            self.digest = digest_of(Seen(self.path), self._read)
+            self.digest = digest_of(Seen(self.path), told)
         except FlawedError as flawed:
             self.flawed = flawed
         except OSError as error:
             self.flawed = FlawedError(Why.UNREADABLE, error=error.strerror)
         finally:
             os.close(self._end)
-
-    def _read(self, size: int) -> None:
-        self.read += size
 
     def finish(self) -> None:
         self.join()
@@ -230,6 +227,12 @@ def mark_of(path: str) -> str:
         return f"{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
 
 
+def numbers_of(mark: str) -> tuple[int, int, int, int]:
+    """Inode, size, time and number of files of a mark; 0 for what it does not say."""
+    inode, size, changed, count = (int(one) if one.isdecimal() else 0 for one in (*mark.split("-"), "", "", "")[:4])
+    return inode, size, changed, count
+
+
 def same_file(mark: str, path: str) -> bool:
     """Whether a path leads to the file or folder of that mark, whatever was written into it since."""
     return mark.partition("-")[0] == mark_of(path).partition("-")[0]
@@ -246,16 +249,14 @@ def added_to(path: str, mark: str, kept: str) -> bool:
         now, then = Seen(path).marks, Seen(kept).marks
     except FlawedError as flawed:
         return flawed.fact.code == Why.NO_FILE
-    written = int(mark.split("-")[2])
+    written = numbers_of(mark)[2]
     return any(name not in then or size != then[name][1] or at > written for name, (_, size, at) in now.items())
 
 
 def is_rest(mark: str, known: str) -> bool:
     """Whether a folder with this mark is what is left of the known one, from which files are being deleted."""
-    (top, size, changed, count), (had_top, had_size, had_changed, had_count) = (
-        [int(part) if part.isdecimal() else 0 for part in (*one.split("-"), "", "", "")[:4]] for one in (mark, known)
-    )
-    return top == had_top and count < had_count and size <= had_size and changed <= had_changed
+    (top, size, changed, count), had = numbers_of(mark), numbers_of(known)
+    return top == had[0] and size <= had[1] and changed <= had[2] and count < had[3]
 
 
 def remove(path: str) -> None:

@@ -10,37 +10,24 @@ import os
 import select
 import sys
 import time
+from collections.abc import Iterator
+from functools import partial
 
+from comborun.host.follow import checkpoints
 from comborun.host.follow.appearing import Appearing, Pattern
-from comborun.host.follow.checkpoints import (
-    FlawedError,
-    Reading,
-    Seen,
-    added_to,
-    is_rest,
-    keep,
-    mark_of,
-    remove,
-    room_for,
-    safe,
-    same_file,
-    unchanged,
-)
+from comborun.host.follow.checkpoints import FlawedError, Reading, Seen, mark_of, numbers_of, remove
 from comborun.host.follow.sessions import Sessions
 from comborun.host.record import training
 from comborun.host.record.events import Events
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files, process
+from comborun.host.system.files import Json
 from comborun.host.verb_errors import Refusal
 from comborun.rules import records
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact, data_of
 from comborun.rules.following import STABLE, Decision, Evidence, Seeing, Why, step_of
 from comborun.rules.names import RunLayout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator, Mapping
 
 _LOOK_S = 2.0
 """seconds between two looks; a rename is heard at once"""
@@ -73,27 +60,13 @@ class Candidate:
         self.of = seen.path, seen.mark
 
 
-class Waits:
-    """A checkpoint that waits for room on the disk."""
-
-    def __init__(self, of: tuple[str, str], why: Fact) -> None:
-        self.of, self.why = of, why
-
-
-class Linked:
-    """A checkpoint that is linked, and is read now."""
-
-    def __init__(self, candidate: Candidate, how: str) -> None:
-        self.candidate, self.how = candidate, how
-
-
 class Follower:
     def __init__(self, layout: RunLayout) -> None:
         self._layout = layout
         self._events = Events(layout)
         self._record = training.record(layout)
         self._sessions = Sessions(layout)
-        self._rule: dict[str, Any] = self._sessions.plan()["follow"]
+        self._rule: Json = self._sessions.plan()["follow"]
         self._pattern = Pattern(self._rule["pattern"])
         self._appearing = Appearing(self._pattern)
         self._training = training.of_run(layout)
@@ -101,8 +74,8 @@ class Follower:
         """the marks of what was there before anybody watched"""
         self._reading: Reading | None = None
         """the one checkpoint that is read now"""
-        self._waits: Waits | None = None
-        """the newest one that is due, if the disk has no room for it"""
+        self._waits: dict[tuple[str, str], Fact] = {}
+        """path and mark of the newest one that is due, if the disk has no room for it, and why"""
         self._unclear: list[str] = []
         """names of checkpoints that may not be complete"""
         self._full: Fact | None = None
@@ -158,19 +131,15 @@ class Follower:
             return
         reading.finish()
         self._reading = None
-        if isinstance(reading.of, Linked):
-            self._hold(reading.of, reading)
-        else:
-            self._verified(reading)
+        reading.then(reading)
 
     def _tell(self) -> None:
         """Write down what the record does not hold: what the follower sees and does now."""
         folder, seen = self._pattern.folder, []
         if not os.access(folder, os.R_OK | os.X_OK):
             seen.append(Fact(Seeing.NO_FOLDER, path=folder))
-        if self._waits:
-            name = os.path.basename(self._waits.of[0])
-            seen.append(Fact(Seeing.NO_ROOM, name=name, reason=self._waits.why.as_data()))
+        for (path, _), why in self._waits.items():
+            seen.append(Fact(Seeing.NO_ROOM, name=os.path.basename(path), reason=why.as_data()))
         if self._full:
             seen.append(self._full)
         if self._unclear:
@@ -178,9 +147,8 @@ class Follower:
         if self._reading and time.monotonic() - self._reading.began > _LONG_S:
             name = os.path.basename(self._reading.path)
             seen.append(Fact(Seeing.READING, name=name, read=self._reading.read, size=self._reading.size))
-        text = records.render({**process.identity(), records.FACTS: data_of(seen)}.items())
-        path = self._layout.follower
-        if text != self._told and (files.write_text(path, text) or files.overwrite(path, text)):
+        text, own = records.render({**process.identity(), records.FACTS: data_of(seen)}.items()), self._layout.follower
+        if text != self._told and (files.write_text(own, text) or files.overwrite(own, text)):
             self._told = text
 
     def _tidy(self) -> None:
@@ -190,13 +158,13 @@ class Follower:
             if not known or known["decision"] == Decision.SKIPPED:
                 remove(f"{self._layout.kept}/{name}")
 
-    def _write(self, decision: Decision, **fields: Any) -> None:
+    def _write(self, decision: Decision, **fields: object) -> None:
         """Add a decision, which is an event, too. Raises OSError."""
         self._note(decision, **fields)
         told = {key: fields[key] for key in ("policy", "path", "reason", "again") if key in fields}
-        self._events.write(Kind.CHECKPOINT, decision=decision, **told)
+        self._events.write(Kind.CHECKPOINT, "", 0, decision=decision, **told)
 
-    def _note(self, decision: Decision, **fields: Any) -> None:
+    def _note(self, decision: Decision, **fields: object) -> None:
         """Add a row, on the disk when this returns. Raises OSError if there is no room for it."""
         row = {"at": f"{time.time():.3f}", "decision": decision, **fields}
         torn = files.tail(self._layout.checkpoints, 1)[0] not in (b"", b"\n")
@@ -204,6 +172,9 @@ class Follower:
         files.sync(self._layout.checkpoints)
         files.sync(self._layout.dispatch)
         self._record.add(records.parse(records.render(row.items())))
+
+    def _skip(self, of: tuple[str, str], why: Fact) -> None:
+        self._write(Decision.SKIPPED, path=of[0], mark=of[1], reason=why)
 
     # What appears
 
@@ -221,7 +192,7 @@ class Follower:
         if renamed:
             if (before.get("mark"), before.get("evidence")) != (renamed, Evidence.RENAMED):
                 self._note(Decision.SEEN, path=path, mark=renamed, evidence=Evidence.RENAMED)
-        elif before.get("evidence") or not same_file(before.get("mark", ""), path):
+        elif before.get("evidence") or not checkpoints.same_file(before.get("mark", ""), path):
             self._note(Decision.SEEN, path=path, mark=mark_of(path))
 
     def _watch_folder(self) -> None:
@@ -237,33 +208,34 @@ class Follower:
 
     def _look(self, *, last: bool) -> None:
         self._unclear = []
-        waited, self._waits = self._waits, None
-        for path, mark in [one for one in self._record.due if mark_of(one[0]) != one[1]]:
-            gone = Fact(Why.REWRITTEN if os.path.lexists(path) else Why.GONE)
-            self._pass(Decision.SKIPPED, (path, mark), waited.why if waited and waited.of == (path, mark) else gone)
+        waited, self._waits = self._waits, {}
+        for of in [one for one in self._record.due if mark_of(one[0]) != one[1]]:
+            gone = Why.REWRITTEN if os.path.lexists(of[0]) else Why.GONE
+            self._skip(of, waited.get(of, Fact(gone)))
         ready = sorted(self._candidates(last), key=lambda one: (one.seen.changed, one.step))
-        newest = max((_changed(one["mark"]) for one in self._record.checkpoints.values()), default=0)
-        for old in [one for one in ready if one.seen.changed < newest]:
-            self._overtaken(old, waited)
-            ready.remove(old)
+        newest = self._newest_taken()
+        overtaken = [one for one in ready if one.seen.changed < newest]
+        for old in overtaken:
+            self._skip(old.of, waited.get(old.of, Fact(Why.NEWER)))
+        ready = ready[len(overtaken) :]
         due: list[Candidate] = []
         for one in ready:
             number, every = self._record.complete + len(due), int(self._rule.get("every") or 1)
             was_due = one.of in self._record.due
             if number % every and not was_due and not (last and one is ready[-1]):
-                self._pass(Decision.SKIPPED, one.of, Fact(Why.NOT_DUE, every=every))
+                self._skip(one.of, Fact(Why.NOT_DUE, every=every))
             else:
                 due.append(one)
         for one in due[:-1]:
-            self._overtaken(one, waited)
+            self._skip(one.of, waited.get(one.of, Fact(Why.NEWER)))
         for one in due[-1:]:
             if one.of not in self._record.due or self._full:  # a full disk fails here, not after a long reading
                 self._note(Decision.DUE, path=one.seen.path, mark=one.seen.mark)
             self._link(one, last)
 
-    def _overtaken(self, one: Candidate, waited: Waits | None) -> None:
-        why = waited.why if waited and waited.of == one.of else Fact(Why.NEWER)
-        self._pass(Decision.SKIPPED, one.of, why)
+    def _newest_taken(self) -> int:
+        """When the newest checkpoint that has a policy was last written, in nanoseconds."""
+        return max((numbers_of(one.get("mark", ""))[2] for one in self._record.checkpoints.values()), default=0)
 
     def _candidates(self, last: bool) -> Iterator[Candidate]:
         final = self._last_skipped() if last else ""
@@ -272,7 +244,7 @@ class Follower:
                 seen = Seen(path)
                 if (path, seen.mark) in self._record.decided and seen.mark != final:
                     continue
-                if any(of == path and is_rest(seen.mark, mark) for of, mark in self._record.decided):
+                if any(of == path and checkpoints.is_rest(seen.mark, mark) for of, mark in self._record.decided):
                     continue
                 if (step := step_of(matched)) is None:
                     self._refuse(path, Fact(Why.NO_STEP, name=name))
@@ -286,15 +258,10 @@ class Follower:
     def _last_skipped(self) -> str:
         """The mark of the training's newest checkpoint if it was skipped because of `every`, else empty."""
         latest = {row.get("mark", ""): row for row in self._record.passed}
-        newest = max(latest.values(), key=lambda row: _changed(row.get("mark", "")), default={})
-        others = [_changed(one.get("mark", "")) for one in self._record.checkpoints.values()]
-        reason = newest.get("reason")
-        is_last = (
-            isinstance(reason, Fact)
-            and reason.code == Why.NOT_DUE
-            and _changed(newest["mark"]) > max(others, default=0)
-        )
-        return newest["mark"] if is_last else ""
+        mark = max(latest, key=lambda one: numbers_of(one)[2], default="")
+        reason = latest[mark].get("reason") if mark else None
+        not_due = isinstance(reason, Fact) and reason.code == Why.NOT_DUE
+        return mark if not_due and numbers_of(mark)[2] > self._newest_taken() else ""
 
     def _evidence(self, matched: str, name: str, seen: Seen, last: bool) -> Evidence | None:
         """Why it is complete; None: it may be, later. Raises FlawedError if that can never be known."""
@@ -324,9 +291,6 @@ class Follower:
         if (path, mark) not in self._record.decided:
             self._write(Decision.REFUSED, path=path, mark=mark, reason=fact)
 
-    def _pass(self, decision: Decision, of: tuple[str, str], why: Fact) -> None:
-        self._write(decision, path=of[0], mark=of[1], reason=why)
-
     # What is kept
 
     def _draft(self, one: Candidate) -> str:
@@ -338,10 +302,11 @@ class Follower:
         draft = os.path.dirname(target)
         remove(draft)
         try:
-            safe(f"{self._layout.kept}/{os.path.basename(target)}")
+            checkpoints.safe(f"{self._layout.kept}/{os.path.basename(target)}")
             os.makedirs(draft, exist_ok=True)
-            room_for(one.seen, draft, int(self._rule.get("floor") or 0), self._owed())
-            self._reading = Reading(target, one.seen.size, Linked(one, keep(one.seen, target)))
+            checkpoints.room_for(one.seen, draft, int(self._rule.get("floor") or 0), self._owed())
+            how = checkpoints.keep(one.seen, target)
+            self._reading = Reading(target, one.seen.size, partial(self._hold, one, how))
         except OSError as error:
             if not files.no_room(error):
                 raise
@@ -357,27 +322,26 @@ class Follower:
             self._refuse_linked(one, flawed)
         else:
             remove(os.path.dirname(self._draft(one)))
-            self._waits = Waits(one.of, flawed.fact)
+            self._waits = {one.of: flawed.fact}
 
     def _refuse_linked(self, one: Candidate, flawed: FlawedError) -> None:
         remove(os.path.dirname(self._draft(one)))
         if flawed.fact.code != Why.REWRITTEN or mark_of(one.seen.path) == one.seen.mark:
             self._write(Decision.REFUSED, path=one.seen.path, mark=one.seen.mark, reason=flawed.fact)
 
-    def _hold(self, linked: Linked, reading: Reading) -> None:
+    def _hold(self, one: Candidate, how: str, reading: Reading) -> None:
         """It was read: it waits in place of an older one that waited."""
-        one, how, digest = linked.candidate, linked.how, reading.digest
-        draft, name = os.path.split(reading.path)
+        digest, (draft, name) = reading.digest, os.path.split(reading.path)
         try:
             if reading.flawed:
                 raise reading.flawed
-            unchanged(one.seen, reading.path, how)
+            checkpoints.unchanged(one.seen, reading.path, how)
         except FlawedError as flawed:
             self._refuse_linked(one, flawed)
             return
         if known := self._record.same(one.step, digest):
             remove(draft)
-            self._pass(Decision.SKIPPED, one.of, Fact(Why.KNOWN, policy=known))
+            self._skip(one.of, Fact(Why.KNOWN, policy=known))
             return
         for old in self._record.having(Decision.HELD):
             self._write(Decision.SKIPPED, policy=old["policy"], reason=Fact(Why.NEWER))
@@ -404,7 +368,7 @@ class Follower:
     def _owed(self) -> int:
         """Bytes that are kept here alone once the training deletes its own names of them."""
         kept = (one for one in self._record.checkpoints.values() if one["decision"] != Decision.SKIPPED)
-        return sum(int(one["mark"].split("-")[1]) for one in kept if mark_of(one["path"]) == one["mark"])
+        return sum(numbers_of(one["mark"])[1] for one in kept if mark_of(one["path"]) == one["mark"])
 
     # What is evaluated
 
@@ -424,11 +388,11 @@ class Follower:
             if mark_of(one["link"]) != one["kept"] or self._was_incomplete(one):
                 self._drop(policy)
             elif attempts and self._reading is None:
-                self._reading = Reading(one["link"], int(one["mark"].split("-")[1]), (policy, attempts))
+                then = partial(self._verified, policy, attempts)
+                self._reading = Reading(one["link"], numbers_of(one["mark"])[1], then)
 
-    def _verified(self, reading: Reading) -> None:
+    def _verified(self, policy: str, attempts: int, reading: Reading) -> None:
         """It was read after its sessions had ended."""
-        policy, attempts = reading.of
         one = self._record.checkpoints[policy]
         if one["decision"] == Decision.CHANGED:
             return
@@ -437,9 +401,9 @@ class Follower:
         else:
             self._drop(policy)
 
-    def _was_incomplete(self, one: Mapping[str, Any]) -> bool:
+    def _was_incomplete(self, one: Json) -> bool:
         """Whether the training has written on at a checkpoint that is evaluated; what is kept need not show it."""
-        return one["decision"] == Decision.TAKEN and added_to(one["path"], one["mark"], one["link"])
+        return one["decision"] == Decision.TAKEN and checkpoints.added_to(one["path"], one["mark"], one["link"])
 
     def _drop(self, policy: str) -> None:
         self._write(Decision.CHANGED, policy=policy)
@@ -448,9 +412,3 @@ class Follower:
     def _all_verified(self) -> bool:
         taken = self._record.having(Decision.TAKEN, Decision.VERIFIED)
         return all(one.get("attempts") == str(self._sessions.attempts_ended(one["policy"])) for one in taken)
-
-
-def _changed(mark: str) -> int:
-    """When what has this mark was last written, in nanoseconds; 0 if the mark does not say it."""
-    parts = mark.split("-")
-    return int(parts[2]) if len(parts) > 2 and parts[2].isdecimal() else 0

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection, Iterable, Iterator
 
 from comborun.host.system import files
+from comborun.host.system.files import Json
 from comborun.host.verbs.amend import amend
-from comborun.rules.following import POLICY, Decision, filled, plan_text, queue_text, with_checkpoints
+from comborun.rules.following import POLICY, Decision, Record, filled, plan_text, queue_text, with_checkpoints
 from comborun.rules.names import AFTER, RUN, RunLayout
 from comborun.rules.run_files import attempts_of, newest_plan
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Collection, Iterable, Iterator
-
-    from comborun.rules.following import Record
 
 _MOST = 999_999_999
 
@@ -24,11 +20,11 @@ class Sessions:
     def __init__(self, layout: RunLayout) -> None:
         self._layout = layout
 
-    def plan(self) -> dict[str, Any]:
+    def plan(self) -> Json:
         plan = json.loads(files.read_text(self._layout.plan(newest_plan(self._layout.directory)), _MOST))
         return dict(plan)
 
-    def _of(self, policies: Collection[str]) -> Iterator[dict[str, Any]]:
+    def _of(self, policies: Collection[str]) -> Iterator[Json]:
         """The sessions of these checkpoints, without dropped ones."""
         plan = self.plan() if policies else {"sessions": []}
         first = plan["sessions"][0] if policies else {}
@@ -71,7 +67,7 @@ class Sessions:
             if amend(order)["state"] == "amended":
                 return
 
-    def _scripts(self, fresh: Iterable[dict[str, Any]]) -> Iterator[tuple[str, str, bool]]:
+    def _scripts(self, fresh: Iterable[Json]) -> Iterator[tuple[str, str, bool]]:
         template = [name for name in files.entries(self._layout.sessions) if POLICY in name]
         for one in fresh:
             for name in template:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from comborun.host.record import judging
 from comborun.host.record.recounts import as_it_is, live_counts
+from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files
 from comborun.rules import globs
 from comborun.rules.names import RUN
@@ -16,26 +18,18 @@ from comborun.rules.results.counts import CHANGED, NOT_LOOKED_AT, NOT_RECOUNTED,
 from comborun.rules.results.fields import INDEX, NO_RECORD, OUTSIDE
 from comborun.rules.vocabulary import Completeness
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Sequence
-
-    from comborun.host.record.judging import Rules
-    from comborun.host.record.run_directory import RunDirectory
-    from comborun.rules.results.counts import Span
-
 
 class Part:
     def __init__(self, run: RunDirectory, name: str, number: int) -> None:
         self.number = number
         at = run.at(name, number)
-        self.rules: Rules = judging.rules_of(at)
+        self.rules = judging.rules_of(at)
         self.end = as_it_is(at, run.end(name, number))
         self._output = at.output
-        self.counts: Counts = Counts.of(self.end) if "verdicts" in self.end else live_counts(at)
+        self.counts = Counts.of(self.end) if "verdicts" in self.end else live_counts(at)
 
     @property
-    def span(self) -> Span:
+    def span(self) -> tuple[int, int]:
         return self.rules.span
 
     @property
@@ -54,7 +48,7 @@ def parts(run: RunDirectory, name: str) -> list[Part]:
     return [Part(run, name, number) for number in run.numbers(name) if files.read_text(run.at(name, number).claim)]
 
 
-def whole(found: list[Part]) -> Span:
+def whole(found: list[Part]) -> tuple[int, int]:
     """All episodes of the session; attempts may be for a tail of them."""
     first = min((part.span[0] for part in found), default=0)
     return first, max((sum(part.span) for part in found), default=0) - first
@@ -80,7 +74,7 @@ def of(found: list[Part], last: Part) -> list[Part]:
     return chain
 
 
-def tail(run: RunDirectory, name: str) -> Span | None:
+def tail(run: RunDirectory, name: str) -> tuple[int, int] | None:
     """The missing last episodes, if all others have a record.
 
     If a later episode has a record, the program did not run them in order, or counts differently. Then all of them run

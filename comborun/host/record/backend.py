@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable, Iterable, Mapping
 
 from comborun.host.system import files, process
+from comborun.host.system.files import Json
 from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.facts import Fact
 from comborun.rules.machines import elsewhere
+from comborun.rules.names import AttemptLayout, RunLayout
 from comborun.rules.vocabulary import Cause, Life
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, Mapping
-
-    from comborun.rules.facts import Fact
-    from comborun.rules.names import AttemptLayout, RunLayout
 
 
 class Backend:
-    """The backend of one run."""
+    """The backend of one run: this machine. That of a run elsewhere has its own of all methods."""
 
     elsewhere = False
     """whether attempts may run on other machines, where pids and locks of this one mean nothing"""
@@ -29,13 +26,19 @@ class Backend:
     def refresh(self) -> object:
         """Find out anew what lives."""
 
-    def life(self, at: AttemptLayout, record: Mapping[str, str]) -> Life:
+    def life(self, at: AttemptLayout, record: Mapping[str, str]) -> Life:  # noqa: ARG002 - the record says it
         """RUNNING, ORPHANED or LOST, of an attempt with a claim and no end. `record`: its begin, else its claim."""
-        raise NotImplementedError
+        if process.named(record, "supervisor") or elsewhere(record, process.machine()):  # that machine judges it
+            return Life.RUNNING
+        return Life.ORPHANED if process.named(record, "pid") else Life.LOST
 
     def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, list[Fact]]:
         """Cause and facts of an attempt that is lost."""
-        raise NotImplementedError
+        if left := elsewhere(begin or claim, process.machine()):
+            return Cause.LOST.value, [fact(Evidence.TAKEN_OVER, host=left.text("host"))]
+        if (begin or claim).get("boot") != process.boot_id():
+            return Cause.LOST.value, [fact(Evidence.REBOOTED)]
+        return Cause.LOST.value, [fact(Evidence.SUPERVISOR_DIED), *_killed(begin)]
 
     def freeze(self, at: AttemptLayout) -> None:
         """Keep what a process elsewhere still writes out of an attempt that has ended."""
@@ -48,41 +51,9 @@ class Backend:
         return ""
 
     def signal(self, word: str, attempts: Iterable[AttemptLayout]) -> str:
-        """Send INT, TERM or KILL. Returns why it is not passed on, or empty."""
-        raise NotImplementedError
-
-    def kill_supervisors(self, attempts: Iterable[AttemptLayout]) -> None:
-        """End supervisors that don't react even after KILL: they are stopped or stuck."""
-
-    def survivor(self, at: AttemptLayout) -> str:
-        """What survives of an attempt, and where; empty if that is not known."""
-        raise NotImplementedError
-
-    # A look
-
-    def document(self, latest: Callable[[str], int]) -> dict[str, Any]:
-        """For the probe: the pid of the live dispatcher, or None; 0 if something elsewhere continues the run.
-
-        `latest`: the number of the latest attempt of a session.
+        """Send INT, TERM or KILL to each command's group, if it is still that command. Returns why it is not passed
+        on, or empty.
         """
-        raise NotImplementedError
-
-
-class ThisMachine(Backend):
-    def life(self, at: AttemptLayout, record: Mapping[str, str]) -> Life:  # noqa: ARG002 - the record says it
-        if process.named(record, "supervisor") or elsewhere(record, process.machine()):  # that machine judges it
-            return Life.RUNNING
-        return Life.ORPHANED if process.named(record, "pid") else Life.LOST
-
-    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, list[Fact]]:
-        if left := elsewhere(begin or claim, process.machine()):
-            return Cause.LOST.value, [fact(Evidence.TAKEN_OVER, host=left.text("host"))]
-        if (begin or claim).get("boot") != process.boot_id():
-            return Cause.LOST.value, [fact(Evidence.REBOOTED)]
-        return Cause.LOST.value, [fact(Evidence.SUPERVISOR_DIED), *_killed(begin)]
-
-    def signal(self, word: str, attempts: Iterable[AttemptLayout]) -> str:
-        """To each command's group, if it is still that command."""
         from comborun.host.record import judging
 
         for at in attempts:
@@ -94,15 +65,23 @@ class ThisMachine(Backend):
         return ""
 
     def kill_supervisors(self, attempts: Iterable[AttemptLayout]) -> None:
+        """End supervisors that don't react even after KILL: they are stopped or stuck."""
         for claim in (files.read(at.claim) for at in attempts):
             if process.named(claim, "supervisor"):
                 process.send(int(claim["supervisor"]), signal.SIGKILL)
 
     def survivor(self, at: AttemptLayout) -> str:
+        """What survives of an attempt, and where; empty if that is not known."""
         claim = files.read(at.claim)
         return process.described(int(claim["supervisor"])) if process.named(claim, "supervisor") else ""
 
-    def document(self, latest: Callable[[str], int]) -> dict[str, Any]:  # noqa: ARG002 - of tasks
+    # A look
+
+    def document(self, latest: Callable[[str], int]) -> Json:  # noqa: ARG002 - of tasks
+        """For the probe: the pid of the live dispatcher, or None; 0 if something elsewhere continues the run.
+
+        `latest`: the number of the latest attempt of a session.
+        """
         record = files.read(self.layout.dispatcher)
         return {"dispatcher": int(record["pid"]) if process.named(record) else None}
 

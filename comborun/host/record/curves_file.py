@@ -7,12 +7,7 @@ import time
 
 from comborun.host.system import children, files
 from comborun.rules.facts import Fact
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from comborun.rules.names import AttemptLayout
+from comborun.rules.names import AttemptLayout
 
 NOT_IN_TIME = "curves_not_in_time"
 EVERY_S = 5.0
@@ -78,5 +73,4 @@ def trained(at: AttemptLayout) -> Fact | None:
     """How far the training is, as its file says."""
     from comborun.rules.curves import record
 
-    found: Any = record.parse(files.read_text(at.curves))
-    return record.newest(found)
+    return record.newest(record.parse(files.read_text(at.curves)))

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 
 from comborun.host.system import files
-from comborun.host.verb_errors import BUSY, NO_RUN, Refusal, unwritable
+from comborun.host.verb_errors import BUSY, NO_RUN, Refusal, holding, must_write, unwritable
 from comborun.rules import records
 from comborun.rules.deal import Deal, Move, Stops, UnreadableDeal, parse, parse_move
 from comborun.rules.host import Denial
 from comborun.rules.names import MOVE, RunLayout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MOST = 1 << 26
 _LOCK_S = 20.0
@@ -76,19 +73,9 @@ def refuse_ceded(run: RunLayout, process: str) -> None:
         raise Refusal(BUSY, Denial.DEALT_ELSEWHERE, session=process, box=deal.box_of(process))
 
 
-@contextlib.contextmanager
-def locked(run: RunLayout) -> Iterator[None]:
+def locked(run: RunLayout) -> contextlib.AbstractContextManager[None]:
     """Hold the lock under which orders of the grid run are taken, and attempts are claimed. Raises Refusal."""
-    try:
-        lock = files.lock(run.boxes_lock, _LOCK_S)
-    except OSError as error:
-        raise unwritable(run.boxes_lock, error) from None
-    if lock < 0:
-        raise Refusal(BUSY, Denial.LOCK_HELD, lock=run.boxes_lock)
-    try:
-        yield
-    finally:
-        os.close(lock)
+    return holding(run.boxes_lock, _LOCK_S)
 
 
 @contextlib.contextmanager
@@ -110,9 +97,20 @@ def refuse_stopped(run: RunLayout) -> None:
 
 def keep(path: str, text: str) -> None:
     """Replace a record, so that it outlives a power cut. Raises Refusal."""
-    if not files.write_text(path, text, synced=True):
-        raise unwritable(path)
+    must_write(files.write_text(path, text, synced=True), path)
     to_disk(path)
+
+
+def keep_first(path: str, text: str) -> bool:
+    """Make a record that outlives a power cut; False if there is one. Raises Refusal."""
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        made = files.create_whole(path, text, synced=True)
+    except OSError as error:
+        raise unwritable(path, error) from None
+    if made:
+        to_disk(path)
+    return made
 
 
 def to_disk(path: str) -> None:

@@ -11,16 +11,12 @@ import fcntl
 import json
 import os
 import time
+from collections.abc import Sequence
 
-from comborun.host.system import files
+from comborun.host.system import files, process
 from comborun.rules import events, records
 from comborun.rules.events import Event, Kind
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
-
-    from comborun.rules.names import RunLayout
+from comborun.rules.names import RunLayout
 
 MOST = 1 << 23
 """bytes of the file; beyond, its older half becomes a summary"""
@@ -40,20 +36,20 @@ class Events:
         self._shorten_at, self._half = most, most // 2
         self._fd = -1
 
-    def write(self, kind: Kind, session: str = "", attempt: int = 0, **fields: Any) -> None:
+    def write(self, kind: Kind, session: str = "", attempt: int = 0, **fields: object) -> None:
         """Add an event. Fields are JSON values and facts. Never raises OSError."""
         self._add(Event(_now(), kind, session, attempt, **fields), _WAIT_S)
 
-    def order(self, order: str, names: Sequence[str] = (), **fields: Any) -> None:
+    def order(self, order: str, names: Sequence[str] = (), **fields: object) -> None:
         """Add what a person ordered, and for which sessions."""
         of = {"sessions": len(names), "names": list(names[:_NAMES_MOST])} if names else {}
         self.by_person(Kind.ORDERED, order=order, **of, **fields)
 
-    def by_person(self, kind: Kind, **fields: Any) -> None:
-        event = Event(_now(), kind, **fields)
+    def by_person(self, kind: Kind, **fields: object) -> None:
+        event = Event(_now(), kind, "", 0, **fields)
         client = os.environ.get("SSH_CONNECTION", "").partition(" ")[0]
         order = {"order": fields["order"]} if "order" in fields else {}
-        person = {"at": event.at, "user": _user(), "from": client or "local", **order}
+        person = {"at": event.at, "user": process.user(os.getuid()), "from": client or "local", **order}
         self._add(event, _PATIENCE_S, json.dumps(person) + "\n")
 
     def read(self) -> list[Event]:
@@ -100,7 +96,7 @@ class Events:
         self._shorten_at = max(self._shorten_at, 2 * len(short))  # what stays may be long
 
 
-def last_order(layout: RunLayout, *orders: str) -> dict[str, Any] | None:
+def last_order(layout: RunLayout, *orders: str) -> dict[str, object] | None:
     """Who gave the last of these orders, when, and from where; None if that is not known."""
     end, _ = files.tail(layout.people, _LAST_ORDERS)
     for line in reversed(end.decode("utf-8", "replace").split("\n")):
@@ -112,12 +108,3 @@ def last_order(layout: RunLayout, *orders: str) -> dict[str, Any] | None:
 
 def _now() -> float:
     return round(time.time(), 6)
-
-
-def _user() -> str:
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())

@@ -18,10 +18,6 @@ from comborun.rules.holds import KINDS
 from comborun.rules.names import RunLayout
 from comborun.rules.run_files import attempts_of
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 
 def over(run: RunLayout) -> bool:
     """Whether the run has ended, and all ends of its sessions are still there: what lacks one runs again."""
@@ -51,7 +47,7 @@ class Hold:
 
         return say(self.reason) if self.reason else self.why
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self) -> dict[str, object]:
         return {"kind": self.kind, "at": self.at, "reason": self.reason and self.reason.as_data(), "why": self.why}
 
 

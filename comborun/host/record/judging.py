@@ -10,16 +10,19 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Mapping
 from functools import lru_cache
 
 from comborun.host.record import curves_file
 from comborun.host.record.log_evidence import LogLine, LogSteps
 from comborun.host.system import files
+from comborun.host.system.files import Json
 from comborun.rules import counting, globs, records
 from comborun.rules.endings import signatures
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.endings.failures import failure_of
 from comborun.rules.facts import Fact
+from comborun.rules.names import AttemptLayout
 from comborun.rules.results import tally, videos
 from comborun.rules.results.caught import BESIDE_ERRORS
 from comborun.rules.results.counts import COUNTING_FAILED, PLANNED, Counts, RequiredEvidence, completeness
@@ -27,15 +30,7 @@ from comborun.rules.results.fields import LOG, NO_VERDICTS, TEXT_MOST, Identity,
 from comborun.rules.results.proposals import seed
 from comborun.rules.results.result_files import Folder, fingerprint
 from comborun.rules.results.unread import name_unread, unread
-from comborun.rules.vocabulary import Completeness, cause_of, outcome
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Mapping
-
-    from comborun.rules.names import AttemptLayout
-    from comborun.rules.results.counts import Span
-    from comborun.rules.vocabulary import Cause
+from comborun.rules.vocabulary import Cause, Completeness, cause_of, outcome
 
 FILES_THEN = "files_then"
 """patterns of evidence that found a file before the first signal"""
@@ -56,7 +51,7 @@ class Rules:
     )
 
     def __init__(self, judging: object, first: int, count: int) -> None:
-        data: dict[str, Any] = judging if isinstance(judging, dict) else {}
+        data: Json = judging if isinstance(judging, dict) else {}
         evidence = data.get("evidence")
         evidence = evidence if isinstance(evidence, dict) else {}
         self.first, self.count = first, count
@@ -74,7 +69,7 @@ class Rules:
         self.evidence_files = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
 
     @classmethod
-    def of(cls, claim: Mapping[str, Any]) -> Rules:
+    def of(cls, claim: Json) -> Rules:
         first, count = records.integer(claim, "first") or 0, records.integer(claim, "count") or 0
         return cls(claim.get(records.JUDGING), max(0, first), max(0, count))
 
@@ -87,7 +82,8 @@ class Rules:
         return [("first", self.first), ("count", self.count), (records.JUDGING, judging)]
 
     @property
-    def span(self) -> Span:
+    def span(self) -> tuple[int, int]:
+        """Its first episode, and how many."""
         return self.first, self.count
 
     @property
@@ -127,7 +123,7 @@ def held_files(at: AttemptLayout, patterns_of_files: list[str]) -> list[str]:
     return [glob for glob, paths in found if any(files.size(f"{at.output}/{path}") for path in paths)]
 
 
-def signalled(at: AttemptLayout) -> dict[str, Any]:
+def signalled(at: AttemptLayout) -> Json:
     """What was there then; without `signalled`, the size of the log, nobody told the command to end."""
     return files.read(at.signalled) or files.read(at.end)
 
@@ -229,15 +225,16 @@ class Judged:
         self.now = completeness
         """how complete this start of a process is; `completeness` looks at all of its starts"""
 
-    def as_data(self) -> list[Any]:
+    def as_data(self) -> Json:
+        now = {"completeness": self.completeness.value, "now": self.now.value}
         members = {name: one.as_data() for name, one in self.members.items()}
-        return [records.render(self.counts.pairs()), self.completeness.value, self.now.value, members]
+        return {"counts": records.render(self.counts.pairs()), **now, "members": members}
 
     @classmethod
-    def of(cls, data: list[Any]) -> Judged:
-        judged = cls(Counts.of(records.parse(data[0])), Completeness(data[1]))
-        judged.now = Completeness(data[2])
-        judged.members = {name: cls.of(one) for name, one in data[3].items()}
+    def of(cls, data: Json) -> Judged:
+        judged = cls(Counts.of(records.parse(data["counts"])), Completeness(data["completeness"]))
+        judged.now = Completeness(data["now"])
+        judged.members = {name: cls.of(one) for name, one in data["members"].items()}
         return judged
 
 
@@ -279,7 +276,7 @@ def _beside_errors(counts: Counts, at: AttemptLayout, rules: Rules) -> tuple[Fac
     return (Fact(BESIDE_ERRORS, episodes=counts.failures, lines=found, line=line[:TEXT_MOST]),) if found else ()
 
 
-def samples(at: AttemptLayout, rules: Rules) -> list[Any]:
+def samples(at: AttemptLayout, rules: Rules) -> list[Json]:
     """Some of its rows; none if they can't be read."""
     try:
         return Watched(at, rules).folder.read().samples
@@ -287,7 +284,7 @@ def samples(at: AttemptLayout, rules: Rules) -> list[Any]:
         return []
 
 
-def seed_keys(rows: list[Any], rules: Rules) -> dict[str, str]:
+def seed_keys(rows: list[Json], rules: Rules) -> dict[str, str]:
     """For `results`: the field with the seed of an episode, if the rows count and give it another name."""
     try:
         return seed(rows, rules.identity) if rows else {}

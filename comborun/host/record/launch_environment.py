@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 
 from comborun.host.system import files
 from comborun.host.verb_errors import USAGE, Refusal
@@ -15,10 +16,6 @@ from comborun.rules import environment
 from comborun.rules.facts import Fact
 from comborun.rules.host import Denial
 from comborun.rules.names import RunLayout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Mapping
 
 FIRST, NOW = CHOICES = ("first", "now")
 """whose variables a start uses: those of the first launch, or its own"""

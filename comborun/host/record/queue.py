@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from comborun.host.record.deals import deal_of
@@ -11,10 +12,6 @@ from comborun.host.system import files
 from comborun.rules import names, records
 from comborun.rules.names import NAME, RunLayout
 from comborun.rules.room.capacity import Request
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator, Mapping
 
 SMOKE, DROPPED = "smoke", "dropped"
 
@@ -46,13 +43,13 @@ def rows(path: str) -> Iterator[Row]:
             yield Row(name, flag, request(fields), records.texts(fields, "servers"), program or "all", sessions)
 
 
-def text(fields: Mapping[str, Any], key: str) -> str:
+def text(fields: Mapping[str, object], key: str) -> str:
     """A text field of a row; empty if it is not a text."""
     value = fields.get(key)
     return value if isinstance(value, str) else ""
 
 
-def request(fields: Mapping[str, Any]) -> Request:
+def request(fields: Mapping[str, object]) -> Request:
     """The request in a row of queue.jsonl or servers.jsonl; malformed values are left out."""
     gpus, memory, host_memory, per_gpu, per_host = (
         max(0, records.integer(fields, key) or 0) for key in ("gpus", "gpu_memory", "memory", "per_gpu", "per_host")

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 
 from comborun.host.record import judging, together
 from comborun.host.record.judging import Judged
 from comborun.host.system import children, files
+from comborun.host.system.files import Json
 from comborun.rules import globs, records
 from comborun.rules.facts import Fact
+from comborun.rules.names import AttemptLayout
 from comborun.rules.results.counts import (
     CHANGED,
     NOT_IN_TIME,
@@ -26,12 +29,6 @@ from comborun.rules.results.counts import (
 from comborun.rules.results.fields import LOG
 from comborun.rules.results.result_files import changed
 from comborun.rules.vocabulary import Cause, Completeness, cause_of, completeness_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    from comborun.rules.names import AttemptLayout
 
 AT_ONCE_S = 5.0
 AT_END_S, LOST_S = 600.0, 60.0
@@ -65,12 +62,8 @@ class Allowance:
     def __init__(self) -> None:
         self._left, self._at = AT_ONCE_S, time.monotonic()
 
-    def counts(self, count: Callable[[], Counts]) -> Counts | None:
-        """What `count` returns; None if that takes too long."""
-        text = self.text(lambda: records.render(_counted(count).pairs()))
-        return None if text is None else Counts.of(records.parse(text))
-
     def text(self, work: Callable[[], str]) -> str | None:
+        """What `work` returns; None if that takes too long."""
         now = time.monotonic()
         self._left, self._at = min(AT_ONCE_S, self._left + (now - self._at) / _SHARE), now
         text = children.within(self._left, work)
@@ -81,14 +74,7 @@ class Allowance:
 _ALLOWED = Allowance()
 
 
-def _counted(count: Callable[[], Counts]) -> Counts:
-    try:
-        return count()
-    except Exception as error:  # noqa: BLE001 - whatever a program wrote
-        return judging.uncounted(error)
-
-
-def as_it_is(at: AttemptLayout, end: dict[str, Any]) -> dict[str, Any]:
+def as_it_is(at: AttemptLayout, end: Json) -> Json:
     """An end record; if its results have changed since, with the counts of what is there now."""
     if not end.get("results"):
         return end
@@ -102,17 +88,13 @@ def as_it_is(at: AttemptLayout, end: dict[str, Any]) -> dict[str, Any]:
     counts = Counts.of(end) if now is None else now.counts
     counts.facts = (Fact(CHANGED if now else NOT_RECOUNTED if is_changed else NOT_LOOKED_AT), *counts.facts)
     kept = {key: value for key, value in end.items() if key not in _OF_COUNTS}
-    if now and _less(now.completeness, completeness_of(end)):
+    order = list(Completeness)
+    if now and order.index(now.completeness) > order.index(completeness_of(end)):  # it is less complete now
         kept.update(judging.outcome_fields(now.completeness, cause_of(end), code, end.get("class", "")))
     return records.parse(records.render([*kept.items(), *counts.pairs()]))
 
 
-def _less(now: Completeness, then: Completeness) -> bool:
-    order = list(Completeness)
-    return order.index(now) > order.index(then)
-
-
-def _is_changed(at: AttemptLayout, rules: judging.Rules, end: dict[str, Any]) -> bool | None:
+def _is_changed(at: AttemptLayout, rules: judging.Rules, end: Json) -> bool | None:
     """Whether its results have changed since its end; None if it takes too long to look."""
 
     def look() -> bool:
@@ -149,13 +131,21 @@ def live_counts(at: AttemptLayout) -> Counts:
     if kept := files.read(at.counts):
         return Counts.of(kept)
     rules = judging.rules_of(at)
-    if globs.holds_more(at.output, LOOKED_AT_MOST):
-        return _ALLOWED.counts(lambda: judging.Watched(at, rules).count()) or _not_counted(Fact(TAKES_LONG))
-    if globs.are_more(at.output, rules.results.files, judging.READ_FILES_MOST):
-        return _not_counted(Fact(TOO_MANY, most=judging.READ_FILES_MOST))
-    if rules.results.source != LOG and not globs.are_more(at.output, rules.results.files, 0):
-        return judging.Watched(at, rules).count()
-    return _ALLOWED.counts(lambda: judging.Watched(at, rules).count()) or _not_counted(Fact(TAKES_LONG))
+    if not globs.holds_more(at.output, LOOKED_AT_MOST):
+        if globs.are_more(at.output, rules.results.files, judging.READ_FILES_MOST):
+            return _not_counted(Fact(TOO_MANY, most=judging.READ_FILES_MOST))
+        if rules.results.source != LOG and not globs.are_more(at.output, rules.results.files, 0):
+            return judging.Watched(at, rules).count()
+
+    def count() -> str:
+        try:
+            counts = judging.Watched(at, rules).count()
+        except Exception as error:  # noqa: BLE001 - whatever a program wrote
+            counts = judging.uncounted(error)
+        return records.render(counts.pairs())
+
+    text = _ALLOWED.text(count)
+    return _not_counted(Fact(TAKES_LONG)) if text is None else Counts.of(records.parse(text))
 
 
 def _not_counted(why: Fact) -> Counts:

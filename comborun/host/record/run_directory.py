@@ -7,7 +7,7 @@ import os
 import re
 import time
 
-from comborun.host.record.backend import Backend, ThisMachine
+from comborun.host.record.backend import Backend
 from comborun.host.record.deals import claiming
 from comborun.host.system import descendants, files, ownership, process
 from comborun.host.system.process import setting
@@ -17,7 +17,7 @@ from comborun.rules.endings import retry, together
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.host import Denial
 from comborun.rules.machines import elsewhere
-from comborun.rules.names import AFTER, DROPPED, NAME, SERVERS, TOGETHER, RunLayout, bare
+from comborun.rules.names import AFTER, DROPPED, NAME, SERVERS, TOGETHER, AttemptLayout, RunLayout, bare
 from comborun.rules.results.counts import Counts
 from comborun.rules.run_files import attempts_of
 from comborun.rules.vocabulary import Cause, Completeness, Life, Outcome, outcome_of
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from comborun.host.record import judging
     from comborun.host.system.ownership import Root
     from comborun.rules.facts import Fact
-    from comborun.rules.names import AttemptLayout
-
 
 _SESSION = re.compile(f"({SERVERS})?{NAME}")
 NAMELESS_S = 900.0
@@ -69,10 +67,11 @@ class RunDirectory:
         """Raises LookupError if this is not a run directory."""
         self.path = os.path.abspath(path)
         self.layout = RunLayout(self.path)
+        self.at = self.layout.attempt
         self.id = files.read_line(self.layout.id).strip()
         if not self.id:
             raise LookupError(f"{path} is not a run directory")
-        self.backend: Backend = ThisMachine(self.layout)
+        self.backend = Backend(self.layout)
         self.policy: dict[str, str] = {}
         self.planned: dict[str, str] = {}
         """the policy as the grid has it, without what a person has changed since"""
@@ -88,9 +87,6 @@ class RunDirectory:
                 self.policy[key] = value
         self.planned = dict(self.policy)
         self.policy.update(settings.in_force(files.read(self.layout.settings), self.planned))
-
-    def at(self, name: str, number: int) -> AttemptLayout:
-        return self.layout.attempt(name, number)
 
     def marker(self, name: str, number: int) -> str:
         return f"{self.id}/{bare(name)}/{number}"

@@ -8,6 +8,7 @@ run over from a machine that was renamed or is gone (`take-over`); a dispatcher 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 
 from comborun.host.record.holds import over
 from comborun.host.system import files, process
@@ -16,10 +17,6 @@ from comborun.rules import machines, records
 from comborun.rules.facts import Fact
 from comborun.rules.names import SERVERS, RunLayout
 from comborun.rules.run_files import attempts_of, shares_output
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 FROM = "taken_from"
 """in dispatch/machine while a user takes the run over: the former machine, whose attempts have no end yet"""
@@ -44,7 +41,7 @@ def _elsewhere(record: Mapping[str, str]) -> Fact | None:
 def refuse_elsewhere(directory: str) -> None:
     """Raise Refusal if the run goes on where its processes can't be seen from here."""
     if fact := elsewhere(RunLayout(directory)):
-        raise Refusal(ELSEWHERE, fact.code, **fact.fields)
+        raise Refusal(ELSEWHERE, fact)
 
 
 def open_attempts(layout: RunLayout) -> Iterator[tuple[str, int, dict[str, str]]]:

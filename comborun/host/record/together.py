@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable, Sequence
 
 from comborun.host.record import judging
 from comborun.host.record.judging import Ending, Judged, Rules, Watched
 from comborun.host.system import files
+from comborun.host.system.files import Json
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.endings.failures import Failure
@@ -19,12 +21,9 @@ from comborun.rules.endings.together import ALL_CHARGED, Start, is_complete
 from comborun.rules.facts import Fact
 from comborun.rules.names import TOGETHER, AttemptLayout, RunLayout, attempt_number
 from comborun.rules.results.counts import Counts
+from comborun.rules.results.result_files import Folder
 from comborun.rules.run_files import attempts_of
 from comborun.rules.vocabulary import Cause, Completeness, cause_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterable, Mapping, Sequence
 
 _LINKED = ("log", "out", "stalled", "wrong_gpu", ".verdict")
 """what a session has from its process; of these some come later, or never"""
@@ -93,13 +92,11 @@ class Process:
         own = self.of(name)
         files.remove(own.begin, own.claim, own.counts, *(f"{own.directory}/{link}" for link in _LINKED))
 
-    def judged(self, code: int | None) -> dict[str, Judged]:
-        """Each session of this start, judged by the rows that name it."""
-        return {name: judging.judged(self.at, self.rules(name), code) for name in self.names}
-
     def judge(self, code: int | None) -> Judged:
-        """The process: complete if all its sessions are, by this start or an earlier one."""
-        found = self.judged(code)
+        """The process: complete if all its sessions are, by this start or an earlier one. Each session is judged by
+        the rows that name it.
+        """
+        found = {name: judging.judged(self.at, self.rules(name), code) for name in self.names}
         counts = total(one.counts for one in found.values())
         done = [name for name, one in found.items() if one.completeness is Completeness.COMPLETE]
         others = [name for name in records.texts(self.data, TOGETHER) if name not in done]
@@ -110,7 +107,7 @@ class Process:
         judged.now = Completeness.COMPLETE if len(done) == len(found) else some
         return judged
 
-    def _ends(self, name: str) -> Iterable[Mapping[str, Any]]:
+    def _ends(self, name: str) -> Iterable[Json]:
         return (files.read(self.layout.attempt(name, number).end) for number in attempts_of(self.layout, name))
 
     def failure_of_others(self) -> str:
@@ -172,7 +169,7 @@ class WatchedProcess:
         self._told: dict[str, str] = {}
 
     @property
-    def folder(self) -> Any:
+    def folder(self) -> Folder:
         return next(iter(self._watched.values())).folder
 
     def _changes(self) -> list[int]:

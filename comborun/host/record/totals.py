@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from comborun.host.record import attempt_lineage
 from comborun.host.record.queue import DROPPED, SMOKE, rows
+from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files
 from comborun.rules import records
 from comborun.rules.results.counts import Counts
 from comborun.rules.vocabulary import outcome_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable
-
-    from comborun.host.record.run_directory import RunDirectory
 
 COUNTED = ("succeeded", "partial", "failed", "cancelled", "lost", "not_needed", "running", "queued")
 EPISODES = ("records", "planned")

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from comborun.host.system import files, process
 from comborun.rules import records
+from comborun.rules.facts import Fact
 from comborun.rules.following import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Mapping
-
-    from comborun.rules.facts import Fact
-    from comborun.rules.names import RunLayout
+from comborun.rules.names import RunLayout
 
 
 def of_run(layout: RunLayout) -> dict[str, str]:

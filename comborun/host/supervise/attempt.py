@@ -7,24 +7,26 @@ import os
 import re
 import signal
 import time
+from collections.abc import Sequence
 
 from comborun.host.record import judging
 from comborun.host.system import descendants, files, process
+from comborun.host.system.files import Json
 from comborun.host.system.ownership import Root, roots
 from comborun.host.verb_errors import BUSY, NO_RUN, Refusal, unwritable
 from comborun.rules import records
+from comborun.rules.facts import Fact
 from comborun.rules.host import Denial
 from comborun.rules.names import SOCKETS, TOGETHER, RunLayout, bare, window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Optional, Sequence, Tuple
-
-    from comborun.rules.facts import Fact
+    from typing import Optional, Tuple
 
     Verdict = Tuple[str, Optional[Fact]]
-    """cause and reason, if a command must end"""
-
+else:
+    Verdict = tuple
+"""cause and reason, if a command must end"""
 
 _NEVER = float("inf")
 _NUMBER = re.compile("[1-9][0-9]{0,8}")
@@ -72,7 +74,7 @@ class Attempt:
         self.script, self.session_json = layout.script(name), layout.session_json(name)
         self.timing = Timing()
         self.marker = f"{self.run_id}/{self.name}/{self.number}"
-        self.data: dict[str, Any] = {}
+        self.data: Json = {}
         """session.json"""
         self._text = ""
         self.grant: dict[str, str] = {}

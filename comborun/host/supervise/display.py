@@ -11,17 +11,12 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Collection, Mapping
 
+from comborun.host.supervise.attempt import Attempt
 from comborun.host.system import files, process
 from comborun.host.system.events import spawn
 from comborun.rules.endings.evidence import Evidence, MissingResource
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Collection, Mapping
-
-    from comborun.host.supervise.attempt import Attempt
-    from comborun.host.system.events import Action
 
 _GEOMETRY = "1280x1024x24"
 _HELLO = b"l\0\x0b\0\0\0\0\0\0\0\0\0"
@@ -105,7 +100,7 @@ class Display:
 
 def _xvfb(number: int, complaints: str, marker: str, geometry: str) -> int:
     words = ["Xvfb", "-displayfd", "1", "-screen", "0", geometry, "-nolisten", "tcp", "-terminate"]
-    actions: list[Action] = [
+    actions: list[tuple[object, ...]] = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),
         (os.POSIX_SPAWN_DUP2, number, 1),
         (os.POSIX_SPAWN_OPEN, 2, complaints, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666),

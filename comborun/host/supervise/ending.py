@@ -12,22 +12,17 @@ import signal
 import time
 
 from comborun.host.record import clients, judging, recounts, together
+from comborun.host.record.judging import Ending
 from comborun.host.record.run_directory import stopping
+from comborun.host.supervise.attempt import Attempt, Place, Verdict
 from comborun.host.system import files, machine, process
 from comborun.host.system.descendants import Leftovers
+from comborun.host.system.events import Events
 from comborun.rules import counting, patterns, records
 from comborun.rules.endings import evidence, failures, signatures
 from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.facts import Fact
 from comborun.rules.vocabulary import Completeness
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NoReturn
-
-    from comborun.host.record.judging import Ending
-    from comborun.host.supervise.attempt import Attempt, Place, Verdict
-    from comborun.host.system.events import Events
-    from comborun.rules.facts import Fact
 
 _NO_BLAME = {"stopped", "launch_failed", "preempted"}
 """causes that the log can't explain further"""
@@ -241,7 +236,7 @@ class CpuLimit:
         signal.signal(signal.SIGVTALRM, self._before)
 
     @staticmethod
-    def _late(*_: object) -> NoReturn:
+    def _late(*_: object) -> None:
         raise TimeoutError
 
 

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 
 from comborun.host.record import secrets
 from comborun.host.system import files, process
+from comborun.host.system.files import Json
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, MissingResource
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Mapping
-
-    from comborun.rules.names import RunLayout
+from comborun.rules.names import RunLayout
 
 _GPUS = re.compile("[0-9]{1,4}(,[0-9]{1,4})*")
 _UUIDS = re.compile("(GPU|MIG)-[A-Za-z0-9/-]{8,80}(,(GPU|MIG)-[A-Za-z0-9/-]{8,80})*")
@@ -73,9 +70,7 @@ def inherited() -> dict[str, str]:
 class CommandEnvironment:
     """`variables`: the inherited ones."""
 
-    def __init__(
-        self, run: RunLayout, data: Mapping[str, Any], grant: Mapping[str, str], variables: Mapping[str, str]
-    ) -> None:
+    def __init__(self, run: RunLayout, data: Json, grant: Mapping[str, str], variables: Mapping[str, str]) -> None:
         self.gpus = Gpus(data.get("pin", "cvd"), grant.get("gpus", ""), grant.get("uuids", ""))
         self.cores = grant["cores"] if records.integers(grant, "cores") else ""
         self.port = ""

@@ -16,18 +16,14 @@ import contextlib
 import os
 import threading
 import time
+from collections.abc import Sequence
 
 from comborun.host.record.clients import healthy, listens_elsewhere, request, taken_by_another
 from comborun.host.record.log_evidence import LogLine
+from comborun.host.supervise.attempt import Attempt, Verdict
 from comborun.host.supervise.watch import PollingWatch
 from comborun.host.system import files
 from comborun.rules.endings.evidence import Evidence, fact
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Sequence
-
-    from comborun.host.supervise.attempt import Attempt, Verdict
 
 _FIRST_PAUSE_S, _MOST_PAUSE_S = 0.2, 2.0
 

@@ -7,7 +7,7 @@ import time
 
 from comborun.host.record import judging
 from comborun.host.record.run_directory import stopping
-from comborun.host.supervise.attempt import StopSequence
+from comborun.host.supervise.attempt import Attempt, Place, StopSequence, Verdict
 from comborun.host.supervise.ending import Finishing
 from comborun.host.supervise.window import Window
 from comborun.host.system import descendants, files, process
@@ -19,7 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Sequence
 
-    from comborun.host.supervise.attempt import Attempt, Place, Verdict
     from comborun.host.supervise.display import Display
     from comborun.host.supervise.health import Health
     from comborun.host.supervise.watch import Watch

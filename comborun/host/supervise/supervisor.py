@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from typing import Mapping
 
     from comborun.host.supervise.display import Display
-    from comborun.host.system.events import Action
     from comborun.rules.facts import Fact
 
 MADE = 76
@@ -252,7 +251,7 @@ class Supervisor:
         log, held = self.attempt.at.log, self._display.held if self._display else ()
         for fd in (*self.place.held, *self._command_env.held, *held):
             os.set_inheritable(fd, True)  # the command keeps them open: its lock, port and display
-        actions: list[Action] = [
+        actions: list[tuple[object, ...]] = [
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666),
             (os.POSIX_SPAWN_DUP2, 1, 2),

@@ -15,14 +15,16 @@ import os
 import re
 import sys
 import time
+from collections.abc import Sequence
 
 from comborun.host.engines.slurm import Slurm
 from comborun.host.record import attempt_lineage, judging
 from comborun.host.record.holds import Holds
 from comborun.host.record.queue import DROPPED, rows
 from comborun.host.record.run_directory import RunDirectory
-from comborun.host.supervise.attempt import Place
+from comborun.host.supervise.attempt import Attempt, Place
 from comborun.host.system import files
+from comborun.host.system.children import host_program
 from comborun.host.system.process import setting
 from comborun.host.verb_errors import NO_RUN, USAGE, Refusal, answer, run_directory
 from comborun.rules import records
@@ -32,12 +34,6 @@ from comborun.rules.holds import TaskLeft
 from comborun.rules.host import Denial
 from comborun.rules.names import RUN, RunLayout
 from comborun.rules.vocabulary import Life, outcome_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NoReturn, Sequence
-
-    from comborun.host.supervise.attempt import Attempt
 
 _OVER = ("succeeded", "cancelled", "not_needed")
 
@@ -134,7 +130,7 @@ class SlurmPlace(Place):
         """Settle at once if its end calls for another attempt, or if it is the last."""
         end = self.attempts.end(self.name, self.number)
         if end and (outcome_of(end) not in _OVER or self._is_last()):
-            program(self.attempts.path, "settle", self.attempts.path)
+            become(self.attempts.layout, "settle")
 
     def _is_last(self) -> bool:
         """Whether all other sessions have an end: the settle job may wait for a task that never starts again."""
@@ -158,9 +154,9 @@ def restarts() -> int:
     return records.integer({"count": os.environ.get("SLURM_RESTART_COUNT", "")}, "count") or 0
 
 
-def program(run: str, *words: str) -> NoReturn:
+def become(run: RunLayout, verb: str, *words: object) -> int:
     """Become another verb of the run's host program."""
-    os.execv(sys.executable, [sys.executable, "-I", "-S", RunLayout(run).program, *words])
+    os.execv(sys.executable, host_program(run, verb, *words))
 
 
 def main(arguments: list[str]) -> int:
@@ -193,7 +189,7 @@ def _task(arguments: list[str]) -> int:
         sys.stdout.write(f"task: {name}: {why}\n")
         return 0
     cluster.name_task(task, arguments[1], name)
-    program(attempts.path, "session", attempts.path, name, str(attempt), "slurm")
+    return become(attempts.layout, "session", name, attempt, "slurm")
 
 
 def _row(cluster: Slurm, number: str, index: str) -> tuple[str, int] | None:

@@ -11,24 +11,19 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections.abc import Container, Iterable, Iterator
 from itertools import islice
 
 from comborun.host.record import clients, judging
 from comborun.host.record.run_directory import stopping
+from comborun.host.record.together import Process, WatchedProcess
+from comborun.host.supervise.attempt import Attempt, Verdict
 from comborun.host.system import descendants, files, process
 from comborun.rules import counting, globs, records
 from comborun.rules.endings import progress
 from comborun.rules.endings.evidence import Evidence, fact
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Container, Iterable, Iterator
-
-    from comborun.host.record.together import WatchedProcess
-    from comborun.host.supervise.attempt import Attempt, Verdict
-    from comborun.rules.facts import Fact
-    from comborun.rules.names import AttemptLayout
-
+from comborun.rules.facts import Fact
+from comborun.rules.names import AttemptLayout
 
 _FIND_EVERY = 12
 """looks between two searches for new processes"""
@@ -185,8 +180,6 @@ class Watch(PollingWatch):
         self._course = progress.ProgressWatch(limits, progress.Repetition(data.get("unit", ""), attempt.count))
         self._judging: judging.Watched | WatchedProcess | None = None
         if attempt.together:
-            from comborun.host.record.together import Process, WatchedProcess
-
             self._judging = WatchedProcess(Process(attempt.at, attempt.together), attempt.rules)
         elif "judging" in data:
             self._judging = judging.Watched(attempt.at, attempt.rules)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import time
@@ -25,7 +26,9 @@ class Changes:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        for fd in (self._fd, self._end):
+            if fd >= 0:
+                os.close(fd)
 
     def wait(self, seconds: float) -> bool:
         """Return after a change or after `seconds`. True: something may have changed, look again."""
@@ -35,21 +38,10 @@ class Changes:
         watched = [fd for fd in (self._fd, self._end) if fd >= 0]
         ready, _, _ = select.select(watched, [], [], max(0.0, seconds))
         if self._fd in ready:
-            self._drain()
+            with contextlib.suppress(BlockingIOError):
+                while len(os.read(self._fd, 65536)) > _LARGEST_EVENT:
+                    pass
         return bool(ready)
-
-    def close(self) -> None:
-        for fd in (self._fd, self._end):
-            if fd >= 0:
-                os.close(fd)
-        self._fd = self._end = -1
-
-    def _drain(self) -> None:
-        try:
-            while len(os.read(self._fd, 65536)) > _LARGEST_EVENT:
-                pass
-        except BlockingIOError:
-            return
 
 
 def notified(folders: tuple[str, ...]) -> int:

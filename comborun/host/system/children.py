@@ -12,14 +12,7 @@ from collections.abc import Callable, Sequence
 
 from comborun.host.system.files import write_all
 from comborun.host.system.process import end_with_parent
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import subprocess
-    from typing import Union
-
-    Opening = Union["subprocess.Popen[bytes]", "Child"]
-    """a process that opens a window, or works in the background"""
+from comborun.rules.names import RunLayout
 
 
 class Child:
@@ -127,16 +120,23 @@ def _said(fd: int, until: float) -> bytes | None:
     return None
 
 
+def host_program(run: RunLayout, verb: str, *words: object) -> list[str]:
+    """The command that runs a verb of a run's own program on that run."""
+    return [sys.executable, "-I", "-S", run.program, verb, run.directory, *map(str, words)]
+
+
 NOT_RUN = 126
 """the code of what could not be started"""
 
 
-def background(command: Sequence[str], out: str) -> Opening:
+def background(command: Sequence[str], out: str) -> Child:
     """Start a command with its output in a file. One that can't be started has ended with `NOT_RUN`."""
     import subprocess  # slow to load, and neither a supervisor nor a look at a run needs it
 
     try:
         with open(out, "ab") as log:
-            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            started = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     except OSError:
         return Child(0, NOT_RUN)
+    started.returncode = 0  # it is waited for by the Child alone
+    return Child(started.pid)

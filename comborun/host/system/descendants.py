@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from comborun.host.system import ownership, process
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, Iterable, Iterator, Sequence
-
-    from comborun.host.system.ownership import Root
-
-    Wait = Callable[[float, Callable[[], bool]], bool]
-    """waits some seconds for a condition, and returns whether it came true"""
 
 _LOOKS = 3
 """searches in a row that must find nothing: one can miss a process that is just forking or starting another program"""
@@ -37,19 +29,20 @@ def end_container(runtime: str, marker: str) -> None:
         commands.run(_CONTAINER_S, runtime, "rm", "--force", name)
 
 
-def sweep(marker: str, grace_s: float, known: Sequence[Root] = ()) -> list[int]:
+def sweep(marker: str, grace_s: float, known: Sequence[ownership.Root] = ()) -> list[int]:
     """End all processes of a marker; returns the pids that survive. `known`: see ownership.py."""
     return end(lambda: ownership.members(marker, known), process.wait, grace_s, 5.0)[1]
 
 
 def end(
     find: Callable[[], Iterable[int]],
-    wait: Wait,
+    wait: Callable[[float, Callable[[], bool]], bool],
     grace_s: float,
     term_s: float,
     quick: Callable[[], Iterable[int]] = tuple,
 ) -> tuple[int, list[int]]:
-    """End what `find` finds: wait `grace_s`, TERM, wait `term_s`, KILL.
+    """End what `find` finds: wait `grace_s`, TERM, wait `term_s`, KILL. `wait` waits some seconds for a condition, and
+    returns whether it came true.
 
     Returns how many did not end by themselves, and the pids that survive even KILL. `quick` is a faster search that
     finds most of them, the newest first, and gives each as it finds it.
@@ -98,7 +91,9 @@ class Leftovers:
     stay its descendants; the marker finds other processes of the session.
     """
 
-    def __init__(self, marker: str, wait: Wait, known: Sequence[Root] = ()) -> None:
+    def __init__(
+        self, marker: str, wait: Callable[[float, Callable[[], bool]], bool], known: Sequence[ownership.Root] = ()
+    ) -> None:
         self._marker = marker
         self._known = known
         self._wait = wait

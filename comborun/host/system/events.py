@@ -7,13 +7,7 @@ import os
 import select
 import signal
 import time
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, Mapping, Sequence, Tuple
-
-    Action = Tuple[Any, ...]
-    """one of posix_spawn, which opens or copies a descriptor"""
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 _IGNORED = (signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
 _HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGCHLD)
@@ -88,10 +82,11 @@ class Events:
             self.status[pid] = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
 
 
-def spawn(words: list[str], environment: Mapping[str, str], actions: Sequence[Action]) -> int:
+def spawn(words: list[str], environment: Mapping[str, str], actions: Sequence[tuple[object, ...]]) -> int:
     """Start a program as the leader of a process session; returns its pid. Raises OSError.
 
-    It has the default signals. This process is not copied, as a fork would do.
+    It has the default signals. This process is not copied, as a fork would do. `actions`: those of posix_spawn, which
+    open or copy a descriptor.
     """
     default = (*_IGNORED, *_HEARD, *_OF_PYTHON)
 

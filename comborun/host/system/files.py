@@ -8,6 +8,7 @@ import os
 import resource
 import stat
 import time
+from collections.abc import Iterable, Mapping
 
 from comborun.rules import counting, records
 from comborun.rules.facts import Fact
@@ -16,7 +17,12 @@ from comborun.rules.names import DEFAULT_ROOT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Mapping
+    from typing import Any, Dict
+
+    Json = Dict[str, Any]
+else:
+    Json = dict
+"""a JSON object, for annotations: what starts often does without typing"""
 
 RECORD_MOST = 1 << 20
 """bytes of a record; a longer file is not ours"""
@@ -105,7 +111,7 @@ def read(path: str) -> dict[str, str]:
     return records.parse(text) if text else {}
 
 
-def read_rows(path: str) -> list[dict[str, Any]]:
+def read_rows(path: str) -> list[Json]:
     """The records of a table, one a line; other lines are skipped."""
     return [fields for fields in map(records.parse, read_text(path, TABLE_MOST).split("\n")) if fields]
 

@@ -8,15 +8,11 @@ supervises one, or of the command whose process session or group it is in.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 
 from comborun.host.system import files, process
+from comborun.host.system.process import Look
 from comborun.rules.names import RunLayout, bare
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable, Mapping
-
-    from comborun.host.system.process import Look
 
 OUR_QUESTIONS = ("nvidia-smi",)
 """our own children; one may hang in the driver and can't be ended"""

@@ -147,12 +147,15 @@ def identity() -> dict[str, str]:
 
 def owner(path: str) -> str:
     """The name of the user to whom a process (`/proc/PID`) or a file belongs."""
-    import pwd
-
     try:
-        uid = os.stat(path).st_uid
+        return user(os.stat(path).st_uid)
     except OSError:
         return "?"
+
+
+def user(uid: int) -> str:
+    import pwd
+
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

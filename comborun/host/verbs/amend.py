@@ -10,16 +10,13 @@ import os
 
 from comborun.host.record.events import Events
 from comborun.host.system import files
+from comborun.host.system.files import Json
 from comborun.host.verb_errors import answered, unwritable
 from comborun.host.verbs import reread
 from comborun.host.verbs.publish import Staging, received, to_disk
 from comborun.rules.events import Kind
 from comborun.rules.names import AFTER, RUN, RunLayout
 from comborun.rules.run_files import newest_plan
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _TABLES = (RUN.server_table, RUN.wanted_secrets, RUN.notify, RUN.queue, RUN.policy, RUN.slurm_sessions)
 
@@ -28,11 +25,10 @@ def main(arguments: list[str]) -> int:
     return answered("amend", lambda: amend(received(arguments[0])))
 
 
-def amend(order: dict[str, Any]) -> dict[str, Any]:
+def amend(order: Json) -> Json:
     """Apply the amendment, under the root's lock, and only if the run is still the one that it was made for."""
     run = order["run"]
-    with Staging(order["root"]) as staging:
-        staging.lock()
+    with Staging(order["root"]) as staging, staging.locked():
         layout = RunLayout(run)
         found = files.read_line(layout.digest), newest_plan(run)
         if found != (order["found"], order["number"]):
@@ -48,7 +44,7 @@ def amend(order: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _put(source: str, run: str, order: dict[str, Any]) -> None:
+def _put(source: str, run: str, order: Json) -> None:
     """Move everything into its place; scripts come first, since nothing names them yet."""
     paths = sorted((path for path, *_ in order["files"]), key=_rank)
     try:

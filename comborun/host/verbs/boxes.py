@@ -21,12 +21,13 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable, Sequence
 
 from comborun.host.record import deals
 from comborun.host.record.events import Events
 from comborun.host.record.holds import Holds, over
 from comborun.host.system import files, process
-from comborun.host.verb_errors import BUSY, USAGE, Refusal, answered, run_directory, unusable, unwritable
+from comborun.host.verb_errors import BUSY, USAGE, Refusal, answered, must_write, run_directory, unusable, unwritable
 from comborun.rules import records, settings
 from comborun.rules.deal import (
     Deal,
@@ -45,17 +46,12 @@ from comborun.rules.host import Denial
 from comborun.rules.names import RunLayout
 from comborun.rules.run_files import attempts_of
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
 
 def main(arguments: list[str]) -> int:
     action, words = "".join(arguments[1:2]), arguments[2:]
     if action == "root":
         return answered("boxes", lambda: root(files.home(arguments[0])))
-    acts: dict[str, Callable[[Box], Any]] = {
+    acts: dict[str, Callable[[Box], object]] = {
         "look": lambda box: box.look(),
         "take": lambda box: box.take(*_received()),
         "stop": lambda box: box.stop(int(words[0])),
@@ -66,7 +62,7 @@ def main(arguments: list[str]) -> int:
         "receive": lambda box: box.receive(_received_move()),
     }
 
-    def act() -> Any:
+    def act() -> object:
         given = len(words) if words and words[0].isdecimal() else 0
         if action not in acts or given < {"stop": 1, "fence": 2}.get(action, 0):
             usage = "RUN root|look|take|stop N|fence ERA MAKER [BOX ...]|lose|moving|release|receive"
@@ -78,7 +74,7 @@ def main(arguments: list[str]) -> int:
     return answered("boxes", act)
 
 
-def root(folder: str) -> dict[str, Any]:
+def root(folder: str) -> dict[str, object]:
     """The id of a folder of runs. Two machines with one home have one id; names and boot ids would not show it."""
     path = f"{folder}/.id"
     try:
@@ -114,7 +110,7 @@ class Box:
         self.layout = RunLayout(run)
         deals.readable_deal_of(self.layout)
 
-    def look(self) -> dict[str, Any]:
+    def look(self) -> dict[str, object]:
         layout = self.layout
         has, planned = self._deal(), files.read(layout.policy)
         policy = {**planned, **settings.in_force(files.read(layout.settings), planned)}
@@ -143,7 +139,7 @@ class Box:
         here = (name for name in came if name in has.of and has.runs_here(name))
         return any(not attempts_of(self.layout, name) for name in here)
 
-    def take(self, given: Deal, stops: Stops) -> dict[str, Any]:
+    def take(self, given: Deal, stops: Stops) -> dict[str, object]:
         """Take a deal, and the stops that the caller knows. `gained`: what this box has to run beside the rest."""
         has = self._deal()
         given = given.at(has.box)
@@ -168,11 +164,11 @@ class Box:
         together = next((row.sessions for row in rows(self.layout.queue) if row.name == session), ())
         return any(attempts_of(self.layout, name) for name in (session, *together))
 
-    def stop(self, number: int) -> dict[str, Any]:
+    def stop(self, number: int) -> dict[str, object]:
         self._know(Stops(number))
         return self.look()
 
-    def fence(self, era: Era, loses: Sequence[str] = ()) -> dict[str, Any]:
+    def fence(self, era: Era, loses: Sequence[str] = ()) -> dict[str, object]:
         if not era.follows(self._era()):
             raise Refusal(BUSY, Stale.FENCED, era=self._era().number)
         for name in files.entries(self.layout.moves):  # the next deal is made of what is told here
@@ -181,7 +177,7 @@ class Box:
         deals.keep(self.layout.fence, json.dumps(promise) + "\n")
         return self.look()
 
-    def lose(self, given: Deal) -> dict[str, Any]:
+    def lose(self, given: Deal) -> dict[str, object]:
         """Write down the next deal, whole, once. `made` is false if another one was faster; then that is in force."""
         has = self._deal()
         given = given.at(has.box)
@@ -191,19 +187,13 @@ class Box:
         if not (follows or begins) or why_stale(has, given, self._era()):
             return {"made": False, **self.look()}
         gone = [box for box in given.lost if box not in has.lost]
-        try:
-            os.makedirs(self.layout.lost, exist_ok=True)
-            path = self.layout.lost_box("+".join(gone) or "none", given.number)
-            if not files.create_whole(path, given.text, synced=True):
-                raise unwritable(path)
-            deals.to_disk(path)
-        except OSError as error:
-            raise unwritable(self.layout.lost, error) from None
+        path = self.layout.lost_box("+".join(gone) or "none", given.number)
+        must_write(deals.keep_first(path, given.text), path)
         return {"made": True, **self._put(has, given), **self.look()}
 
     # Sessions that move under a deal
 
-    def let_move(self, given: Deal) -> dict[str, Any]:
+    def let_move(self, given: Deal) -> dict[str, object]:
         """From now on a loss needs the answers of all boxes that are left: they know the moves."""
         has = self._deal()
         if has.box != has.arbiter or not given.same_as(has) or has.number[0] < self._era().number:
@@ -214,7 +204,7 @@ class Box:
     def _may_move(self, has: Deal) -> bool:
         return files.read(self.layout.moving).get("deal") == _rank_text(has)
 
-    def release(self, move: Move) -> dict[str, Any]:
+    def release(self, move: Move) -> dict[str, object]:
         """Give a session away that has not begun here. The answer comes when the record is on the disk."""
         has = self._deal()
         path = self.layout.move(move.session, move.number, move.epoch, "out")
@@ -227,7 +217,7 @@ class Box:
             self._record(path, move, Kind.GIVEN, move.taker)
         return {"move": move.data, **self.look()}
 
-    def receive(self, move: Move) -> dict[str, Any]:
+    def receive(self, move: Move) -> dict[str, object]:
         """Take a session that another box has released to this one."""
         has = self._deal()
         path = self.layout.move(move.session, move.number, move.epoch, "in")
@@ -249,16 +239,10 @@ class Box:
         return known is not None
 
     def _record(self, path: str, move: Move, kind: Kind, other: str) -> None:
-        try:
-            os.makedirs(self.layout.moves, exist_ok=True)
-            made = files.create_whole(path, move.text, synced=True)
-        except OSError as error:
-            raise unwritable(path, error) from None
-        if not made and parse_move(files.read_text(path)):
-            raise unwritable(path)
-        if not made:  # it can't be read: this move is what it must say
-            deals.keep(path, move.text)
-        deals.to_disk(path)
+        if not deals.keep_first(path, move.text):
+            if parse_move(files.read_text(path)):
+                raise unwritable(path)
+            deals.keep(path, move.text)  # it can't be read: this move is what it must say
         Events(self.layout).write(kind, move.session, box=other, epoch=move.epoch)
         files.tell(self.layout.fifo, "reread run 0")
 
@@ -276,7 +260,7 @@ class Box:
             return newest.at(has.box).moved(deals.moves_of(self.layout))
         return has
 
-    def _put(self, has: Deal, given: Deal) -> dict[str, Any]:
+    def _put(self, has: Deal, given: Deal) -> dict[str, object]:
         """Put a deal into force, and tell the dispatcher. Returns what is new here."""
         gained = [name for name, box in given.of.items() if box == given.box and has.box_of(name) != given.box]
         if given.rank > has.rank:

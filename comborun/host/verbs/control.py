@@ -10,7 +10,7 @@ So it works without a dispatcher; a running one gets a message. It prints a line
   decided NAME... standard input holds the decision; these sessions need not begin any more
 
 0: done. 1: nothing of it could be done. 64: usage, or no such session. 66: no run directory. 69: the grid has no
-`notify`. 73: can't write. Else, for notify: the code of its command.
+`notify`. 73: can't write. 75: another process holds a lock. Else, for notify: the code of its command.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from comborun.host.engines.of_run import slurm_of
 from comborun.host.record.deals import refuse_ceded
@@ -31,7 +30,7 @@ from comborun.host.record.recounts import as_it_is
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.record.run_owner import refuse_elsewhere
 from comborun.host.system import files, machine
-from comborun.host.verb_errors import LACKING, USAGE, Refusal, answer, run_directory, say, unwritable
+from comborun.host.verb_errors import LACKING, USAGE, Refusal, answer, holding, must_write, run_directory, say
 from comborun.rules import records, settings
 from comborun.rules.endings.breaker import quarantined
 from comborun.rules.endings.evidence import Evidence, fact
@@ -41,13 +40,10 @@ from comborun.rules.host import Denial
 from comborun.rules.room.capacity import Capacity, never
 from comborun.rules.vocabulary import Life, Outcome, outcome_of, several
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 _VERBS = "pause|drain|resume|slots N|set KEY=VALUE...|retry NAME...|notify|decided"
 _ANYWHERE = frozenset(("decided", "notify"))
 """verbs that a run on another machine takes, too"""
+_LOCK_S = 30.0
 _AGAIN = frozenset((Outcome.FAILED, Outcome.PARTIAL, Outcome.LOST))
 
 
@@ -101,26 +97,9 @@ class Steering:
     def _say(self, who: str, what: str) -> None:
         say(f"{who}: {what}", **({} if who == self.id else {"session": who}))
 
-    def _must(self, done: bool, where: str) -> None:
-        if not done:
-            raise unwritable(where)
-
-    @contextmanager
-    def _locked(self, path: str) -> Iterator[None]:
-        """Hold a lock of the run meanwhile. Raises Refusal if that takes too long."""
-        try:
-            lock = files.lock(path, 30)
-        except OSError:
-            lock = -1
-        self._must(lock >= 0, self.layout.dispatch)
-        try:
-            yield
-        finally:
-            os.close(lock)
-
-    def _ordered(self, done: bool, what: str, order: str, **given: Any) -> int:
+    def _ordered(self, done: bool, what: str, order: str, **given: str) -> int:
         """Send an order for the whole run to the dispatcher or Slurm. Raises Refusal if it could not be written."""
-        self._must(done, self.layout.dispatch)
+        must_write(done, self.layout.dispatch)
         self.events.order(order, **given)
         self.tell("reread run 0")
         self._say(self.id, what)
@@ -147,7 +126,7 @@ class Steering:
         layout = self.layout
         lifted = (layout.hold, layout.quarantine, layout.breaker, layout.gpu_caps, layout.stopped)
         there = [path for path in lifted if os.path.exists(path)]
-        self._must(files.write(self.layout.resumed, [("at", round(time.time(), 6))]), self.layout.dispatch)
+        must_write(files.write(self.layout.resumed, [("at", round(time.time(), 6))]), self.layout.dispatch)
         files.remove(*there)
         done = not any(map(os.path.exists, there))
         return self._ordered(done, f"resumed{was}" if there else "was not held", "resume")
@@ -173,15 +152,15 @@ class Steering:
             if self.slurm and key != settings.PARALLEL:
                 raise Refusal(USAGE, Denial.SLURM_DECIDES, key=key)
         planned = self.attempts.planned
-        with self._locked(self.layout.settings_lock):  # somebody else may set another key now
+        with holding(self.layout.settings_lock, _LOCK_S):  # somebody else may set another key now
             record = settings.changed(files.read(self.layout.settings), planned, values)
             before = records.integers(self.attempts.policy, "gpus")
             policy = {**planned, **settings.in_force(record, planned)}
             if values.keys() & settings.FIELDS.keys():
                 self._check_room(policy, before)
-                self._must(files.write(self.layout.settings, record.items()), self.layout.dispatch)
+                must_write(files.write(self.layout.settings, record.items()), self.layout.dispatch)
         if number := values.get(settings.PARALLEL):
-            self._must(files.write_text(self.layout.slots, f"{number}\n"), self.layout.dispatch)
+            must_write(files.write_text(self.layout.slots, f"{number}\n"), self.layout.dispatch)
         told = " ".join(f"{key}={value}{settings.unit(key)}" for key, value in values.items())
         gone = [gpu for gpu in before if gpu not in records.integers(policy, "gpus")]
         drains = f"; running sessions on GPU {', '.join(map(str, gone))} go on" if gone else ""
@@ -273,7 +252,7 @@ class Steering:
         elif seen.life == Life.ENDED and self._has_succeeded(name, number, seen.record):
             self._say(name, "has succeeded, and does not run again")
         elif seen.life in (Life.ENDED, Life.LOST):
-            self._must(self.attempts.ask(name, number, lost=seen.life == Life.LOST), self.layout.session(name))
+            must_write(self.attempts.ask(name, number, lost=seen.life == Life.LOST), self.layout.session(name))
             self.tell(f"again {self.attempts.process_of(name)} {number}")
             self._say(name, f"attempt {number + 1} comes next")
             return True
@@ -281,7 +260,7 @@ class Steering:
             self._say(name, "still runs: stop it first")
         return False
 
-    def _has_succeeded(self, name: str, number: int, end: dict[str, Any]) -> bool:
+    def _has_succeeded(self, name: str, number: int, end: dict[str, str]) -> bool:
         """Whether its results are there, too: deleted ones can be made again."""
         if outcome_of(end) != Outcome.SUCCEEDED:
             return False
@@ -295,24 +274,22 @@ class Steering:
         kill.
         """
         self.attempts.check_names(names)
-        self._write_decided(sys.stdin.buffer.read().decode("utf-8", "surrogateescape"))
+        decided = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+        with holding(self.layout.decided_lock, _LOCK_S):
+            self._write_decided(decided)
         for name in names:
             self._not_needed(name)
         return 0
 
     def _write_decided(self, text: str) -> None:
         """Append the lines that are not there yet."""
-        with self._locked(self.layout.decided_lock):
-            self._append_decided(text)
-
-    def _append_decided(self, text: str) -> None:
         there = files.read_text(self.layout.decided, most=1 << 26)
         known = set(there.split("\n"))
         fresh = [line for line in dict.fromkeys(text.split("\n")) if line and line not in known]
         torn = "\n" if there and not there.endswith("\n") else ""  # a line that a full disk has cut off
         if fresh:
             lines = "".join(f"{line}\n" for line in fresh)
-            self._must(files.append(self.layout.decided, torn + lines), self.layout.dispatch)
+            must_write(files.append(self.layout.decided, torn + lines), self.layout.dispatch)
             print(lines, end="", flush=True)
             self.events.order("decided", decisions=len(fresh))
 

@@ -17,10 +17,6 @@ from comborun.host.system import commands, driver, machine
 from comborun.host.verb_errors import answered
 from comborun.rules.facts import data_of
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 NEEDED = ("bash", "cat", "head", "mkdir", "setsid", "tail", "timeout")
 """programs that scripts on a host call, beside tmux or screen"""
 
@@ -29,7 +25,7 @@ def main(arguments: list[str]) -> int:
     return answered("facts", lambda: facts(arguments))
 
 
-def facts(wanted: list[str]) -> dict[str, Any]:
+def facts(wanted: list[str]) -> dict[str, object]:
     """The facts. `lacking` names the secrets that have no value here."""
     there = secrets.of_host(wanted) if wanted else {}
     told = sys.stdin.read()
@@ -52,7 +48,7 @@ def facts(wanted: list[str]) -> dict[str, Any]:
     }
 
 
-def code(folder: str) -> dict[str, Any]:
+def code(folder: str) -> dict[str, object]:
     """The commit of a folder, and whether its files differ from it; empty outside a repository."""
     here = ("-u", "GIT_DIR", "-u", "GIT_WORK_TREE", "-u", "GIT_INDEX_FILE")  # of a hook that started us
     git = ("env", *here, "git", "-c", "core.fsmonitor=false", "-C", folder)
@@ -63,7 +59,7 @@ def code(folder: str) -> dict[str, Any]:
     return {"folder": folder, "commit": commit, "uncommitted": None if failed else bool(changes)}
 
 
-def gpus() -> dict[str, Any]:
+def gpus() -> dict[str, object]:
     """What nvidia-smi tells; empty where it is not there."""
     if not shutil.which("nvidia-smi"):
         return {}

@@ -21,6 +21,7 @@ import zlib
 from comborun.host import verb_errors
 from comborun.host.record.run_directory import processes, session_names
 from comborun.host.system import files
+from comborun.host.system.files import Json
 from comborun.host.verb_errors import Refusal
 from comborun.rules import globs, records
 from comborun.rules.host import Denial
@@ -37,10 +38,6 @@ from comborun.rules.names import (
 )
 from comborun.rules.results.fields import LOG, ResultRules
 from comborun.rules.run_files import attempts_of, shares_output
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Mapping
 
 _CHUNK = 1 << 20
 _ASKED = re.compile(rf"{RUN.attempt(NAME, NUMBER).output}/.+")
@@ -72,17 +69,17 @@ def fetch(arguments: list[str]) -> int:
 class Answer:
     """One answer. Paths are relative to the run, which is the working directory."""
 
-    def __init__(self, asked: dict[str, Any], room: int) -> None:
+    def __init__(self, asked: Json, room: int) -> None:
         self._have: dict[str, list[int]] = asked["have"]
         self._again: dict[str, str] = asked["again"]
         self._part: tuple[str, int, int, int] | None = asked["part"]
         self._room = room
         self._found: dict[str, os.stat_result] = {}
         self._skipped: list[tuple[str, str]] = []
-        self._announced: list[list[Any]] = []
+        self._announced: list[list[object]] = []
         self._pieces: list[bytes] = []
 
-    def give(self) -> tuple[dict[str, Any], list[bytes]]:
+    def give(self) -> tuple[Json, list[bytes]]:
         """The line that announces everything, and the bytes."""
         done = [RUN.done] if os.path.exists(RUN.done) else []
         moves = sorted(filter(MOVE.fullmatch, files.entries(RUN.moves)))
@@ -177,13 +174,13 @@ class Answer:
         self._announce([path, size, changed_at(status), start, len(data), digest], data)
         return start + len(data) < size
 
-    def _announce(self, piece: list[Any], data: bytes) -> None:
+    def _announce(self, piece: list[object], data: bytes) -> None:
         self._announced.append(piece)
         self._pieces.append(data)
         self._room -= len(data)
 
 
-def _rules(claim: Mapping[str, Any]) -> ResultRules:
+def _rules(claim: Json) -> ResultRules:
     """The rules of results in a claim; the former version has them beside its other fields."""
     judging = claim.get(records.JUDGING)
     if isinstance(judging, dict):

@@ -15,23 +15,19 @@ from comborun.host.verbs.runs import runs_of
 from comborun.rules import records
 from comborun.rules.names import RunLayout
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 
 def main(arguments: list[str]) -> int:
     return answered("fleet", lambda: look(*arguments))
 
 
-def look(*roots: str) -> dict[str, Any]:
+def look(*roots: str) -> dict[str, object]:
     found = list(map(runs_of, roots))
     going = [RunLayout(run["directory"]).policy for runs in found for run in runs if not run["done"]]
     using = [policy for policy in going if records.integers(files.read(policy), "gpus")]
     return {"runs": found, "users": users(using[-1]) if using else [], "now": time.time()}
 
 
-def users(lock: str) -> list[dict[str, Any]]:
+def users(lock: str) -> list[dict[str, object]]:
     held = driver.holders(lock)
     owners = ownership.Owners() if held else None
     return [

@@ -12,10 +12,6 @@ from comborun.rules import globs
 from comborun.rules.names import AttemptLayout
 from comborun.rules.results import videos
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 _BLOCK = 1 << 16
 _FILES_MOST = 1000
 
@@ -24,7 +20,7 @@ def main(arguments: list[str]) -> int:
     return answered("left", lambda: left(*arguments))
 
 
-def left(attempt: str, lines: str) -> dict[str, Any]:
+def left(attempt: str, lines: str) -> dict[str, object]:
     """The end of an attempt's log, its files with their sizes, the name of the seed in its rows, and why videos are not
     shown beside their episodes.
     """

@@ -10,16 +10,13 @@ import glob
 import json
 import os
 import sys
+from collections.abc import Callable
 
 from comborun.host import verb_errors
 from comborun.host.system import files
 from comborun.host.verb_errors import answered
 from comborun.rules.names import SERVERS, RunLayout
 from comborun.rules.run_files import attempts_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 _TAIL = 4 << 20
 
@@ -28,7 +25,7 @@ def main(arguments: list[str]) -> int:
     what, *words = arguments[arguments[0].startswith("/") :]
     if what == "read":
         return verb_errors.answer("logs", _read, words)
-    acts: dict[str, Callable[..., Any]] = {"latest": latest, "rank": rank}
+    acts: dict[str, Callable[..., object]] = {"latest": latest, "rank": rank}
     return answered("logs", lambda: acts[what](*words))
 
 
@@ -42,9 +39,10 @@ def _name(run: RunLayout, name: str) -> str:
     return SERVERS + name if os.path.isdir(run.session(SERVERS + name)) else name
 
 
-def latest(run: str, *names: str) -> dict[str, Any]:
+def latest(run: str, *names: str) -> dict[str, object]:
     """The newest attempts of sessions and model servers: number (0: none has begun), family, begin record."""
-    found, layout = {}, RunLayout(run)
+    found: dict[str, object] = {}
+    layout = RunLayout(run)
     for name in names:
         known = _name(layout, name)
         number = newest(layout, known)
@@ -53,7 +51,7 @@ def latest(run: str, *names: str) -> dict[str, Any]:
     return found
 
 
-def rank(folder: str, number: str, stream: str) -> dict[str, Any]:
+def rank(folder: str, number: str, stream: str) -> dict[str, object]:
     """The log of one rank, of the launcher's newest start, and the list of ranks."""
     logs = glob.glob(f"{glob.escape(folder)}/*/attempt_*/*/{stream}.log")
     of = [(log, os.path.basename(os.path.dirname(log))) for log in logs]

@@ -27,23 +27,19 @@ from comborun.host.record.recounts import as_it_is, live_counts
 from comborun.host.record.run_directory import RunDirectory, session_names
 from comborun.host.record.run_owner import elsewhere
 from comborun.host.system import files, machine, process
+from comborun.host.system.files import Json
 from comborun.host.verb_errors import answer, run_directory
 from comborun.rules import machines, records
 from comborun.rules.endings.breaker import closed, quarantined
 from comborun.rules.facts import Fact
 from comborun.rules.holds import DRAINING, PAUSED
-from comborun.rules.names import AFTER, SERVER, SERVERS
+from comborun.rules.names import AFTER, SERVER, SERVERS, AttemptLayout
 from comborun.rules.run_files import attempts_of, newest_plan, shares_output
 from comborun.rules.vocabulary import Life
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict
-
     from comborun.host.system.driver import Question
-    from comborun.rules.names import AttemptLayout
-
-    Document = Dict[str, Any]
 
 VERSION = "3"
 RUNNING_SHARE, ENDED_SHARE, FEWEST = 73728, 24576, 160
@@ -83,11 +79,11 @@ class Probe:
         self.names = [name for name in session_names(self.layout) if after or name != AFTER]
         self.gpus: tuple[int, ...] = ()
         """GPUs that the run may use"""
-        self.documents: list[Document] = []
-        self.logs: list[tuple[Document, str]] = []
+        self.documents: list[Json] = []
+        self.logs: list[tuple[Json, str]] = []
         """for each attempt with a log: its document, and the log's path"""
 
-    def look(self, known: list[int]) -> tuple[Document, list[bytes]]:
+    def look(self, known: list[int]) -> tuple[Json, list[bytes]]:
         """The document, and the ends of logs in the order of its attempts."""
         self.gpus = records.integers(self.attempts.policy, "gpus")
         question = None
@@ -105,9 +101,9 @@ class Probe:
 
     # Attempts
 
-    def _attempt(self, name: str, number: int) -> Document:
+    def _attempt(self, name: str, number: int) -> Json:
         seen, at = self.attempts.look(name, number), self.layout.attempt(name, number)
-        document: Document = {"session": name, "number": number, "life": seen.life}
+        document: Json = {"session": name, "number": number, "life": seen.life}
         ended = seen.life == Life.ENDED
         if seen.life != Life.STARTING:  # a begin that was written after this look belongs to the next look
             document["begin"] = _filled(files.read(at.begin)) or None
@@ -125,7 +121,7 @@ class Probe:
             self.logs.append((document, at.log))
         return document
 
-    def _live(self, document: Document, at: AttemptLayout) -> None:
+    def _live(self, document: Json, at: AttemptLayout) -> None:
         document["stalled"] = records.seconds(files.read(at.stalled), "since")
         document["problems"] = records.ending(files.read(at.wrong_gpu))
         verdict = files.read(at.verdict)
@@ -135,7 +131,7 @@ class Probe:
             document["live"] = dict(live_counts(at).pairs())
             document["written"] = _newest_output(at)
 
-    def _closing(self, begin: dict[str, Any], at: AttemptLayout) -> bool:
+    def _closing(self, begin: Json, at: AttemptLayout) -> bool:
         """Whether its command has ended, though the end is not on record yet."""
         pid, start, boot = (begin.get(key, "") for key in ("pid", "pid_start", "boot"))
         here = bool(pid) and boot == self.boot and not machines.elsewhere(begin, process.machine())
@@ -157,7 +153,7 @@ class Probe:
 
     # The run
 
-    def _run(self) -> Document:
+    def _run(self) -> Json:
         layout = self.layout
         hold, stopped = Holds(layout).look(), os.path.exists(layout.stopped)
         slots, multiplexer = files.read_line(layout.slots), files.read_line(layout.multiplexer)
@@ -196,19 +192,19 @@ class Probe:
         code = records.integer(record, "code")
         return None if code is None else (code, records.seconds(record, "at") or 0.0)
 
-    def _quarantine(self) -> list[Document]:
+    def _quarantine(self) -> list[Json]:
         return [
             {"gpu": int(one.gpu), "failure": one.failure, "since": records.seconds({"at": one.since}, "at")}
             for one in quarantined(files.read_text(self.layout.quarantine))
         ]
 
-    def _closed(self) -> list[Document]:
+    def _closed(self) -> list[Json]:
         return [
             {"environment": one.environment, "failure": one.failure, "since": records.seconds({"at": one.since}, "at")}
             for one in closed(files.read_text(self.layout.quarantine))
         ]
 
-    def _waiting(self) -> list[Document]:
+    def _waiting(self) -> list[Json]:
         """What sessions and servers wait for, apart from their turn, by the dispatcher's word."""
         return [
             {"session": row["session"], "until": records.seconds(row, "until"), "fact": fact}
@@ -219,7 +215,7 @@ class Probe:
 
     # Model servers
 
-    def _server(self, name: str) -> Document:
+    def _server(self, name: str) -> Json:
         number = self.attempts.latest(SERVERS + name)
         seen = self.attempts.glance(SERVERS + name, number)
         state, since, record = "queued", "", seen.record
@@ -239,7 +235,7 @@ class Probe:
             "name": name,
             "attempt": number,
             "state": state,
-            "since": records.seconds({"since": since}, "since"),
+            "since": _moment(since),
             "gpus": records.integers(record, "gpus"),
             "port": records.integer(record, "port"),
             "cause": record.get("cause", ""),
@@ -249,22 +245,21 @@ class Probe:
 
     # The machine
 
-    def _machine(self, question: Question | None) -> Document:
+    def _machine(self, question: Question | None) -> Json:
+        gpus = []
+        if question:
+            from comborun.host.system import driver
+
+            gpus = [vars(card) for card in driver.cards(driver.hear(question), self.gpus)]  # fallen ones, too
         return {
             "use": {
                 "load": machine.load(),
                 "cpus": len(machine.cores()),
                 "memory": _space(*machine.memory_kib()),
                 "disk": _space(*machine.disk_kib(self.layout.directory)),
-                "gpus": self._gpus(question) if question else [],
+                "gpus": gpus,
             }
         }
-
-    def _gpus(self, question: Question) -> list[Document]:
-        """The GPUs. One that fell off the bus has no row and is listed as unknown."""
-        from comborun.host.system import driver
-
-        return [vars(card) for card in driver.cards(driver.hear(question), self.gpus)]
 
 
 def _newest_output(at: AttemptLayout) -> float | None:
@@ -284,17 +279,21 @@ def _newest_output(at: AttemptLayout) -> float | None:
     return round(newest / 1e9, 6) if newest else None
 
 
-def _space(total: int | None, free: int | None) -> Document | None:
+def _space(total: int | None, free: int | None) -> Json | None:
     """In bytes, of KiB."""
     return None if total is None or free is None else {"total": total << 10, "free": free << 10}
 
 
-def _hold(hold: Hold) -> Document | None:
-    at = records.seconds({"at": hold.at}, "at")
-    return {"kind": hold.kind, "since": at, "why": hold.why, "reason": hold.reason} if hold.kind else None
+def _hold(hold: Hold) -> Json | None:
+    since = {"since": _moment(hold.at)}
+    return {"kind": hold.kind, **since, "why": hold.why, "reason": hold.reason} if hold.kind else None
 
 
-def _filled(record: dict[str, Any]) -> Document:
+def _moment(text: str) -> float | None:
+    return records.seconds({"at": text}, "at")
+
+
+def _filled(record: Json) -> Json:
     return {key: value for key, value in record.items() if value}
 
 

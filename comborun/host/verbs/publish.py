@@ -16,22 +16,20 @@ import sys
 import tempfile
 import time
 import zlib
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 
 from comborun.host.record.deals import deal_of
 from comborun.host.record.holds import Holds, over
 from comborun.host.record.launch_environment import difference
 from comborun.host.record.run_owner import elsewhere
 from comborun.host.system import files, process
-from comborun.host.verb_errors import BUSY, Refusal, answered, unusable, unwritable
+from comborun.host.system.files import Json
+from comborun.host.verb_errors import Refusal, answered, holding, unusable, unwritable
 from comborun.rules import globs, records
 from comborun.rules.host import Denial
 from comborun.rules.names import RUN, AttemptLayout, RunLayout
 from comborun.rules.run_files import attempts_of, newest_plan
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
 
 STAMP = re.compile(r"-[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}")
 _LAST = 999_999_999
@@ -45,10 +43,9 @@ def main(arguments: list[str]) -> int:
     return answered("publish", lambda: publish(received(arguments[0])))
 
 
-def publish(order: dict[str, Any]) -> dict[str, Any]:
+def publish(order: Json) -> Json:
     """Under the root's lock: describe the grid's run, or rename the new one into place."""
-    with Staging(order["root"]) as staging:
-        staging.lock()
+    with Staging(order["root"]) as staging, staging.locked():
         found = run_of(staging.root, order["grid"], order["digest"], order.get("part"))
         if found and order["mode"] not in ("new", f"after:{os.path.basename(found)}"):
             if flaw := unreadable(found):
@@ -98,7 +95,7 @@ def _is_part(directory: str, part: dict[str, str] | None) -> bool:
     return bool(part["first"]) or deal.grid_run == part["grid_run"]
 
 
-def unreadable(directory: str) -> dict[str, Any]:
+def unreadable(directory: str) -> Json:
     """The `path` of what a run lacks to continue, and its `error`, or whether it is `empty`; nothing if it is complete,
     or an older comborun made it: its start says so.
     """
@@ -120,7 +117,7 @@ def unreadable(directory: str) -> dict[str, Any]:
     return {}
 
 
-def describe(directory: str, digest: str) -> dict[str, Any]:
+def describe(directory: str, digest: str) -> Json:
     layout = RunLayout(directory)
     number, own = newest_plan(directory), files.read_line(layout.digest)
     done, hold, ended = files.read(layout.done), Holds(layout).look(), over(layout)
@@ -167,7 +164,7 @@ def _has_left(at: AttemptLayout) -> bool:
     return bool(end and end.get("records") != "0") or any(map(files.size, written))
 
 
-def _place(staging: Staging, order: dict[str, Any]) -> dict[str, Any]:
+def _place(staging: Staging, order: Json) -> Json:
     """Rename the staged folder when all of it is on the disk."""
     number = 1 + max(map(sequence, runs_below(staging.root)), default=0)
     run = _name(staging.root, order["grid"])
@@ -195,14 +192,15 @@ def _name(root: str, grid: str) -> str:
 # What was sent
 
 
-def received(digest: str) -> Any:
+def received(digest: str) -> Json:
     """The compressed JSON document on standard input, checked by its SHA-256."""
     import hashlib
 
     data = sys.stdin.buffer.read()
     if hashlib.sha256(data).hexdigest() != digest:
         raise Refusal(76, Denial.DATA_CHANGED)
-    return json.loads(zlib.decompress(data))
+    found: Json = json.loads(zlib.decompress(data))
+    return found
 
 
 def to_disk(paths: Iterable[str]) -> None:
@@ -233,15 +231,12 @@ class Staging:
             os.chmod(self.folder, 0o755)  # noqa: S103 - as folders of a run are
         except OSError as error:
             raise unusable(root, error) from None
-        self._lock = -1
 
     def __enter__(self) -> Staging:  # noqa: PYI034 - Python 3.8 has no Self
         return self
 
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
-        if self._lock >= 0:
-            os.close(self._lock)
 
     def fill(self, entries: Iterable[tuple[str, str, bool]]) -> None:
         """Write files: path below the folder, text, whether it is a program."""
@@ -272,11 +267,9 @@ class Staging:
         except OSError as error:
             raise unwritable(self.folder, error) from None
 
-    def lock(self) -> None:
-        """Hold the root's lock until the end."""
-        self._lock = files.lock(f"{self.root}/.lock", _WAIT_S)
-        if self._lock < 0:
-            raise Refusal(BUSY, Denial.LOCK_HELD, lock=f"{self.root}/.lock")
+    def locked(self) -> AbstractContextManager[None]:
+        """Hold the root's lock. Raises Refusal."""
+        return holding(f"{self.root}/.lock", _WAIT_S)
 
 
 def _tidy(folder: str) -> None:

@@ -9,18 +9,13 @@ from __future__ import annotations
 import os
 import re
 import signal
+from collections.abc import Iterable, Iterator
 
 from comborun.host.system import commands, files, process
 from comborun.host.system.process import setting
 from comborun.host.verb_errors import say
 from comborun.rules import records
 from comborun.rules.names import RunLayout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Dict, Iterable, Iterator
-
-    Table = Dict[int, process.Look]
 
 _LADDER = ((signal.SIGINT, "INT", 20.0), (signal.SIGTERM, "TERM", 10.0))
 _CLOSED_S = 3.0
@@ -40,7 +35,7 @@ class UserSession:
         self.ended = ""
         """the signal that ended it"""
 
-    def members(self, table: Table) -> list[int]:
+    def members(self, table: dict[int, process.Look]) -> list[int]:
         sessions = {pid for pid, start in self.roots.items() if pid not in table or table[pid].start == start}
         self.known.update((pid, seen.start) for pid, seen in table.items() if seen.session in sessions)
         alive = {pid for pid, start in self.known.items() if pid in table and table[pid].start == start}
@@ -53,7 +48,7 @@ class UserSession:
         """`tmux session`, `screen session 4242.eval`: screen may have several of one name."""
         return f"{self.kind} session" + (f" {self.address}" if self.kind == "screen" else "")
 
-    def busy(self, table: Table) -> list[int]:
+    def busy(self, table: dict[int, process.Look]) -> list[int]:
         """Its live processes, without shells that wait at their prompt."""
         return [pid for pid in self.members(table) if not (pid in self.roots and _idle(pid))]
 

@@ -10,24 +10,18 @@ import errno
 import json
 import os
 import sys
+from collections.abc import Iterator
 
 from comborun.host.record import judging
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.record.totals import EPISODES, totals
 from comborun.host.system import files
+from comborun.host.system.files import Json
 from comborun.host.verb_errors import answered
 from comborun.rules import records
 from comborun.rules.endings.failures import failure_of
-from comborun.rules.names import RunLayout
+from comborun.rules.names import AttemptLayout, RunLayout
 from comborun.rules.vocabulary import cause_of, completeness_of, outcome_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, Mapping
-
-    from comborun.rules.names import AttemptLayout
-
-    Record = Dict[str, Any]
 
 _SHOWN = ("completeness", "records", "successes", "verdicts", "rows", records.FACTS)
 
@@ -36,7 +30,7 @@ def main(arguments: list[str]) -> int:
     return answered("reread", lambda: preview(arguments[0], json.load(sys.stdin)))
 
 
-def preview(run: str, rules: Mapping[str, Any]) -> list[dict[str, Any]]:
+def preview(run: str, rules: Json) -> list[Json]:
     """The attempts whose end would change, with both ends."""
     changes = []
     for name, number, _, _, end, now in _attempts(run, rules):
@@ -46,7 +40,7 @@ def preview(run: str, rules: Mapping[str, Any]) -> list[dict[str, Any]]:
     return changes
 
 
-def apply(run: str, rules: Mapping[str, Any]) -> None:
+def apply(run: str, rules: Json) -> None:
     """Judge each attempt by these rules from now on, and ended ones at once. Raises OSError."""
     done_file = RunLayout(run).done
     done, left = files.read(done_file), {}
@@ -66,7 +60,7 @@ def apply(run: str, rules: Mapping[str, Any]) -> None:
         files.write(done_file, {**done, **{key: found[key] for key in EPISODES}}.items())
 
 
-def _attempts(run: str, rules: Mapping[str, Any]) -> Iterator[tuple[str, int, AttemptLayout, Record, Record, Record]]:
+def _attempts(run: str, rules: Json) -> Iterator[tuple[str, int, AttemptLayout, Json, Json, Json]]:
     """The claimed attempts of the sessions in `rules`: name, number, files, the claim by the new rules (empty: it has
     them already), its end (empty while it runs), and the end by the new rules.
     """
@@ -84,17 +78,14 @@ def _attempts(run: str, rules: Mapping[str, Any]) -> Iterator[tuple[str, int, At
                 yield name, number, at, claim, end, _judged(at, now, claim, end) if end else end
 
 
-def _replace(path: str, record: Record) -> None:
+def _replace(path: str, record: Json) -> None:
     """Replace a record by one that is synced to the disk. Raises OSError."""
-    draft = files.draft(path)
-    if not files.write(draft, record.items()):
+    if not files.write_text(path, records.render(record.items()), synced=True):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-    files.sync(draft)
-    os.replace(draft, path)
     files.sync(os.path.dirname(path))
 
 
-def _judged(at: AttemptLayout, rules: judging.Rules, claim: Record, end: Record) -> Record:
+def _judged(at: AttemptLayout, rules: judging.Rules, claim: Json, end: Json) -> Json:
     code, signal = records.integer(end, "code"), records.integer(end, "signal")
     ending = judging.Ending(end.get("cause", ""), end.get("note", ""), code, records.seconds(end, "started"))
     ending.facts += records.ending(end)

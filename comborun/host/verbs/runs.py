@@ -25,21 +25,19 @@ import sys
 import time
 import zlib
 from base64 import b64encode
+from collections.abc import Callable, Iterator
 
 from comborun.host.record.deals import deal_of
 from comborun.host.record.holds import Holds
 from comborun.host.record.run_owner import elsewhere
 from comborun.host.system import files
+from comborun.host.system.files import Json
 from comborun.host.verb_errors import USAGE, Refusal, answered
 from comborun.host.verbs.publish import STAMP, runs_below
 from comborun.rules.facts import Fact
 from comborun.rules.host import Denial
 from comborun.rules.names import RunLayout
 from comborun.rules.run_files import newest_plan, program_digest
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator
 
 MOST = 2001
 """most policies: one more than a grid may have, so that too many are noticed"""
@@ -52,7 +50,7 @@ _PROVENANCE = 4096
 
 
 def main(arguments: list[str]) -> int:
-    acts: dict[str, Callable[..., Any]] = {
+    acts: dict[str, Callable[..., object]] = {
         "list": lambda *roots: list(map(runs_of, roots)),
         "find": find,
         "policies": policies,
@@ -64,11 +62,11 @@ def main(arguments: list[str]) -> int:
     return answered("runs", lambda: acts[arguments[0]](*arguments[1:]))
 
 
-def runs_of(root: str) -> list[dict[str, Any]]:
+def runs_of(root: str) -> list[Json]:
     return list(map(describe, runs_below(os.path.realpath(files.home(root)))))
 
 
-def describe(directory: str) -> dict[str, Any]:
+def describe(directory: str) -> Json:
     """How a run has ended, why it can't continue, whether it is a canary of another run, and whether nobody looks at a
     trial any more.
     """
@@ -85,7 +83,7 @@ def describe(directory: str) -> dict[str, Any]:
     return {**found, "grid_run": deal.grid_run} if deal else found
 
 
-def find(wanted: str, *roots: str) -> dict[str, Any]:
+def find(wanted: str, *roots: str) -> Json:
     """The laptop decides which run is meant; this is likely to be its plan, and saves a question."""
     listed = list(map(runs_of, roots))
     fitting = [one["directory"] for below in listed for one in below if _may_be(wanted, one)]
@@ -107,7 +105,7 @@ def program_of(directory: str) -> str:
     return program_digest(found)
 
 
-def _may_be(wanted: str, found: dict[str, Any]) -> bool:
+def _may_be(wanted: str, found: Json) -> bool:
     directory, canary = str(found["directory"]), bool(found["canary"])
     name = os.path.basename(directory)
     if not wanted:
@@ -115,7 +113,7 @@ def _may_be(wanted: str, found: dict[str, Any]) -> bool:
     return directory == wanted or name.startswith(wanted) or name.endswith(f"-{wanted}")
 
 
-def newest_plan_of(directory: str) -> dict[str, Any]:
+def newest_plan_of(directory: str) -> Json:
     layout = RunLayout(files.home(directory))
     number = newest_plan(layout.directory)
     plan = files.read_text(layout.plan(number), _LARGEST_PLAN).encode("utf-8", "surrogateescape")
@@ -165,7 +163,7 @@ def size(directory: str, within_s: float = math.inf) -> int:
     return total
 
 
-def remove(directory: str) -> dict[str, Any] | None:
+def remove(directory: str) -> Json | None:
     """Remove a run that has ended or was stopped; else why it stays, as a fact. One that is gone already is removed."""
     (root, run), layout = os.path.split(directory), RunLayout(directory)
     if not os.path.exists(directory):

@@ -13,10 +13,6 @@ import sys
 from comborun.host.system import driver, files, ownership
 from comborun.rules.names import RunLayout
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 
 def main(arguments: list[str]) -> int:
     run_id = files.read_line(RunLayout(arguments[0] if arguments else ".").id)
@@ -26,11 +22,11 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def uses(run_id: str) -> dict[str, Any]:
+def uses(run_id: str) -> dict[str, object]:
     """`name/attempt` -> the use of each attempt of a run."""
     found = {marker: use for marker, use in ownership.uses().items() if marker.startswith(f"{run_id}/")}
     on_gpus = driver.holders() if found else []
-    answer = {}
+    answer: dict[str, object] = {}
     for marker, use in found.items():
         gpus: dict[str, int] = {}
         for index, pid, mib in on_gpus:

@@ -28,7 +28,19 @@ from comborun.host.record.holds import Holds
 from comborun.host.record.run_owner import refuse_elsewhere
 from comborun.host.system import files, process
 from comborun.host.system.changes import Changes
-from comborun.host.verb_errors import BUSY, CONFIG, LACKING, USAGE, Refusal, answer, run_directory, say, unwritable
+from comborun.host.system.children import host_program
+from comborun.host.verb_errors import (
+    BUSY,
+    CONFIG,
+    LACKING,
+    USAGE,
+    Refusal,
+    answer,
+    holding,
+    must_write,
+    run_directory,
+    say,
+)
 from comborun.host.verbs.replace import replace
 from comborun.rules.endings.evidence import MissingResource
 from comborun.rules.findings import Found
@@ -125,22 +137,25 @@ class Start:
         self._choose(given.get("--multiplexer", ""))
         if "--parallel" in given:
             self._write(self.layout.slots, given["--parallel"])
-        self._alone()
-        if "--follow" in given:
-            self._follow(given["--follow"])
-        try:
-            secrets.gather(self.layout, sys.stdin.buffer.read() if "--secrets" in given else None)
-            replace(self.run)
-            moves = "--for" in given
-            if not moves:
-                files.remove(self.layout.stopped)
-            if not self._signed():
-                enter_environment(self.layout, given)
-            say(self._dispatcher(*([MOVES] if moves else ())))
-        except MissingResource as missing:
-            raise Refusal(CONFIG, missing.reason.code, **missing.reason.fields) from None
-        finally:
-            self._leave()
+        with holding(self.layout.start_lock, _OTHERS_S):
+            if "--follow" in given:
+                self._follow(given["--follow"])
+            try:
+                secrets.gather(self.layout, sys.stdin.buffer.read() if "--secrets" in given else None)
+                self._go_on(given)
+            except MissingResource as missing:
+                raise Refusal(CONFIG, missing.reason) from None
+            finally:
+                self._leave()
+
+    def _go_on(self, given: dict[str, str]) -> None:
+        replace(self.run)
+        moves = [MOVES] if "--for" in given else []
+        if not moves:
+            files.remove(self.layout.stopped)
+        if not self._signed():
+            enter_environment(self.layout, given)
+        say(self._dispatcher(*moves))
 
     def _choose(self, wanted: str) -> None:
         """Choose the wanted multiplexer, else the run's former one, else the first that is there."""
@@ -159,22 +174,10 @@ class Start:
         if pid != UNTIL_STOPPED and not (seen and seen.lives):
             raise Refusal(USAGE, Denial.NO_PROCESS, pid=pid)
         named = {"pid": pid, "start": seen.start, **process.machine()} if seen else {"pid": ""}
-        if not files.write(self.layout.training, named.items()):
-            raise unwritable(self.layout.dispatch)
+        must_write(files.write(self.layout.training, named.items()), self.layout.dispatch)
 
     def _write(self, path: str, line: str) -> None:
-        if not files.write_text(path, f"{line}\n"):
-            raise unwritable(self.layout.dispatch)
-
-    def _alone(self) -> None:
-        """Take the lock of starts; it is held until this process ends."""
-        path = self.layout.start_lock
-        try:
-            held = files.lock(path, _OTHERS_S)
-        except OSError:
-            raise unwritable(self.layout.dispatch) from None
-        if held < 0:
-            raise Refusal(BUSY, Denial.LOCK_HELD, lock=path)
+        must_write(files.write_text(path, f"{line}\n"), self.layout.dispatch)
 
     def _dispatcher(self, *words: str) -> str:
         """Start dispatchers until one lives; returns the line to print."""
@@ -205,7 +208,7 @@ class Start:
         """A dispatcher in a process session of its own, with no inherited descriptor and no ignored signal."""
         for number in (signal.SIGINT, signal.SIGQUIT):
             signal.signal(number, signal.SIG_DFL)
-        program = [sys.executable, "-I", "-S", self.layout.program, "dispatch", self.run, *words]
+        program = host_program(self.layout, "dispatch", *words)
         with open(self.layout.out, "ab") as out:
             return subprocess.Popen(program, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
 

@@ -32,7 +32,7 @@ from comborun.host.system.driver import still_held
 from comborun.host.verb_errors import CANT_WRITE, Refusal, answer, complain, run_directory, say
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.host import Denial
-from comborun.rules.names import SERVERS, AttemptLayout, bare
+from comborun.rules.names import SERVERS, bare
 from comborun.rules.vocabulary import Life, outcome_of, several
 from comborun.words.endings import in_words, outcome_words
 
@@ -98,7 +98,7 @@ class Stopping:
 
     def __init__(self, run: str) -> None:
         self.attempts = RunDirectory(run)
-        self.layout = self.attempts.layout
+        self.layout, self._at = self.attempts.layout, self.attempts.at
         slurm_of(self.attempts)
         self.backend = self.attempts.backend
         self.active: dict[str, int] = {}
@@ -165,9 +165,6 @@ class Stopping:
                 say(f"survives: {survivor}")
         clean, self.active = not self.active, {}
         return clean
-
-    def _at(self, name: str, number: int) -> AttemptLayout:
-        return self.attempts.at(name, number)
 
     # Before the signals
 

@@ -14,14 +14,11 @@ import stat
 import sys
 
 from comborun.host.system import files
-from comborun.host.verb_errors import BUSY, CANT_WRITE, Refusal, answered, unwritable
+from comborun.host.system.files import Json
+from comborun.host.verb_errors import CANT_WRITE, Refusal, answered, holding, unwritable
 from comborun.host.verbs.publish import to_disk
 from comborun.rules.facts import Fact
 from comborun.rules.host import Denial, FolderFlaw
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _CHUNK = 1 << 20
 _WAIT_S = 60.0
@@ -31,7 +28,7 @@ _DRAFT = ".comborun-sync-"
 def main(arguments: list[str]) -> int:
     if arguments[0] == "look":
         return answered("sync", _look)
-    return answered("sync", lambda: _Receiving(arguments[1]).place())
+    return answered("sync", lambda: _receive(arguments[1]))
 
 
 def _look() -> list[str | Fact]:
@@ -90,13 +87,15 @@ def _why_not_through(parent: str) -> Fact | None:
     return Fact(FolderFlaw.NO_FOLDER, path=parent) if blocked else None
 
 
+def _receive(root: str) -> dict[str, int]:
+    with holding(f"{root}/.sync.lock", _WAIT_S):
+        return _Receiving().place()
+
+
 class _Receiving:
     """Receives all files under temporary names beside their places; removes those that were not renamed."""
 
-    def __init__(self, root: str) -> None:
-        self._lock = files.lock(f"{root}/.sync.lock", _WAIT_S)
-        if self._lock < 0:
-            raise Refusal(BUSY, Denial.LOCK_HELD, lock=f"{root}/.sync.lock")
+    def __init__(self) -> None:
         self._stream = sys.stdin.buffer
         self._drafts: list[tuple[str, str]] = []
         self._folders: dict[str, str] = {}
@@ -105,7 +104,10 @@ class _Receiving:
     def place(self) -> dict[str, int]:
         """Rename all files into place, after every byte has arrived and was checked."""
         try:
-            for item in self._listed():
+            line = self._stream.readline()
+            if not line.endswith(b"\n"):
+                raise Refusal(65, Denial.DATA_CUT)
+            for item in json.loads(line):
                 self._take(item)
             to_disk(draft for draft, _ in self._drafts if not os.path.islink(draft))
             for draft, place in self._drafts:
@@ -120,17 +122,10 @@ class _Receiving:
                     os.unlink(draft)
         return {"placed": placed}
 
-    def _listed(self) -> list[dict[str, Any]]:
-        line = self._stream.readline()
-        if not line.endswith(b"\n"):
-            raise _cut()
-        items: list[dict[str, Any]] = json.loads(line)
-        return items
-
-    def _take(self, item: dict[str, Any]) -> None:
+    def _take(self, item: Json) -> None:
         folder, path = _folder(item["folder"]), item["path"]
         if why := in_the_way(folder, path, self._ways):
-            raise Refusal(77, why.code, **why.fields)
+            raise Refusal(77, why)
         place = f"{folder}/{path}"
         draft = f"{self._clean(os.path.dirname(place))}/{_DRAFT}{os.getpid()}-{len(self._drafts)}"
         self._drafts.append((draft, place))
@@ -152,20 +147,16 @@ class _Receiving:
                     os.unlink(f"{folder}/{name}")
         return folder
 
-    def _write(self, draft: str, item: dict[str, Any]) -> None:
+    def _write(self, draft: str, item: Json) -> None:
         digest, left = hashlib.sha256(), item["size"]
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             while left:
                 chunk = self._stream.read(min(left, _CHUNK))
                 if not chunk:
-                    raise _cut()
+                    raise Refusal(65, Denial.DATA_CUT)
                 digest.update(chunk)
                 file.write(chunk)
                 left -= len(chunk)
             os.fchmod(file.fileno(), item["mode"] & 0o777)
         if digest.hexdigest() != item["sha256"]:
             raise Refusal(76, Denial.DATA_CHANGED)
-
-
-def _cut() -> Refusal:
-    return Refusal(65, Denial.DATA_CUT)

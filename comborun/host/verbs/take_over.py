@@ -12,7 +12,7 @@ from comborun.host.record import recounts, run_owner
 from comborun.host.record.events import Events
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files, process
-from comborun.host.verb_errors import BUSY, Refusal, answer, run_directory, say, unwritable
+from comborun.host.verb_errors import BUSY, Refusal, answer, must_write, run_directory, say
 from comborun.rules.host import Denial
 from comborun.rules.machines import elsewhere
 from comborun.rules.names import SERVERS, bare
@@ -44,8 +44,7 @@ def _take_over(arguments: list[str]) -> int:
 
 def _own(run: RunDirectory, former: str = "") -> None:
     fields = {**process.machine(), **({run_owner.FROM: former} if former else {})}
-    if not files.write(run.layout.machine, fields.items()):
-        raise unwritable(run.layout.dispatch)
+    must_write(files.write(run.layout.machine, fields.items()), run.layout.dispatch)
 
 
 def _end_attempts(run: RunDirectory) -> None:
@@ -56,6 +55,5 @@ def _end_attempts(run: RunDirectory) -> None:
             continue
         if not name.startswith(SERVERS):
             run.ask(name, number, lost=True)
-        if not run.finalize_lost(name, number, reading.left):
-            raise unwritable(run.at(name, number).directory)
+        must_write(run.finalize_lost(name, number, reading.left), run.at(name, number).directory)
         say(f"{bare(name)}: lost", session=bare(name))

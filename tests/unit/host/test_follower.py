@@ -263,8 +263,10 @@ def test_a_checkpoint_without_room_is_taken_when_there_is_room_unless_another_on
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     needs = {"floor": 1 << 60}
-    room_for = follower.room_for
-    monkeypatch.setattr(follower, "room_for", lambda seen, place, _, owed: room_for(seen, place, needs["floor"], owed))
+    room_for = checkpoints.room_for
+    monkeypatch.setattr(
+        checkpoints, "room_for", lambda seen, place, _, owed: room_for(seen, place, needs["floor"], owed)
+    )
 
     def passed() -> list[tuple[str, str, str]]:
         return [(Path(one["path"]).name, one["decision"], one["reason"].code) for one in lab.record.passed]
@@ -299,12 +301,12 @@ def test_a_checkpoint_without_room_is_taken_when_there_is_room_unless_another_on
 def test_a_checkpoint_that_waits_for_room_keeps_its_turn(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, killed: bool
 ) -> None:
-    full, room_for = [True], follower.room_for
+    full, room_for = [True], checkpoints.room_for
 
     def room(seen: checkpoints.Seen, place: str, _: int, owed: int) -> None:
         room_for(seen, place, 1 << 60 if full[0] else 1, owed)
 
-    monkeypatch.setattr(follower, "room_for", room)
+    monkeypatch.setattr(checkpoints, "room_for", room)
     lab.begin(every=2)
     watching(lab)
     lab.rename("ckpt_1.pt")

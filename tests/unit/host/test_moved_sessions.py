@@ -403,7 +403,7 @@ def test_a_start_for_moves_lifts_no_stop_and_tells_the_dispatcher(
     layout: RunLayout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[tuple[str, ...]] = []
-    for name in ("_choose", "_alone", "_leave"):
+    for name in ("_choose", "_leave"):
         monkeypatch.setattr(start.Start, name, lambda *_: None)
     monkeypatch.setattr(start.Start, "_signed", lambda _: "1")
     monkeypatch.setattr(start.Start, "_dispatcher", lambda _, *words: told.append(words))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host.engines.tmux import Tmux
+from comborun.host.engines.multiplexers import Tmux
 
 WAIT = 20.0
 

@@ -16,14 +16,15 @@ def test_what_takes_long_to_write_is_written_seldom_and_at_the_end(
 ) -> None:
     clock, calls = [0.0], []
 
-    def write(_: Any) -> None:
+    def waits(_: Any) -> list[Any]:
         calls.append(clock[0])
         clock[0] += takes_s
+        return []
 
     monkeypatch.setattr(launching, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr(launching.Launcher, "_write_waiting", write)
+    monkeypatch.setattr(launching.Launcher, "_waits", waits)
     launcher = object.__new__(launching.Launcher)
-    launcher._waiting_due, launcher._run = 0.0, SimpleNamespace(waiting_changed=True)  # type: ignore[assignment]
+    launcher._waiting_due, launcher._waiting, launcher._run = 0.0, [], SimpleNamespace()  # type: ignore[assignment]
     for at in (0.0, 0.01, 1.0, 30.0):
         clock[0] = at
         launcher._run.waiting_changed = True
