@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
+from typing import IO, TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from comborun.errors import HostError
 from comborun.host.system.children import fork
@@ -22,6 +22,8 @@ from comborun.text import MIB
 
 if TYPE_CHECKING:
     from comborun.host.system.children import Opening
+
+T = TypeVar("T")
 
 LOCAL = "local"
 """the name of this machine as a host"""
@@ -103,6 +105,13 @@ class LocalTransport:
             return work()
 
         return _finish(lambda **files: fork(leading, [one.fileno() for one in files.values()]), stdin, timeout, limit)
+
+
+def in_threads(transport: T) -> T:
+    """The transport, which threads may use from now on: that to this machine forks no more."""
+    if isinstance(transport, LocalTransport):
+        transport.forks = False
+    return transport
 
 
 def _finish(start: Callable[..., Opening], given: bytes, timeout: float, limit: int) -> Completed:

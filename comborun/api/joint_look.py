@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from threading import Lock
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from comborun.api.named import Target
     from comborun.monitor.status import RunStatus
     from comborun.monitor.watch import Watched
-    from comborun.planner.moving import Step
     from comborun.remote.fetch import FetchOptions
     from comborun.remote.transport import Transport
     from comborun.rules.deal import Deal
@@ -81,10 +80,9 @@ class JointSource:
         found = self._looks.end(more)
         for host, answered in found.items():
             self._take(host, answered)
-        states = {host: one if isinstance(one, UserError) else one.state for host, one in found.items()}
-        self._states = {host: one for host, one in states.items() if isinstance(one, BoxState)}
-        self._tell_refusals(states)
-        self._deal = settle(self.target, states) or self._deal or _remembered_deal(self.target)
+        self._states = {host: one.state for host, one in found.items() if isinstance(one, _Answer)}
+        self._tell_refusals(found.values())
+        self._deal = settle(self.target, self._states) or self._deal or _remembered_deal(self.target)
         if self._deal is None:
             raise next(one for one in found.values() if isinstance(one, UserError))
         parts = dict[str, Look]()
@@ -106,8 +104,8 @@ class JointSource:
         history = History(first.history.snapshot, attempts)
         status = replace(status, run=self.target.run)
         unmoved = half_lost(self._states, self._deal, status.run)
-        if not unmoved and self._mover is None:
-            unmoved = _would_move(useful(parts, self._states, self._deal))
+        if not unmoved and self._mover is None and (wanted := useful(parts, self._states, self._deal)):
+            unmoved = Fact("sessions_would_move", sessions=len(wanted), hosts=sorted({one.taker for one in wanted}))
         if not status.finished:
             status = replace(status, would_move=unmoved)
         self._last = Look(0, view, history, status, parts=parts)
@@ -175,9 +173,9 @@ class JointSource:
         assert self._last
         return self._last
 
-    def _tell_refusals(self, states: Mapping[str, BoxState | UserError]) -> None:
+    def _tell_refusals(self, found: Iterable[_Answer | UserError]) -> None:
         """Say in whole why a host that answers can't take part: a table has no room for what mends that."""
-        for one in states.values():
+        for one in found:
             if isinstance(one, UserError) and not isinstance(one, HostError):
                 self.target.listener.note(one.message)
 
@@ -195,7 +193,7 @@ class JointSource:
 
     def _ask(self, one: Target) -> _Answer:
         before = self._seen.get(one.transport.host)
-        state = boxes.look(one.transport, one.directory)
+        state = boxes.look(*one.place)
         source = before[0].source if before else _first(one)
         history = source.fold(before[0].history if before else History())
         return _Answer(state, source.renewed(history), history)
@@ -258,11 +256,6 @@ def half_lost(states: Mapping[str, BoxState], deal: Deal, run: str) -> Fact | No
         return None
     hosts = max(begun, key=lambda one: one.era.number).loses
     return Fact("loss_not_ended", run=run, hosts=[*hosts], answer=[one for one in hosts if one in states])
-
-
-def _would_move(wanted: Sequence[Step]) -> Fact | None:
-    hosts = sorted({one.taker for one in wanted})
-    return Fact("sessions_would_move", sessions=len(wanted), hosts=hosts) if wanted else None
 
 
 def _part_look(view: RunView, deal: Deal, history: History, link: Link = UP) -> Look:

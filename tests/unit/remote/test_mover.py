@@ -18,7 +18,7 @@ from comborun.host.record import deals
 from comborun.host.system import files
 from comborun.planner.moving import Step
 from comborun.remote import boxes
-from comborun.remote.boxes import BoxState
+from comborun.remote.boxes import Answered, BoxState
 from comborun.rules.deal import Deal
 
 
@@ -70,7 +70,7 @@ def test_that_sessions_may_move_is_asked_once_by_each_who_moves_whatever_a_look_
 ) -> None:
     """What a look shows may not be on the disk of the first host yet."""
     states = hosts.states()
-    boxes.let_move(hosts.parts["a"].transport, hosts.parts["a"].directory, newest(states))
+    boxes.let_move(*hosts.parts["a"].place, newest(states))
     states = hosts.states()
     assert states["a"].moving
     hosts.claim("b", "s1")
@@ -181,7 +181,7 @@ def test_two_who_move_at_once_and_die_at_any_step_leave_each_session_at_one_host
         ]
         move, _, _ = mover(hosts, wanted, monkeypatch)
         hosts.trouble = trouble
-        monkeypatch.setattr(moving, "at_once", lambda acts: {name: act() for name, act in acts.items()})
+        monkeypatch.setattr(moving, "at_once", lambda acts: Answered({name: act() for name, act in acts.items()}, {}))
         with suppress(Killed):
             move({}, seen, deal, 0.0)
         hosts.trouble = lambda: None
