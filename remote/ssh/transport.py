@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 def explain(error: Exception, target: SshTarget, complaint: str = "") -> HostError:
     """The error for the user about a failed way to `target`; `complaint` is a ProxyCommand's."""
     where = f"{target.name} ({target.hostname}:{target.port})"
-    if isinstance(error, HostError):
-        return error
     if isinstance(error, OSError) and (
         known := fault("timed out" if isinstance(error, TimeoutError) else str(error), where)
     ):

@@ -46,7 +46,7 @@ class Hosts:
         self.old, self.away = set[str](), set[str]()
         self.started: list[str] = []
         self.trouble: Callable[[], None] = lambda: None
-        self.parts: Any = {
+        self.parts: dict[str, Target] = {
             host: Target(SimpleNamespace(host=host), f"run-{host}", layout.directory)  # type: ignore[arg-type]
             for host, layout in self.layouts.items()
         }

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hosts_stage import HOSTS, SESSIONS, Hosts, Killed, hosts_at
@@ -129,9 +130,8 @@ def test_a_full_disk_is_told_wherever_it_is(hosts: Hosts, monkeypatch: pytest.Mo
     assert not told
     assert len(noted) == 2, "the first host, then the giver"
     assert all("no session moves" in one for one in noted)
-    joint._complete(
-        SimpleNamespace(boxes=[*hosts.parts.values()], listener=SimpleNamespace(note=noted.append)), states, moved
-    )  # type: ignore[arg-type]
+    target: Any = SimpleNamespace(boxes=[*hosts.parts.values()], listener=SimpleNamespace(note=noted.append))
+    joint._complete(target, states, moved)
     assert "s2 goes there, and starts nowhere" in noted[2]
 
 
