@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from comborun.errors import UserError
 from comborun.remote import program, run_orders
@@ -47,15 +47,10 @@ class BoxState(NamedTuple):
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> BoxState:
+        told = {key: answer[key] for key in cls._fields if key in answer}  # a former version does not say all of it
         stops = Stops(int(answer["stop"]), int(answer["resumed"]))
         era = Era(int(answer["era"]), str(answer["promised"]))
-        lives, stopped, done = (bool(answer[key]) for key in ("lives", "stopped", "done"))
-        gained, loses = (tuple(map(str, answer.get(key, ()))) for key in ("gained", "loses"))
-        made = bool(answer.get("made", True))
-        moving, due = (bool(answer.get(key, False)) for key in ("moving", "due"))  # the former version says nothing
-        uses = {str(key): str(value) for key, value in dict(answer.get("uses", {})).items()}
-        run, found = str(answer["run"]), Deal(answer)
-        return cls(found, stops, run, era, lives, stopped, done, gained, made, moving, due, loses, uses)
+        return cls(**{**told, "deal": Deal(answer), "stops": stops, "era": era})
 
 
 class Root(NamedTuple):
@@ -115,14 +110,33 @@ def _order(deal: Deal, stops: Stops) -> bytes:
     return json.dumps({**deal.seen, **stops.data}).encode()
 
 
-def at_once(acts: Mapping[str, Callable[[], T]]) -> dict[str, T | UserError]:
+class Answered(NamedTuple, Generic[T]):
+    """What several hosts have answered."""
+
+    done: dict[str, T]
+    failed: dict[str, UserError]
+
+    def some(self) -> dict[str, T]:
+        """The results that there are. Raises the first error if there are none."""
+        if self.failed and not self.done:
+            raise next(iter(self.failed.values()))
+        return self.done
+
+    def all(self) -> dict[str, T]:
+        """The results. Raises the first error, with its host; the same command does the rest."""
+        for host, one in self.failed.items():
+            rest = "once that is mended, the same command does the rest"
+            raise type(one)(f"{host}: {one.message}", f"{one.hint}\n  {rest}".strip(), one.code)
+        return self.done
+
+
+def at_once(acts: Mapping[str, Callable[[], T]]) -> Answered[T]:
     """The result of each act, or why there is none. All are done at the same time, each in a thread of its own."""
-
-    def one(act: Callable[[], T]) -> T | UserError:
-        try:
-            return act()
-        except UserError as error:
-            return error
-
+    found = Answered[T]({}, {})
     with ThreadPoolExecutor(max(1, len(acts))) as pool:
-        return dict(zip(acts, pool.map(one, acts.values()), strict=True))
+        for host, result in [(host, pool.submit(act)) for host, act in acts.items()]:
+            try:
+                found.done[host] = result.result()
+            except UserError as error:
+                found.failed[host] = error
+    return found

@@ -43,12 +43,10 @@ class Part(NamedTuple):
 
 def newest_deal(parts: Sequence[Part]) -> Deal | None:
     """The deal with the highest number among those of the parts, and its moves, as their copies have them."""
-    found = [deal for part in parts if part.copy and (deal := _known_deal(part.copy[0]))]
+    copies = [part.copy[0] for part in parts if part.copy]
+    deals = (deal_in(_text(copy / RUN.deal), map(_text, (copy / RUN.moves).glob("*"))) for copy in copies)
+    found = [deal for deal in deals if deal]
     return newest_known(found) if found else None
-
-
-def _known_deal(copy: Path) -> Deal | None:
-    return deal_in(_text(copy / RUN.deal), map(_text, (copy / RUN.moves).glob("*")))
 
 
 def _manifest(texts: Mapping[str, str]) -> str:
@@ -139,15 +137,11 @@ class _Joint:
                     known = {one.name for one in found.sessions} if found else set()
                     more = (one for one in own.sessions if one.name not in known)
                     found = replace(found, sessions=(*found.sessions, *more)) if found else own
-                    self._owners(own, host)
+                    for one in own.sessions:  # what no deal names runs on the host whose plan has it
+                        self._deal.of.setdefault(process_of(one), host)
         if not found:
             raise HostError(f"no copy of the plan of {self._folder.name} can be read")
         return found
-
-    def _owners(self, plan: Plan, host: str) -> None:
-        """What no deal names runs on the host whose plan has it."""
-        for one in plan.sessions:
-            self._deal.of.setdefault(process_of(one), host)
 
     @staticmethod
     def _names(plan: Plan) -> Iterator[tuple[str, str]]:
@@ -175,14 +169,12 @@ class _Joint:
                 if abs(ahead) > _CLOCKS_S:
                     wrong = self._clocks.setdefault(host, {"ahead": ahead, "attempts": {}})
                     wrong["attempts"].setdefault(name, []).append(before + number)
-                self._skip(host, RUN.attempt(name, number).directory, RUN.attempt(name, before + number).directory)
+                former, now = (PurePosixPath(RUN.attempt(name, at).directory) for at in (number, before + number))
+                lacking = copy[1] if (copy := self._parts[host].copy) else ()
+                self._skipped += [
+                    Skipped(now / path.relative_to(former), why) for path, why in lacking if path.is_relative_to(former)
+                ]
             before += max([*numbers, *attempts_of(layout, process)], default=0)
-
-    def _skip(self, host: str, before: str, now: str) -> None:
-        copy = self._parts[host].copy
-        for path, reason in copy[1] if copy else ():
-            if path.is_relative_to(before):
-                self._skipped.append(Skipped(PurePosixPath(now) / path.relative_to(before), reason))
 
     def _write(self, name: str, text: str) -> None:
         draft = self._folder / f"{name}.{os.getpid()}"

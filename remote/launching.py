@@ -99,7 +99,11 @@ def publish_run(
             return _followed(publication, found.plan)
         changed = publication.state == "changed"
         if deal and changed:
-            raise _undealt(publication)
+            raise UserError(
+                f"the grid, or what its `sync` ships, has changed since {publication.run} was dealt to its hosts",
+                "--new starts another run; with the former grid and files the same command continues this one",
+                code="changed_grid",
+            )
         draft, kept = _with_kept_policies(prepared, draft, found.plan)
         if changed and not request.changed:
             if found.ended and not compare(found.plan, draft.plan).common:
@@ -112,14 +116,6 @@ def publish_run(
         if launched := _bring_up(prepared, publication, draft, confirm, tell):
             return replace(launched, changes=(*kept, *launched.changes))
     raise HostError(f"other launches kept changing the run of {draft.plan.grid}", "launch it again")
-
-
-def _undealt(publication: Publication) -> UserError:
-    return UserError(
-        f"the grid, or what its `sync` ships, has changed since {publication.run} was dealt to its hosts",
-        "--new starts another run; with the former grid and files the same command continues this one",
-        code="changed_grid",
-    )
 
 
 def _check_common(run: str, has: Plan, wants: Plan) -> None:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
+from typing import IO, TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from comborun.errors import HostError
 from comborun.host.system.children import fork
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from comborun.host.system.children import Child
 
     Opening = subprocess.Popen[bytes] | Child
+
+T = TypeVar("T")
 
 LOCAL = "local"
 """the name of this machine as a host"""
@@ -105,6 +107,13 @@ class LocalTransport:
             return work()
 
         return _finish(lambda **files: fork(leading, [one.fileno() for one in files.values()]), stdin, timeout, limit)
+
+
+def in_threads(transport: T) -> T:
+    """The transport, which threads may use from now on: that to this machine forks no more."""
+    if isinstance(transport, LocalTransport):
+        transport.forks = False
+    return transport
 
 
 def _finish(start: Callable[..., Opening], given: bytes, timeout: float, limit: int) -> Completed:

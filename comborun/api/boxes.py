@@ -11,12 +11,11 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from comborun.api.joint import all_done, newest_of
-from comborun.api.launching import Started
-from comborun.api.named import HostChoice, Target
+from comborun.api.joint import newest_of
+from comborun.api.launching import Started, remembered_target
+from comborun.api.named import Target
 from comborun.errors import HostError, UserError
 from comborun.grid.checks.together import refused_together
 from comborun.model.work import process_of
@@ -24,18 +23,17 @@ from comborun.monitor.beginning import await_beginning
 from comborun.planner.dealing import Candidate, cut_of, cut_together, deal, ends, recut, rooms_of, same_work
 from comborun.planner.laying import Drafts
 from comborun.remote import boxes
-from comborun.remote.boxes import Root, at_once
+from comborun.remote.boxes import Answered, Root, at_once
 from comborun.remote.grids import known_of
-from comborun.remote.launches import Launch, remember
 from comborun.remote.launching import Launched, publish_run, start
 from comborun.remote.preparing import Prepared, prepare
-from comborun.remote.transport import LocalTransport
+from comborun.remote.transport import in_threads
 from comborun.rules.deal import Deal, Stops
 from comborun.text import several
 from comborun.words.times import brief
 
 if TYPE_CHECKING:
-    from comborun.api.named import GridChoice
+    from comborun.api.named import GridChoice, HostChoice
     from comborun.grid import Grid
     from comborun.grid.keys.launch import HostKeys
     from comborun.remote.preparing import LaunchRequest
@@ -102,7 +100,6 @@ class Dealt(NamedTuple):
     """how long each host is expected to take; empty if no time is known"""
     left_out: Mapping[str, str]
     choices: Mapping[str, HostChoice]
-    transports: Mapping[str, Transport]
 
 
 def dealt_together(
@@ -114,7 +111,7 @@ def dealt_together(
     _refuse(grid, request)
     grids = {entry.host: grid.on(entry) for entry in together.hosts}
     choices = {host: replace(where, host=host, root=own.root) for host, own in grids.items()}
-    transports = {host: _connected(choice) for host, choice in choices.items()}
+    transports = {host: in_threads(choice.connect()) for host, choice in choices.items()}
     with listener.working(f"looking at {several(len(grids), 'host')}"):
         shared = Drafts()
         looks = {host: partial(_look, request, grids[host], transports[host], shared) for host in grids}
@@ -139,7 +136,7 @@ def dealt_together(
     )
     drafts = {one.host: replace(seen[one.host].prepared, plan=one.plan) for one in candidates}
     timed = any(session.expected_s for one in candidates for session in one.plan.current)
-    return Dealt(fresh, drafts, ends(dealt, rooms) if timed else {}, left_out, choices, transports)
+    return Dealt(fresh, drafts, ends(dealt, rooms) if timed else {}, left_out, choices)
 
 
 def start_together(
@@ -149,8 +146,7 @@ def start_together(
     listener, found = where.listener, dealt_together(chosen, where, request, together, changes=True)
     with listener.working(f"bringing the run to {several(len(found.drafts), 'host')}"):
         made = _publish(found.drafts, found.deal, listener.tell)
-    _remember(chosen, found.choices, made)
-    target = _target(found.choices, found.transports, made)
+    target = _target(chosen, found, made)
     with listener.working(f"starting on {several(len(made.launched), 'host')}"):
         parts = _start(found.drafts, made, target)
     new = found.seconds if made.deal.grid_run == found.deal.grid_run else {}
@@ -169,13 +165,6 @@ def _refuse(grid: Grid, request: LaunchRequest) -> None:
         )
 
 
-def _connected(choice: HostChoice) -> Transport:
-    transport = choice.connect()
-    if isinstance(transport, LocalTransport):
-        transport.forks = False  # threads work on all hosts at once
-    return transport
-
-
 def _look(request: LaunchRequest, grid: Grid, transport: Transport, drafts: Drafts, *, changes: bool) -> _Seen:
     prepared = prepare(request, grid, lambda _: transport, drafts)
     if not changes:
@@ -183,13 +172,14 @@ def _look(request: LaunchRequest, grid: Grid, transport: Transport, drafts: Draf
     return _Seen(prepared, boxes.root_of(transport, grid.root, prepared.facts.python))
 
 
-def _usable(found: Mapping[str, _Seen | UserError], *, leave_out: bool) -> tuple[dict[str, _Seen], dict[str, str]]:
+def _usable(found: Answered[_Seen], *, leave_out: bool) -> tuple[dict[str, _Seen], dict[str, str]]:
     """The hosts that can be used, and why others can't. Raises UserError unless those may be left out."""
-    seen, why = dict[str, _Seen](), dict[str, str]()
-    for host, one in found.items():
-        if isinstance(one, UserError):
-            why[host] = one.message + (f" ({one.hint})" if isinstance(one, HostError) and one.hint else "")
-            continue
+    seen = dict[str, _Seen]()
+    why = {
+        host: one.message + (f" ({one.hint})" if isinstance(one, HostError) and one.hint else "")
+        for host, one in found.failed.items()
+    }
+    for host, one in found.done.items():
         roots = {name: other.root.id for name, other in seen.items() if other.root}
         twin = next((name for name, root in roots.items() if one.root and root == one.root.id), None)
         if twin:
@@ -202,7 +192,9 @@ def _usable(found: Mapping[str, _Seen | UserError], *, leave_out: bool) -> tuple
     if why and (not leave_out or not seen):
         lines = "".join(f"\n  {host}: {reason}" for host, reason in why.items())
         hint = "mend that" + (", or add --leave-out to run without them" if seen else "")
-        raise UserError(f"{several(len(why), 'host')} of {len(found)} can't be used:{lines}", hint, code="not_ready")
+        raise UserError(
+            f"{several(len(why), 'host')} of {len(why) + len(seen)} can't be used:{lines}", hint, code="not_ready"
+        )
     return seen, why
 
 
@@ -253,34 +245,28 @@ def _publish(drafts: Mapping[str, Prepared], fresh: Deal, tell: Callable[[str], 
         tell(f"! {host} takes no part in {publication.run}: its hosts are those of its launch; --new starts another")
     others = [host for host in given.left if host != first and host in drafts]
     again = {host: replace(drafts[host], plan=recut(drafts[host].plan, cut)) for host in others}
-    found = at_once(
+    launched |= at_once(
         {host: partial(publish_run, replace(again[host], deal=given.at(host)), refuse, tell) for host in others}
-    )
-    launched |= all_done(found)
-    places = {host: launched[host].publication.directory for host in others}
-    looks = {host: partial(boxes.look, drafts[host].transport, place) for host, place in places.items()}
-    states = {first: state} | all_done(at_once(looks))
+    ).all()
+    places = {host: (drafts[host].transport, launched[host].publication.directory) for host in others}
+    states = {first: state} | at_once({host: partial(boxes.look, *place) for host, place in places.items()}).all()
     return _Made(*newest_of(states), launched)
 
 
-def _remember(chosen: GridChoice, choices: Mapping[str, HostChoice], made: _Made) -> None:
-    grid = chosen.read()
-    digest = sha256(grid.text.encode()).hexdigest()
-    named = "" if grid.hosts else "".join(f" --host {host}" for host in made.deal.boxes)
+def _target(chosen: GridChoice, found: Dealt, made: _Made) -> Target:
+    """The run, which this machine remembers from now on."""
+    parts = dict[str, Target]()
+    named = "" if chosen.read().hosts else "".join(f" --host {host}" for host in made.deal.boxes)
     for host in reversed(made.launched):  # the first host is the last one that was launched on
+        about = {
+            "options": chosen.options + named,
+            "grid_run": made.deal.grid_run,
+            "place": made.deal.boxes.index(host),
+        }
         publication = made.launched[host].publication
-        way = choices[host].way(host)
-        launch = Launch(publication.run, host, publication.root, publication.directory, grid.name, way)
-        told = launch._replace(file=str(chosen.path.resolve()), sha256=digest, options=chosen.options + named)
-        remember(told._replace(grid_run=made.deal.grid_run, place=made.deal.boxes.index(host)))
-
-
-def _target(choices: Mapping[str, HostChoice], transports: Mapping[str, Transport], made: _Made) -> Target:
-    found = []
-    for host, launched in made.launched.items():
-        at, options = launched.publication, choices[host].options(host)
-        found.append(Target(transports[host], at.run, at.directory, options, listener=choices[host].listener))
-    return found[0]._replace(boxes=tuple(found), options="")
+        parts[host] = remembered_target(chosen, found.drafts[host], publication, found.choices[host], **about)
+    ordered = tuple(parts[host] for host in made.launched)
+    return ordered[0]._replace(boxes=ordered, options="")
 
 
 def _start(drafts: Mapping[str, Prepared], made: _Made, target: Target) -> tuple[Started, ...]:
@@ -290,11 +276,10 @@ def _start(drafts: Mapping[str, Prepared], made: _Made, target: Target) -> tuple
 
     def begin(part: Target) -> Started:
         host = part.transport.host
-        boxes.take(part.transport, part.directory, made.deal.at(host), lifted)
+        boxes.take(*part.place, made.deal.at(host), lifted)
         launched = start(drafts[host], made.launched[host])
         own = [name for name in names if made.deal.at(host).runs_here(name)]
-        waits = await_beginning(part.transport, part.directory, part.options) if own and launched.begins else None
+        waits = await_beginning(*part.place, part.options) if own and launched.begins else None
         return Started(part, launched, waits)
 
-    found = at_once({part.transport.host: partial(begin, part) for part in target.boxes})
-    return tuple(all_done(found).values())
+    return tuple(at_once({part.transport.host: partial(begin, part) for part in target.boxes}).all().values())

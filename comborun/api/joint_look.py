@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from threading import Condition, Lock, Thread
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from comborun.api.joint import merged_plan, settle
-from comborun.api.late_looks import LateError, LateLooks
 from comborun.api.listener import Listener
 from comborun.api.moving import SOON_S, Moved, Mover, may_go_on, useful
 from comborun.errors import HostError, RunGoneError, UserError
@@ -31,13 +30,19 @@ if TYPE_CHECKING:
     from comborun.api.named import Target
     from comborun.monitor.status import RunStatus
     from comborun.monitor.watch import Watched
-    from comborun.planner.moving import Step
     from comborun.remote.fetch import FetchOptions
     from comborun.remote.transport import Transport
     from comborun.rules.deal import Deal
 
 LOGIN_S = 3.0
 """seconds for a login over a slow link; a command that looks once would else never see such a host"""
+PATIENCE_S = 2.0
+"""seconds that hosts have for their answers once one of them has answered"""
+_SLOWER = 1.5
+"""a host that once took longer has so many times as long as then"""
+_STEP_S = 0.1
+"""seconds between two questions whether the user still types a password"""
+T = TypeVar("T")
 
 
 class _Answer(NamedTuple):
@@ -81,10 +86,9 @@ class JointSource:
         found = self._looks.end(more)
         for host, answered in found.items():
             self._take(host, answered)
-        states = {host: one if isinstance(one, UserError) else one.state for host, one in found.items()}
-        self._states = {host: one for host, one in states.items() if isinstance(one, BoxState)}
-        self._tell_refusals(states)
-        self._deal = settle(self.target, states) or self._deal or _remembered_deal(self.target)
+        self._states = {host: one.state for host, one in found.items() if isinstance(one, _Answer)}
+        self._tell_refusals(found.values())
+        self._deal = settle(self.target, self._states) or self._deal or _remembered_deal(self.target)
         if self._deal is None:
             raise next(one for one in found.values() if isinstance(one, UserError))
         parts = dict[str, Look]()
@@ -106,8 +110,8 @@ class JointSource:
         history = History(first.history.snapshot, attempts)
         status = replace(status, run=self.target.run)
         unmoved = half_lost(self._states, self._deal, status.run)
-        if not unmoved and self._mover is None:
-            unmoved = _would_move(useful(parts, self._states, self._deal))
+        if not unmoved and self._mover is None and (wanted := useful(parts, self._states, self._deal)):
+            unmoved = Fact("sessions_would_move", sessions=len(wanted), hosts=sorted({one.taker for one in wanted}))
         if not status.finished:
             status = replace(status, would_move=unmoved)
         self._last = Look(0, view, history, status, parts=parts)
@@ -175,9 +179,9 @@ class JointSource:
         assert self._last
         return self._last
 
-    def _tell_refusals(self, states: Mapping[str, BoxState | UserError]) -> None:
+    def _tell_refusals(self, found: Iterable[_Answer | UserError]) -> None:
         """Say in whole why a host that answers can't take part: a table has no room for what mends that."""
-        for one in states.values():
+        for one in found:
             if isinstance(one, UserError) and not isinstance(one, HostError):
                 self.target.listener.note(one.message)
 
@@ -195,7 +199,7 @@ class JointSource:
 
     def _ask(self, one: Target) -> _Answer:
         before = self._seen.get(one.transport.host)
-        state = boxes.look(one.transport, one.directory)
+        state = boxes.look(*one.place)
         source = before[0].source if before else _first(one)
         history = source.fold(before[0].history if before else History())
         return _Answer(state, source.renewed(history), history)
@@ -260,11 +264,6 @@ def half_lost(states: Mapping[str, BoxState], deal: Deal, run: str) -> Fact | No
     return Fact("loss_not_ended", run=run, hosts=[*hosts], answer=[one for one in hosts if one in states])
 
 
-def _would_move(wanted: Sequence[Step]) -> Fact | None:
-    hosts = sorted({one.taker for one in wanted})
-    return Fact("sessions_would_move", sessions=len(wanted), hosts=hosts) if wanted else None
-
-
 def _part_look(view: RunView, deal: Deal, history: History, link: Link = UP) -> Look:
     view = _dealt(view, deal)
     return Look(0, view, history, classify(view, history, link=link))
@@ -277,3 +276,87 @@ def _dealt(view: RunView, deal: Deal) -> RunView:
 def _remembered_deal(target: Target) -> Deal | None:
     copies = [(one, copy_of(one.transport.host, one.run, one.directory)) for one in target.boxes]
     return newest_deal([Part(one.transport.host, one.run, (copy, ())) for one, copy in copies])
+
+
+# Rounds of looks, in which no host waits long for another
+
+
+class LateError(HostError):
+    """A host has not answered yet. The look at it goes on."""
+
+
+class LateLooks(Generic[T]):
+    """Rounds of looks at hosts. A look that is late goes on beyond its round; another round takes what it brings."""
+
+    def __init__(
+        self,
+        asks: Mapping[str, Callable[[], T]],
+        clock: Clock,
+        asking: Callable[[], bool],
+        patience: float = PATIENCE_S,
+    ) -> None:
+        """`asking`: whether the user is asked something for a login, which takes its time."""
+        self._asks, self._clock, self._asking = asks, clock, asking
+        self._patience = dict.fromkeys(asks, patience)
+        self._news = Condition()
+        self._begun: dict[str, float] = {}
+        """the hosts with a look that goes on, or whose result nobody has taken"""
+        self._found: dict[str, T | Exception] = {}
+
+    def begin(self) -> dict[str, T | UserError]:
+        """Begin a round. Returns what came late, after the round before."""
+        late = self._taken()
+        for host in self._asks:
+            if host not in self._begun:
+                self._begun[host] = self._clock.elapsed()
+                Thread(target=self._look, args=(host,), name=f"look at {host}", daemon=True).start()
+            else:
+                self._begun[host] = float("-inf")  # it had its time in the round before
+        return late
+
+    def end(self, more: float = 0.0) -> dict[str, T | UserError]:
+        """The answer of each host, or why there is none; LateError for one that takes so much longer than the first.
+
+        `more`: seconds beyond its patience, where nobody looks again and a login has to come first.
+        """
+        first: float | None = None
+        with self._news:
+            while True:
+                now = self._clock.elapsed()
+                if first is None and any(not isinstance(one, Exception) for one in self._found.values()):
+                    first = now
+                left = [self._left(host, now - more, first) for host in self._begun if host not in self._found]
+                if max(left, default=0.0) <= 0 and not self._asking():
+                    break
+                self._news.wait(_STEP_S if first is not None else None)
+        found = self._taken()
+        return {host: found.get(host) or LateError("no answer yet") for host in self._asks}
+
+    def _left(self, host: str, now: float, first: float | None) -> float:
+        if self._begun[host] == float("-inf"):
+            return 0.0
+        return 1.0 if first is None else first + self._patience[host] - now
+
+    def _taken(self) -> dict[str, T | UserError]:
+        with self._news:
+            found, self._found = self._found, {}
+        taken = dict[str, T | UserError]()
+        for host, one in found.items():
+            del self._begun[host]
+            if isinstance(one, Exception) and not isinstance(one, UserError):
+                raise one
+            taken[host] = one
+        return taken
+
+    def _look(self, host: str) -> None:
+        begun = self._clock.elapsed()
+        found: T | Exception
+        try:
+            found = self._asks[host]()
+            took = _SLOWER * (self._clock.elapsed() - begun)
+            self._patience[host] = max(self._patience[host], took)
+        except Exception as error:  # noqa: BLE001  whoever takes it raises what is no answer of a host
+            found = error
+        with self._news:
+            self._found[host] = found
+            self._news.notify_all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from comborun.amendment.resumption import smoke_sessions
 from comborun.answers import orders
@@ -14,7 +14,7 @@ from comborun.monitor.beginning import await_beginning, await_smoke, failed_at_o
 from comborun.monitor.watch import once
 from comborun.remote.launches import Launch, remember
 from comborun.remote.launching import Launched, publish_run, start
-from comborun.remote.preparing import LaunchRequest, prepare
+from comborun.remote.preparing import LaunchRequest, Prepared, prepare
 from comborun.rules.facts import Fact
 from comborun.rules.vocabulary import Life
 from comborun.words import say
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from comborun.api.named import GridChoice, HostChoice
     from comborun.monitor.status import SessionStatus
+    from comborun.remote.publish import Publication
 
 _CHANGED = "With n they keep their old settings and records. Use the new grid?"
 _HOW = (
@@ -94,6 +95,10 @@ class Started:
 def start_run(chosen: GridChoice, where: HostChoice, request: LaunchRequest) -> Started:
     """Check, publish and start a grid. This is safe to repeat, so an interruption loses nothing."""
     run, listener = "", where.listener
+
+    def follows(changes: str) -> bool:
+        return listener.confirm(_CHANGED, UserError(changes, _HOW, code="changed_grid"))
+
     try:
         grid = chosen.read()
         listener.warn(*map(str, grid.warnings))
@@ -102,20 +107,15 @@ def start_run(chosen: GridChoice, where: HostChoice, request: LaunchRequest) -> 
         listener.warn(*prepared.warnings)
         transport = prepared.transport
         with listener.working(f"bringing the run to {transport.host}"):
-            launched = publish_run(prepared, lambda changes: _follows(where, changes), listener.tell)
+            launched = publish_run(prepared, follows, listener.tell)
         publication, run = launched.publication, launched.publication.run
-        way = where.way(transport.host)
-        made = Launch(run, transport.host, publication.root, publication.directory, grid.name, way)
         again = chosen.options + (where.options(where.host) if where.host else "") + " --slurm" * request.slurm
-        digest = sha256(grid.text.encode()).hexdigest()
-        remember(made._replace(file=str(chosen.path.resolve()), sha256=digest, options=again))
-        told = replace(where, root=grid.root).options(transport.host)
-        target = Target(transport, run, publication.directory, told, listener=listener)
+        target = remembered_target(chosen, prepared, publication, where, options=again)
         doing = f"sending {prepared.sends} to" if prepared.sends else "starting on"
         with listener.working(f"{doing} {transport.host}"):
             launched = start(prepared, launched)
         with listener.working("waiting for the first session"):
-            waits = await_beginning(transport, target.directory, target.options) if launched.begins else None
+            waits = await_beginning(*target.place, target.options) if launched.begins else None
         lacks = lacking(once(target.source())) if publication.state == "finished" else ""
         return Started(target, launched, waits, lacks)
     except KeyboardInterrupt:
@@ -123,9 +123,17 @@ def start_run(chosen: GridChoice, where: HostChoice, request: LaunchRequest) -> 
         raise
 
 
-def _follows(where: HostChoice, changes: str) -> bool:
-    """Whether the run should follow a changed grid. Raises UserError where nobody can be asked."""
-    return where.listener.confirm(_CHANGED, UserError(changes, _HOW, code="changed_grid"))
+def remembered_target(
+    chosen: GridChoice, prepared: Prepared, publication: Publication, where: HostChoice, **known: Any
+) -> Target:
+    """The run on its host, which this machine remembers from now on. `known`: more fields of the launch."""
+    transport, grid = prepared.transport, prepared.grid
+    places = (publication.run, transport.host, publication.root, publication.directory)
+    digest = sha256(grid.text.encode()).hexdigest()
+    way, file = where.way(transport.host), str(chosen.path.resolve())
+    remember(Launch(*places, grid.name, way, file, digest, **known))
+    options = replace(where, root=grid.root).options(transport.host)
+    return Target(transport, publication.run, publication.directory, options, listener=where.listener)
 
 
 def _rest(where: HostChoice, request: LaunchRequest, run: str) -> str:

@@ -13,14 +13,14 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from comborun.api.joint import all_done, merged_plan, newest_of, part_on, settle, states
+from comborun.api.joint import merged_plan, newest_of, part_on, settle, states
 from comborun.errors import HostError, UserError
 from comborun.model.work import process_of
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History
 from comborun.planner.dealing import Room, deal
 from comborun.remote import boxes, run_orders
-from comborun.remote.boxes import BoxState, at_once
+from comborun.remote.boxes import at_once
 from comborun.remote.joint_copy import on_record
 from comborun.remote.runs import copy_of
 from comborun.rules.deal import Deal, Era, begins_era, redealt
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from comborun.api.named import Target
     from comborun.model.plan import Plan
     from comborun.monitor.status import RunStatus
+    from comborun.remote.boxes import BoxState
     from comborun.rules.deal import OnRecord
 
 
@@ -68,11 +69,11 @@ def planned_loss(target: Target, lost: Sequence[str], *, stop: bool, ask: Callab
         if host not in hosts:
             raise UserError(f"{target.run} does not run on {host}", did_you_mean(host, hosts), code="unknown_host")
     found = states(target)
-    _check_away(target, lost, found, stop=stop, changes=bool(ask))
-    there = {host: one for host, one in found.items() if isinstance(one, BoxState) and host not in lost}
+    _check_away(target, lost, found.done, stop=stop, changes=bool(ask))
+    there = {host: one for host, one in found.done.items() if host not in lost}
     if not there:
         raise UserError("no other host of this run answers", "nothing can move: give the command again later")
-    newest, _ = newest_of({host: one for host, one in found.items() if isinstance(one, BoxState)})
+    newest, _ = newest_of(found.done)
     if ask:
         settle(target, there)
     era = Era(newest.number[0], newest.maker)
@@ -93,7 +94,7 @@ def planned_loss(target: Target, lost: Sequence[str], *, stop: bool, ask: Callab
 def _loss(target: Target, newest: Deal, era: Era, lost: Sequence[str], there: Sequence[str]) -> Loss:
     """What the lost hosts have on record, and who of the others gets the rest."""
     left = [host for host in newest.left if host not in lost]
-    sources = all_done(at_once({host: part_on(target, host).source for host in there}))
+    sources = at_once({host: part_on(target, host).source for host in there}).all()
     plan, owners = merged_plan({host: one.view.plan for host, one in sources.items()}, newest)
     records = {host: _records(part_on(target, host), plan) for host in lost if host not in newest.lost}
     complete = {name for one in records.values() for name in one.complete}
@@ -112,27 +113,25 @@ def _loss(target: Target, newest: Deal, era: Era, lost: Sequence[str], there: Se
 
 
 def _check_away(
-    target: Target, lost: Sequence[str], found: Mapping[str, BoxState | UserError], *, stop: bool, changes: bool
+    target: Target, lost: Sequence[str], there: Mapping[str, BoxState], *, stop: bool, changes: bool
 ) -> None:
     """Stop those that answer, if that was asked for. Raises UserError if one answers otherwise."""
     for host in lost:
-        one = found[host]
-        if not isinstance(one, BoxState) or host in one.deal.lost:
+        if host not in there or host in there[host].deal.lost:
             continue
         if not stop:
-            off = ": what was begun to give it up is called off" if changes and call_off(target, found) else ""
+            off = ": what was begun to give it up is called off" if changes and call_off(target, there) else ""
             raise UserError(
                 f"{host} answers, so it is not lost{off}",
                 f"`combo stop {target.run} --host {host}` stops its sessions; to give it up all the same: --stop",
                 code="host_answers",
             )
         if changes:
-            run_orders.stop(part_on(target, host).transport, part_on(target, host).directory)
+            run_orders.stop(*part_on(target, host).place)
 
 
-def call_off(target: Target, found: Mapping[str, BoxState | UserError]) -> bool:
+def call_off(target: Target, there: Mapping[str, BoxState]) -> bool:
     """End the era that somebody has begun, without a loss. False if nobody has begun one. Raises UserError."""
-    there = {host: one for host, one in found.items() if isinstance(one, BoxState)}
     newest, _ = newest_of(there)
     if all(one.era.number <= newest.number[0] for one in there.values()):
         return False
@@ -159,12 +158,8 @@ def _new_era(
         raise UserError("nothing was changed", "--yes answers for a script")
     number = max(newest.number[0], *(one.era.number for one in there.values())) + 1
     era = Era(number, secrets.token_hex(4))
-    promised = all_done(at_once({host: partial(_fence, part_on(target, host), era, lost) for host in there}))
+    promised = at_once({host: partial(boxes.fence, *part_on(target, host).place, era, lost) for host in there}).all()
     return newest_of(promised)[0], era
-
-
-def _fence(part: Target, era: Era, lost: Sequence[str]) -> BoxState:
-    return boxes.fence(part.transport, part.directory, era, lost)
 
 
 class _Records(NamedTuple):
@@ -208,11 +203,10 @@ def _room(seen: RunStatus, plan: Plan) -> Room:
 def give_up(target: Target, loss: Loss) -> Deal:
     """Write it down at the arbiter, and hand it to the other hosts. Returns the deal that is in force then."""
     made = loss.deal.renewed(loss.moved, loss.records, loss.era)
-    arbiter = part_on(target, loss.arbiter)
-    state = boxes.lose(arbiter.transport, arbiter.directory, made)
+    state = boxes.lose(*part_on(target, loss.arbiter).place, made)
     if not state.made and not (loss.lost and {*loss.lost} <= {*state.deal.lost}):
         raise UserError(
             "another command has just changed which hosts this run has", "give the command again", code="overtaken"
         )
-    settle(target, states(target))
+    settle(target, states(target).done)
     return state.deal

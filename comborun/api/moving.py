@@ -108,14 +108,13 @@ def unfinished(states: Mapping[str, BoxState], deal: Deal) -> list[Move]:
 
 def complete(parts: Mapping[str, Target], move: Move) -> BoxState:
     """Let the giver confirm that its record is on the disk, then the taker take the session. Raises UserError."""
-    giver, taker = parts[move.giver], parts[move.taker]
-    confirmed = boxes.release(giver.transport, giver.directory, move)
-    return boxes.receive(taker.transport, taker.directory, confirmed)
+    confirmed = boxes.release(*parts[move.giver].place, move)
+    return boxes.receive(*parts[move.taker].place, confirmed)
 
 
 def restarted(part: Target, sessions: int) -> str:
     """Start the dispatcher of a host that has got sessions after its own were done. Returns what was done."""
-    run_orders.start_for_moves(part.transport, part.directory, part.source().view.plan)
+    run_orders.start_for_moves(*part.place, part.source().view.plan)
     return f"{several(sessions, 'session')} of other hosts {'runs' if sessions == 1 else 'run'} there now"
 
 
@@ -149,7 +148,7 @@ class Mover:
         for step in wanted:
             by_giver.setdefault(step.giver, []).append(step)
         done = at_once({giver: partial(self._give, own, deal) for giver, own in by_giver.items()})
-        moved = [one for own in done.values() if not isinstance(own, UserError) for one in own]
+        moved = [one for own in done.done.values() for one in own]
         for one, _ in moved:
             self._tell(one)
         self._restart([(one.taker, state) for one, state in moved])
@@ -170,9 +169,8 @@ class Mover:
             return True
         if deal.arbiter not in states:
             return False
-        arbiter = self._parts[deal.arbiter]
         try:
-            boxes.let_move(arbiter.transport, arbiter.directory, deal)
+            boxes.let_move(*self._parts[deal.arbiter].place, deal)
         except UserError as error:
             self._refused(deal.arbiter, error)
             return False
@@ -203,6 +201,6 @@ class Mover:
     def _restart(self, got: Sequence[tuple[str, BoxState]]) -> None:
         dead = {host for host, state in got if not state.lives}
         counts = {host: sum(taker == host for taker, _ in got) for host in dead}
-        for host, said in at_once({host: partial(restarted, self._parts[host], counts[host]) for host in dead}).items():
-            if isinstance(said, UserError):
-                self._note(f"{host}: {said.message}")
+        found = at_once({host: partial(restarted, self._parts[host], counts[host]) for host in dead})
+        for host, error in found.failed.items():
+            self._note(f"{host}: {error.message}")

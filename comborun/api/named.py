@@ -22,7 +22,7 @@ from comborun.remote.runs import (
     list_runs,
     look_at_host,
 )
-from comborun.remote.transport import LOCAL, RUNS_SESSIONS, LocalTransport
+from comborun.remote.transport import LOCAL, RUNS_SESSIONS, LocalTransport, in_threads
 from comborun.rules.names import DEFAULT_ROOT, RUN
 from comborun.text import clean, harmless, shortened
 from comborun.words.times import brief
@@ -91,6 +91,29 @@ class Target(NamedTuple):
         from comborun.remote.library import digest
 
         return self.sent is not None and self.sent.program == digest()
+
+    @property
+    def place(self) -> tuple[Transport, str]:
+        """Its host and its folder there."""
+        return self.transport, self.directory
+
+    @property
+    def answering(self) -> Target:
+        """The run. Raises HostError if its host did not answer."""
+        if self.away:
+            raise self.away
+        return self
+
+    def of_one_host(self, verb: str) -> Target:
+        """The run. Raises UserError for one on several hosts, since the command is for one of them."""
+        if not self.boxes:
+            return self
+        hosts, name = [one.transport.host for one in self.boxes], self.listener.program
+        raise UserError(
+            f"{self.run} runs on {', '.join(hosts)}, and `{name} {verb}` is for one host",
+            f"{name} {verb} {self.run} --host {hosts[0]}",
+            code="several_hosts",
+        )
 
     def source(self) -> Source:
         from comborun.monitor.observe import load_run
@@ -231,9 +254,7 @@ class HostChoice:
         found = []
         for one in parts:
             where = replace(self, host=one.host, root=self.root or one.root)
-            transport = where.connect()
-            if isinstance(transport, LocalTransport):
-                transport.forks = False  # all hosts are asked at once, by threads
+            transport = in_threads(where.connect())
             found.append(Target(transport, one.run, one.directory, where.options(one.host), listener=self.listener))
         return found[0]._replace(boxes=tuple(found), options="")
 

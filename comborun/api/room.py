@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
@@ -61,23 +62,25 @@ def may_move(looks: Mapping[str, Look]) -> bool:
     return any(waiting.values()) and any(waiting[host] <= slots[host] for host in looks)
 
 
-def _place(one: Seen, deal: Deal, lengths: Lengths) -> Place:
+def _place(one: Seen, deal: Deal, lengths: Mapping[str, float]) -> Place:
     status, state, plan = one.look.status, one.state, one.look.view.plan
     on, current = _stage(plan, status, state), _current(plan)
     asked = {own.name: own.resources for own in processes(current)}
     closed = {shut.environment for shut in status.closed}
     barred = {process_of(own) for own in current if own.environment in closed} if closed else set()
     impossible = {request for request in {*asked.values()} if _is_impossible(request, on)}
-    able = {name for name in asked if asked[name] not in impossible and name not in barred}
-    by_process = grouped(status.proper, _process(plan))
+    process = {own.name: process_of(own) for own in plan.sessions}
+    by_process = grouped(status.proper, lambda own: process.get(own.name, own.name))
     running = {name: own for name, own in by_process.items() if any(session.alive for session in own)}
     order = [name for name in dict.fromkeys(map(process_of, plan.current)) if name in by_process]
-    waiting = [name for name in order if name not in running and _waits(by_process[name])]
+    queued = {name for name, own in by_process.items() if any(session.life is Life.QUEUED for session in own)}
+    waiting = [name for name in order if name in queued and name not in running]
     held = status.hold.kind if status.hold else ""
     gives = not state.stopped and held in {"", DRAINING}
+    held_by = [(asked[name], own[0].gpus) for name, own in running.items()]
     return Place(
-        lengths=lengths.of(able),
-        room=_room(asked, on, [(asked[name], own[0].gpus) for name, own in running.items()]),
+        lengths={name: lengths[name] for name in asked if asked[name] not in impossible and name not in barred},
+        room=lambda names: beside([asked[name] for name in names], on, held_by),
         running=tuple(_left(own, status, lengths.get(name, 0.0)) for name, own in running.items()),
         waiting=tuple(waiting),
         movable=frozenset(name for name in waiting if gives and _is_movable(name, by_process[name], deal)),
@@ -89,11 +92,6 @@ def _place(one: Seen, deal: Deal, lengths: Lengths) -> Place:
 def _current(plan: Plan) -> list[Session]:
     """The sessions that the run has, on whatever host."""
     return [one for one in plan.sessions if one.flag != "dropped"]
-
-
-def _process(plan: Plan) -> Callable[[SessionStatus], str]:
-    names = {one.name: process_of(one) for one in plan.sessions}
-    return lambda one: names.get(one.name, one.name)
 
 
 def _takes(status: RunStatus, state: BoxState) -> bool:
@@ -121,10 +119,6 @@ def _can_start(plan: Plan) -> bool:
 def _is_movable(name: str, own: Sequence[SessionStatus], deal: Deal) -> bool:
     last = deal.moves.get(name)
     return name in deal.of and not any(one.attempt for one in own) and (last is None or last.epoch < MOST_MOVES)
-
-
-def _waits(own: Sequence[SessionStatus]) -> bool:
-    return any(one.life is Life.QUEUED for one in own)
 
 
 # What fits
@@ -162,12 +156,6 @@ def _is_impossible(request: Request, on: Stage) -> bool:
     return unknown or never(request, has) is not None
 
 
-def _room(
-    asked: Mapping[str, Request], on: Stage, running: Sequence[tuple[Request, tuple[int, ...]]]
-) -> Callable[[Sequence[str]], int]:
-    return lambda names: beside([asked[name] for name in names], on, running)
-
-
 # How long sessions take
 
 
@@ -180,29 +168,7 @@ class _Ran(NamedTuple):
     """the part of it that was done in that time"""
 
 
-class Lengths(Mapping[str, float]):
-    """Process -> seconds on one host."""
-
-    def __init__(self, work: Mapping[str, float], speed: float, able: Collection[str]) -> None:
-        self._work, self._speed, self._able = work, speed, able
-
-    def of(self, able: Collection[str]) -> Lengths:
-        """Those of these processes alone."""
-        return Lengths(self._work, self._speed, able)
-
-    def __getitem__(self, name: str) -> float:
-        if name not in self._able:
-            raise KeyError(name)
-        return self._work[name] * self._speed
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._able)
-
-    def __len__(self) -> int:
-        return len(self._able)
-
-
-def lengths_of(looks: Mapping[str, Look]) -> tuple[dict[str, Lengths], bool]:
+def lengths_of(looks: Mapping[str, Look]) -> tuple[dict[str, dict[str, float]], bool]:
     """Seconds of each process on each host: by what has run of this run, else by what was measured before it.
 
     Returns False beside it if no time is known; then lengths are counts of episodes.
@@ -227,7 +193,7 @@ def lengths_of(looks: Mapping[str, Look]) -> tuple[dict[str, Lengths], bool]:
     for one in sessions:
         name = process_of(one)
         whole[name] = whole.get(name, 0.0) + work[one.name]
-    return {host: Lengths(whole, speeds[host], whole.keys()) for host in looks}, timed
+    return {host: {name: speeds[host] * seconds for name, seconds in whole.items()} for host in looks}, timed
 
 
 def _measured(plan: Plan, known: Mapping[str, float]) -> dict[str, float]:
@@ -260,15 +226,11 @@ def _usual_work(
 
     Policies are taken as equal here: most differ less than hosts do, and a host may have run some of them only.
     """
-    environments, overall = (_paces(ran, speeds, key) for key in (_environment, lambda _: ""))
+    environments, overall = (_paces(ran, speeds, key) for key in (attrgetter("environment"), lambda _: ""))
     counted = [one for one in sessions if known[one.name] and one.count]
     usual = sum(known[one.name] for one in counted) / sum(one.count for one in counted) if counted else 0.0
     paces = {one.name: environments.get(one.environment) or overall.get("") or usual or 1.0 for one in sessions}
     return {one.name: known[one.name] or max(1, one.count) * paces[one.name] for one in sessions}
-
-
-def _environment(one: Session) -> str:
-    return one.environment
 
 
 def _paces(

@@ -88,7 +88,7 @@ class Run:
         """
         from comborun.api.watching import Watching
 
-        return Watching(self._answering(), interval)
+        return Watching(self.target.answering, interval)
 
     def wait(self, interval: float | None = None) -> Status:
         """Wait until the run has finished."""
@@ -98,30 +98,30 @@ class Run:
         """What went wrong so far: sessions that failed alike together, each cause with the next step."""
         from comborun.api.looking import causes_of
 
-        return causes_of(self._answering()).answer
+        return causes_of(self.target.answering).answer
 
     def explain(self, *sessions: str) -> tuple[runs.Explanation, ...]:
         """Why sessions wait, what they do, or how they ended, and how to continue; of all that did not succeed."""
         from comborun.api.looking import explanations
 
         words = sessions or tuple(one.name for one in self.status().sessions if one.outcome not in _FINE)
-        return tuple(one.answer for one in explanations(self._there(), words)) if words else ()
+        return tuple(one.answer for one in explanations(self.target.answering, words)) if words else ()
 
     def logs(self, *sessions: str, lines: int = 20) -> tuple[runs.Log, ...]:
         """The ends of the logs of some sessions, or of all."""
-        from comborun.api.looking import logs
+        from comborun.api.looking import log_records, logs
 
         texts: dict[str, runs.Log] = {}
-        for one in logs(self._there(), sessions, lines):
+        for one in log_records(logs(self.target.answering, sessions, lines).pieces):
             before = texts[one.session].untrusted_text if one.session in texts else ""
             texts[one.session] = replace(one, untrusted_text=before + one.untrusted_text)
         return tuple(texts.values())
 
     def follow(self, *sessions: str, lines: int = 20) -> Iterator[runs.Log]:
         """The same, and what they print from now on, until they have ended."""
-        from comborun.api.looking import logs
+        from comborun.api.looking import log_records, logs
 
-        return logs(self._there(), sessions, lines, on=True)
+        return log_records(logs(self.target.answering, sessions, lines, on=True).pieces)
 
     # Results
 
@@ -155,81 +155,51 @@ class Run:
 
     def stop(self, *sessions: str, policy: str | None = None, environment: str | None = None) -> orders.Stopped:
         """End the run, or some of its sessions, and everything that they started. Nobody is asked."""
-        from comborun.api import joint, steering
+        from comborun.api import steering
 
-        if self.target.boxes and not (sessions or policy or environment):
-            return joint.stop_all(self.target)
-        target = self._there()
-        return steering.stop(target, steering.planned_stop(target, sessions, policy, environment))
+        return steering.stop_now(self.target.answering, sessions, policy, environment)
 
     def retry(
         self, *sessions: str, failed: bool = False, stalled: bool = False, environment: str = "now"
     ) -> orders.Steered:
         """Start sessions again that ended without success, each with a new budget of retries."""
-        from comborun.api import joint, steering
+        from comborun.api import steering
 
         if bool(sessions) + failed + stalled != 1:
             raise UserError("retry takes names of sessions, or failed=True, or stalled=True", "status() lists them")
         which: Literal["", "failed", "stalled"] = "failed" if failed else "stalled" if stalled else ""
-        some = bool(which)
-        return joint.on_each(
-            self._answering(), sessions, lambda one, own: steering.retry(one, own, which, environment), some=some
-        )
+        return steering.retry(self.target.answering, sessions, which, environment)
 
     def resume(self, environment: str = "now") -> orders.Resumed:
         """Lift a hold or a stop, and run what is missing."""
-        from comborun.api import joint, steering
+        from comborun.api import steering
         from comborun.monitor.steering import joint_answer, resume_answer
 
-        target = self._answering()
-        if target.boxes:
-            joint.lift_stops(target)
-            plans = steering.planned_together(target, environment)
-            for part, own in plans:
-                steering.resume(part, own, environment)
-            return joint_answer(self.id, [resume_answer(own, done=not own.nothing) for _, own in plans])
-        going = steering.planned_resume(target, environment)
-        steering.resume(target, going, environment)
-        return resume_answer(going, done=not going.nothing)
+        plans = steering.planned_resumes(self.target.answering, environment)
+        for part, going in plans:
+            steering.resume(part, going, environment)
+        return joint_answer(self.id, [resume_answer(going, done=not going.nothing) for _, going in plans])
 
     def slots(self, count: int) -> orders.Steered:
         """Let so many sessions run at once from now on."""
-        from comborun.api import joint, steering
+        from comborun.api import steering
 
-        return joint.on_each(self._answering(), (), lambda one, _: steering.slots(one, count))
+        return steering.slots(self.target.answering, count)
 
     def change(self, values: Mapping[str, object], because: str = "") -> orders.Steered:
         """Change settings of the run while it goes on, as `combo set` does: {"use_gpus": [0, 1], "parallel": 6}."""
-        from comborun.api import joint, steering
+        from comborun.api import steering
 
         given = {
             key: ",".join(map(str, one)) if isinstance(one, list | tuple) else str(one) for key, one in values.items()
         }
-        return joint.on_each(self._answering(), (), lambda one, _: steering.retune(one, given, because))
+        return steering.retune(self.target.answering, given, because)
 
     def pause(self, why: str = "") -> orders.Steered:
         """Start nothing new until `resume`; running sessions go on."""
-        from comborun.api import joint, steering
+        from comborun.api import steering
 
-        return joint.on_each(self._answering(), (), lambda one, _: steering.hold(one, "pause", why))
-
-    def _answering(self) -> Target:
-        """The run. Raises HostError if its host did not answer."""
-        if self.target.away:
-            raise self.target.away
-        return self.target
-
-    def _there(self) -> Target:
-        """The same. Raises UserError if it runs on several hosts."""
-        self._answering()
-        if self.target.boxes:
-            hosts = ", ".join(one.transport.host for one in self.target.boxes)
-            raise UserError(
-                f"{self.id} runs on {hosts}: this is for one of them",
-                f"comborun.open({self.id!r}, host=...) opens one part; status, episodes, report and stop are of all",
-                code="several_hosts",
-            )
-        return self.target
+        return steering.hold(self.target.answering, "pause", why)
 
 
 _FINE = ("succeeded", "not_needed")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from comborun.answers import orders
+from comborun.api.joint import lift_stops, on_each, parts_of, stop_all
 from comborun.errors import HostError, UserError
 from comborun.model.resources import mebibytes
 from comborun.model.work import combo_of
@@ -14,7 +15,7 @@ from comborun.monitor.explain import server_names
 from comborun.monitor.steering import PlannedResume, PlannedStop
 from comborun.monitor.watch import once
 from comborun.remote.program import refuse_elsewhere
-from comborun.remote.run_orders import Reply, restart_dispatcher, send_test_notice, steer
+from comborun.remote.run_orders import Reply, Verb, restart_dispatcher, send_test_notice, steer
 from comborun.remote.run_orders import stop as stop_sessions
 from comborun.remote.runs import list_runs
 from comborun.remote.slurm import settle
@@ -36,12 +37,29 @@ if TYPE_CHECKING:
 # Stop
 
 
-def planned_stop(target: Target, words: Sequence[str], policy: str | None, environment: str | None) -> PlannedStop:
-    """What a stop of the sessions that the words and filters name would do; without any it ends the whole run.
+def planned_stops(
+    target: Target,
+    words: Sequence[str],
+    policy: str | None = None,
+    environment: str | None = None,
+    *,
+    take_over: bool = False,
+) -> list[tuple[Target, PlannedStop]]:
+    """What a stop of the sessions that the words and filters name would do on each of their hosts; without any it ends
+    the whole run.
 
     A run whose status is unknown can be stopped as a whole, or by exact names.
     """
-    run, host, words = target.run, target.transport.host, tuple(words)
+    if policy or environment:
+        target.of_one_host("stop --policy")
+    parts = parts_of(target, words)
+    for part, _ in parts:
+        part.own(take_over=take_over)
+    return [(part, _planned_stop(part, own, policy, environment)) for part, own in parts]
+
+
+def _planned_stop(target: Target, words: tuple[str, ...], policy: str | None, environment: str | None) -> PlannedStop:
+    run, host = target.run, target.transport.host
     filtered = policy is not None or environment is not None
     try:
         source = target.source()
@@ -100,12 +118,26 @@ def _chosen(
     return chosen
 
 
-def stop(target: Target, order: PlannedStop) -> orders.Stopped:
+def stop(target: Target, planned: Sequence[tuple[Target, PlannedStop]]) -> orders.Stopped:
     """End the sessions of a planned stop, and everything that they started."""
+    sessions, lines, clean = list[str](), list[str](), True
     with target.listener.working("ending sessions"):
-        reply = stop_sessions(target.transport, target.directory, order.names)
-    ended = order.names or reply.facts("session")
-    return orders.Stopped(target.run, tuple(ended), reply.done, reply.texts)
+        for part, order in planned:
+            reply = stop_sessions(part.transport, part.directory, order.names)
+            sessions += order.names or reply.facts("session")
+            lines += reply.texts
+            clean = clean and reply.done
+    return orders.Stopped(target.run, tuple(sessions), clean, tuple(lines))
+
+
+def stop_now(
+    target: Target, words: Sequence[str] = (), policy: str | None = None, environment: str | None = None
+) -> orders.Stopped:
+    """Stop the run, or some of its sessions, wherever they run."""
+    if target.boxes and not (words or policy or environment):
+        with target.listener.working("ending sessions"):
+            return stop_all(target)
+    return stop(target, planned_stops(target, words, policy, environment))
 
 
 # Start again
@@ -120,20 +152,24 @@ def retry(
     take_over: bool = False,
 ) -> orders.Steered:
     """Start named sessions again, or all that failed or stalled; each gets a new budget of retries."""
+
+    def retry_there(part: Target, own: Sequence[str]) -> orders.Steered:
+        part.note_change()
+        part.own(take_over=take_over)
+        source = part.source()
+        names = sessions_of(source, own, part.listener.note)
+        check_no_servers(part, source.view, names)
+        steered = steer(part.transport, part.directory, "retry", *([f"--{which}"] if which else names))
+        return _steered(part, steered, _restart(part, source, environment) if steered.done else "")
+
     if bool(which) == bool(words):
         raise UserError("name sessions, or give either --failed or --stalled", "combo status lists them")
-    target.note_change()
-    target.own(take_over=take_over)
-    source = target.source()
-    names = sessions_of(source, words, target.listener.note)
-    check_no_servers(target, source.view, names)
-    steered = steer(target.transport, target.directory, "retry", *([f"--{which}"] if which else names))
-    return _steered(target, steered, _restart(target, source, environment) if steered.done else "")
+    return on_each(target, words, retry_there, some=bool(which))
 
 
 def slots(target: Target, count: int) -> orders.Steered:
     """Let so many sessions run at once from now on."""
-    return _steered(target, steer(target.transport, target.directory, "slots", str(count)))
+    return _steer_all(target, "slots", str(count))
 
 
 def retune(target: Target, values: Mapping[str, str], because: str = "") -> orders.Steered:
@@ -144,7 +180,7 @@ def retune(target: Target, values: Mapping[str, str], because: str = "") -> orde
     words = [f"{key}={value}" for key, value in checked_settings(values).items()]
     line = " ".join(harmless(because).split())
     words += [f"{BECAUSE}={line}"] if line else []
-    return _steered(target, steer(target.transport, target.directory, "set", *words))
+    return _steer_all(target, "set", *words)
 
 
 def checked_settings(values: Mapping[str, str]) -> dict[str, str]:
@@ -167,13 +203,17 @@ def checked_settings(values: Mapping[str, str]) -> dict[str, str]:
 def hold(target: Target, verb: Literal["pause", "drain"], why: str = "") -> orders.Steered:
     """Let nothing new start until `resume`."""
     line = " ".join(harmless(why).split())
-    steered = steer(target.transport, target.directory, verb, *([line] if line else []))
-    return _steered(target, steered, f"run `{target.command('resume')}` to continue" if steered.done else "")
+    held = _steer_all(target, verb, *([line] if line else []))
+    return replace(held, note=f"run `{target.command('resume')}` to continue") if held.done else held
 
 
 def notify(target: Target) -> orders.Steered:
     """Send a test notice."""
-    return _steered(target, send_test_notice(target.transport, target.directory))
+    return on_each(target, (), lambda one, _: _steered(one, send_test_notice(one.transport, one.directory)))
+
+
+def _steer_all(target: Target, verb: Verb, *words: str) -> orders.Steered:
+    return on_each(target, (), lambda one, _: _steered(one, steer(one.transport, one.directory, verb, *words)))
 
 
 def _steered(target: Target, reply: Reply, note: str = "") -> orders.Steered:
@@ -210,8 +250,16 @@ def _restart(target: Target, source: Source, environment: str) -> str:
 # Continue
 
 
-def planned_resume(target: Target, environment: str = "now", *, take_over: bool = False) -> PlannedResume:
-    """What a resume would do with a run."""
+def planned_resumes(
+    target: Target, environment: str = "now", *, take_over: bool = False, act: bool = True
+) -> list[tuple[Target, PlannedResume]]:
+    """What a resume would do on each host of a run. To `act` on it, the stop of several hosts is lifted first."""
+    if act and target.boxes:
+        lift_stops(target)
+    return [(one, _planned_resume(one, environment, take_over=take_over and act)) for one, _ in parts_of(target, ())]
+
+
+def _planned_resume(target: Target, environment: str, *, take_over: bool) -> PlannedResume:
     from comborun.amendment.resumption import resumption  # `combo stop` needs no grid model
     from comborun.api.reports import collected
     from comborun.reporter.merge import missing, rejected
@@ -229,13 +277,6 @@ def planned_resume(target: Target, environment: str = "now", *, take_over: bool 
     if environment == "first":
         seen = replace(seen, environment=None)
     return PlannedResume(view, seen, what, coming)
-
-
-def planned_together(target: Target, environment: str = "now") -> list[tuple[Target, PlannedResume]]:
-    """The same of a run on several hosts: a plan for each that was not given up."""
-    from comborun.api.joint import going
-
-    return [(one, planned_resume(one, environment)) for one in going(target)]
 
 
 def resume(target: Target, going: PlannedResume, environment: str = "now") -> str:

@@ -28,7 +28,7 @@ _COMMANDS = {
     "Run": {
         "run": ("launch", "Launch a grid, watch it, and report at its end."),
         "launch": ("launch", "Start a grid's sessions and return."),
-        "follow": ("follow", "Evaluate the checkpoints of a training as they appear."),
+        "follow": ("launch", "Evaluate the checkpoints of a training as they appear."),
         "resume": ("control", "Continue a run: run what is missing."),
         "recheck": ("trials", "Run the first episodes once more, alone, and compare."),
     },

@@ -6,13 +6,13 @@ import os
 import shlex
 import shutil
 import sys
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from comborun.answers.runs import Window
-from comborun.cli.logs import parts_of, print_log
+from comborun.api.joint import parts_of
+from comborun.cli.logs import print_log
 from comborun.cli.options import json_option, of_run_option, sessions_argument
 from comborun.cli.terminal import note, show_json
 from comborun.errors import HostError, UserError
@@ -53,7 +53,7 @@ _PANE = 'TMUX= "$@"; if [ $? = 255 ]; then printf "%s" "ssh failed; Enter closes
 
 @click.command()
 @sessions_argument("words", metavar="[SESSION]")
-@partial(of_run_option, together=True)
+@of_run_option
 @click.option("--all", "tiled", is_flag=True, help="Open a tmux window here, with a pane for every running session.")
 @click.option("--write", is_flag=True, help="Send keys to the session: Ctrl-C then reaches the program.")
 @click.option("--show", is_flag=True, help="Print the command instead of running it.")
@@ -140,8 +140,7 @@ def _instead(session: str, begin: Begin) -> str:
 
 
 def _print_log(target: Target, session: str, *, on: bool) -> None:
-    pieces = follow(target.transport, target.directory, [LogPosition(session)], 50, on=on)
-    print_log(pieces)
+    print_log(follow(target.transport, target.directory, [LogPosition(session)], 50, on=on))
 
 
 def _view(host: str, seen: LatestAttempt, *, write: bool) -> list[str]:

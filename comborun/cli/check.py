@@ -147,8 +147,12 @@ def check(grid: GridChoice, as_json: bool) -> None:
     checked = grid.read()
     latest = _latest_counts(checked)
     if as_json:
-        warnings = tuple(map(str, checked.warnings))
-        show_json(grids.Checked(checked.name, len(checked.combos), latest and _latest_answer(*latest), warnings))
+        counted = None
+        if latest:
+            session, counts, filmed = latest
+            facts = (*counts.facts, *filter(None, [filmed]))
+            counted = grids.LatestCounts(session.name, counts.records, why_not_counted(counts.facts), facts)
+        show_json(grids.Checked(checked.name, len(checked.combos), counted, tuple(map(str, checked.warnings))))
         return
     warn(*map(str, checked.warnings))
     found = f" for each file that {checked.policy_glob} finds" if checked.policy_glob else ""
@@ -162,11 +166,6 @@ def check(grid: GridChoice, as_json: bool) -> None:
         click.echo(f"  the last results of {session.name}: {counts.records}{planned} episodes count by this grid")
         show_why(counts.facts, checked.path)
         show_videos(filmed, checked.path)
-
-
-def _latest_answer(session: Session, counts: Counts, filmed: Fact | None) -> grids.LatestCounts:
-    facts = (*counts.facts, *filter(None, [filmed]))
-    return grids.LatestCounts(session.name, counts.records, why_not_counted(counts.facts), facts)
 
 
 def _latest_counts(grid: Grid) -> tuple[Session, Counts, Fact | None] | None:

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from comborun.api import steering
-from comborun.api.joint import on_each
 from comborun.cli.options import (
     SLOTS,
     environment_option,
     json_option,
     of_run,
     of_run_option,
-    one_part,
     root_options,
     run_option,
     sessions_argument,
@@ -32,8 +28,6 @@ from comborun.monitor.watch import once
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from comborun.answers import orders
     from comborun.api.named import HostChoice, Target
 
@@ -63,68 +57,40 @@ def stop(words: tuple[str, ...], wanted: str | None, where: HostChoice, as_json:
     combo stop --policy flat
     """
     target, words = _run_and_sessions(where, wanted, words)
-    if target.boxes:
-        return _stop_together(target, words, as_json=as_json, **how)
-    target.own(take_over=how["take_over"] and not how["dry_run"])
-    order = steering.planned_stop(target, words, how["policy"], how["environment"])
+    filters, asks = (how["policy"], how["environment"]), not how["yes"] and not as_json and sys.stdin.isatty()
+    if target.boxes and not (words or how["dry_run"] or any(filters)):
+        if asks:
+            hosts = ", ".join(harmless(one.transport.host) for one in target.boxes)
+            click.confirm(f"Stop {target.run} on {hosts}?", abort=True, err=True)
+        return _show_stopped(steering.stop_now(target), as_json=as_json)
+    planned = steering.planned_stops(target, words, *filters, take_over=how["take_over"] and not how["dry_run"])
+    planned_orders = [order for _, order in planned]
     if not as_json:
-        click.echo("\n".join(map(harmless, order.lines())))
+        click.echo("\n".join(harmless(line) for order in planned_orders for line in order.lines()))
     if how["dry_run"]:
         if as_json:
-            show_json(order.answer)
+            answers = [order.answer for order in planned_orders]
+            show_json(answers if target.boxes else answers[0])
         return 0
-    runs = bool(order.running or order.unseen)
-    bare = not (words or wanted or how["yes"] or how["policy"] or how["environment"])
-    if bare and runs and not as_json and sys.stdin.isatty():
+    runs = any(order.running or order.unseen for order in planned_orders)
+    if asks and runs and not (words or wanted or any(filters)):
         click.confirm("Stop it?", abort=True, err=True)
     try:
-        stopped = steering.stop(target, order)
+        stopped = steering.stop(target, planned)
     except KeyboardInterrupt:
-        _show_what_is_left(target, order.names)
+        if not target.boxes:
+            _show_what_is_left(target, planned_orders[0].names)
         return INTERRUPTED
+    return _show_stopped(stopped, as_json=as_json, silent=not runs)
+
+
+def _show_stopped(stopped: orders.Stopped, *, as_json: bool, silent: bool = False) -> int:
+    """`silent`: whether nothing is said where nothing was running."""
     if as_json:
         show_json(stopped)
-    elif stopped.lines or runs:
-        click.echo("\n".join(stopped.lines) or f"{target.run}: nothing was running")
+    elif stopped.lines or not silent:
+        click.echo("\n".join(map(harmless, stopped.lines)) or f"{stopped.run}: nothing was running")
     return 0 if stopped.clean else SOME_DID_NOT
-
-
-def _stop_together(target: Target, words: tuple[str, ...], *, as_json: bool, **how: Any) -> int:
-    """Stop a run on several hosts, or sessions of it wherever they run."""
-    from comborun.api import joint
-
-    if how["policy"] or how["environment"]:
-        one_part(target, "stop --policy")
-    parts = joint.by_host(target, words, note) if words else [(one, ()) for one in target.boxes]
-    if how["dry_run"]:
-        orders = [steering.planned_stop(part, own, None, None) for part, own in parts]
-        if as_json:
-            show_json([order.answer for order in orders])
-        else:
-            click.echo("\n".join(harmless(line) for order in orders for line in order.lines()))
-        return 0
-    if not words and not how["yes"] and not as_json and sys.stdin.isatty():
-        hosts = ", ".join(harmless(one.transport.host) for one in target.boxes)
-        click.confirm(f"Stop {target.run} on {hosts}?", abort=True, err=True)
-    if words:
-        stopped = _joined(
-            target, [steering.stop(one, steering.planned_stop(one, own, None, None)) for one, own in parts]
-        )
-    else:
-        with target.listener.working("ending sessions"):
-            stopped = joint.stop_all(target)
-    if as_json:
-        show_json(stopped)
-    else:
-        click.echo("\n".join(map(harmless, stopped.lines)) or f"{target.run}: nothing was running")
-    return 0 if stopped.clean else SOME_DID_NOT
-
-
-def _joined(target: Target, found: Sequence[orders.Stopped]) -> orders.Stopped:
-    sessions, lines = ([one for part in found for one in getattr(part, key)] for key in ("sessions", "lines"))
-    return replace(
-        found[0], run=target.run, sessions=(*sessions,), clean=all(one.clean for one in found), lines=(*lines,)
-    )
 
 
 def _show_what_is_left(target: Target, names: tuple[str, ...]) -> None:
@@ -164,7 +130,7 @@ def _run_and_sessions(where: HostChoice, wanted: str | None, words: tuple[str, .
 @click.command()
 @sessions_argument("sessions", metavar="[SESSION]...")
 @repeatable()
-@partial(of_run_option, together=True)
+@of_run_option
 @click.option("--failed", is_flag=True, help="All sessions that failed, are partial or were lost.")
 @click.option("--stalled", is_flag=True, help="All sessions that were ended because they stalled.")
 @environment_option
@@ -182,20 +148,17 @@ def retry(
     combo retry flat stairs        by policy and environment
     combo retry --failed
     """
-    chosen = sum(which.values())
-    if chosen + bool(sessions) != 1:
+    if sum(which.values()) + bool(sessions) != 1:
         raise UserError("name sessions, or give either --failed or --stalled", "combo status lists them")
     kind: Literal["", "failed", "stalled"] = "failed" if which["failed"] else "stalled" if which["stalled"] else ""
-    retry_there = partial(steering.retry, which=kind, environment=environment, take_over=take_over)
-    done = on_each(target, sessions, retry_there, some=bool(kind))
-    code = _show(done, as_json=as_json)
-    return 0 if chosen else code  # no failed session is not an error
+    code = _show(steering.retry(target, sessions, kind, environment, take_over=take_over), as_json=as_json)
+    return 0 if kind else code  # no failed session is not an error
 
 
 @click.command("set")
 @click.argument("values", metavar="KEY=VALUE...", nargs=-1, required=True)
 @repeatable()
-@partial(of_run_option, together=True)
+@of_run_option
 @click.option("--because", default="", metavar="TEXT", help="The reason, in one line; the report names it.")
 @json_option
 def set_(values: tuple[str, ...], target: Target, because: str, as_json: bool) -> int:
@@ -212,13 +175,13 @@ def set_(values: tuple[str, ...], target: Target, because: str, as_json: bool) -
     given = {key: value for key, _, value in (pair.partition("=") for pair in values)}
     if len(given) < len(values):
         raise UserError("a key is given twice", "each key once, such as parallel=6 use_gpus=0,1,3")
-    return _show(on_each(target, (), lambda one, _: steering.retune(one, given, because)), as_json=as_json)
+    return _show(steering.retune(target, given, because), as_json=as_json)
 
 
 @click.command()
 @click.argument("count", metavar="N", type=SLOTS)
 @repeatable()
-@partial(of_run_option, together=True)
+@of_run_option
 @json_option
 def slots(count: int, target: Target, as_json: bool) -> int:
     """Let N sessions run at once from now on, as `combo set parallel=N`. Running sessions go on, even if they are more.
@@ -228,7 +191,7 @@ def slots(count: int, target: Target, as_json: bool) -> int:
     \b
     combo slots 4
     """
-    return _show(on_each(target, (), lambda one, _: steering.slots(one, count)), as_json=as_json)
+    return _show(steering.slots(target, count), as_json=as_json)
 
 
 def _holding(verb: Literal["pause", "drain"], text: str) -> click.Command:
@@ -236,13 +199,13 @@ def _holding(verb: Literal["pause", "drain"], text: str) -> click.Command:
 
     @click.command(verb, help=text)
     @repeatable()
-    @partial(of_run, together=True)
+    @of_run
     @click.option(
         "--why", default="", metavar="TEXT", help="The reason, in one line; everybody who watches the run sees it."
     )
     @json_option
     def hold(target: Target, why: str, as_json: bool) -> int:
-        return _show(on_each(target, (), lambda one, _: steering.hold(one, verb, why)), as_json=as_json)
+        return _show(steering.hold(target, verb, why), as_json=as_json)
 
     return hold
 
@@ -266,7 +229,7 @@ drain = _holding(
 
 
 @click.command()
-@partial(of_run, together=True)
+@of_run
 @json_option
 def notify(target: Target, as_json: bool) -> int:
     """Send a test notice through the grid's `notify` command, on the host, and show what it prints.
@@ -274,7 +237,7 @@ def notify(target: Target, as_json: bool) -> int:
     \b
     combo notify
     """
-    return _show(on_each(target, (), lambda one, _: steering.notify(one)), as_json=as_json)
+    return _show(steering.notify(target), as_json=as_json)
 
 
 def _show(done: orders.Steered, *, as_json: bool) -> int:
@@ -287,7 +250,7 @@ def _show(done: orders.Steered, *, as_json: bool) -> int:
 
 @click.command()
 @repeatable()
-@partial(of_run, together=True)
+@of_run
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 @environment_option
 @take_over_option
@@ -302,34 +265,15 @@ def resume(target: Target, dry_run: bool, environment: str, take_over: bool, as_
     combo resume                the newest run
     combo resume --dry-run      show only what it would do
     """
-    if target.boxes:
-        _resume_together(target, environment, dry_run=dry_run, as_json=as_json)
-        return
-    going = steering.planned_resume(target, environment, take_over=take_over and not dry_run)
-    act = not dry_run and not going.nothing
+    act = not dry_run
+    plans = steering.planned_resumes(target, environment, take_over=take_over, act=act)
     if as_json:
-        show_json(resume_answer(going, done=act))
-    else:
-        click.echo("\n".join(map(harmless, resume_lines(going))))
-    said = steering.resume(target, going, environment) if act else ""
-    if said and not as_json:
-        click.echo(harmless(said))
-
-
-def _resume_together(target: Target, environment: str, *, dry_run: bool, as_json: bool) -> None:
-    """Continue a run on several hosts: lift its stop on all of them, then resume each part."""
-    from comborun.api import joint
-
-    if not dry_run:
-        joint.lift_stops(target)
-    plans = steering.planned_together(target, environment)
-    if as_json:
-        show_json([resume_answer(going, done=not dry_run and not going.nothing) for _, going in plans])
+        answers = [resume_answer(going, done=act and not going.nothing) for _, going in plans]
+        show_json(answers if target.boxes else answers[0])
     for part, going in plans:
-        act = not dry_run and not going.nothing
+        host = f"{harmless(part.transport.host)}: " if target.boxes else ""
         if not as_json:
-            lines = "\n".join(map(harmless, resume_lines(going)))
-            click.echo(f"{harmless(part.transport.host)}: {lines}")
+            click.echo(host + "\n".join(map(harmless, resume_lines(going))))
         said = steering.resume(part, going, environment) if act else ""
         if said and not as_json:
-            click.echo(harmless(f"{part.transport.host}: {said}"))
+            click.echo(f"{host}{harmless(said)}")

@@ -106,12 +106,8 @@ def _show(host: str, examination: Examination, *, first: bool) -> None:
 
 
 def answer(host: str, examination: Examination) -> Examined:
-    return Examined(host, examination.healthy, tuple(map(_finding_answer, examination.findings)), examination.about)
-
-
-def _finding_answer(finding: Finding) -> FoundOnHost:
-    found, cost, fix = told(finding)
-    return FoundOnHost(finding.check, str(finding.level), found, cost, fix, finding.fact)
+    found = (FoundOnHost(one.check, str(one.level), *told(one), one.fact) for one in examination.findings)
+    return Examined(host, examination.healthy, tuple(found), examination.about)
 
 
 def lines(host: str, examination: Examination, width: int) -> Iterator[Text]:

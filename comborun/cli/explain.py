@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from comborun.api.looking import causes_of, explanations
-from comborun.cli.logs import parts_of
 from comborun.cli.options import json_option, of_run_option, sessions_argument
 from comborun.cli.terminal import program, show_json, wrapped
 from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED
@@ -30,7 +28,7 @@ _MOST_NAMED = 8
 
 @click.command()
 @sessions_argument("sessions", metavar="[SESSION]")
-@partial(of_run_option, together=True)
+@of_run_option
 @json_option
 def explain(sessions: tuple[str, ...], target: Target, as_json: bool) -> None:
     """Explain why a session does not run, what it does, or how it ended, and how to continue.
@@ -46,8 +44,7 @@ def explain(sessions: tuple[str, ...], target: Target, as_json: bool) -> None:
     if not sessions:
         _explain_run(causes_of(target), target.options, as_json=as_json)
         return
-    parts = parts_of(target, sessions, guess=True)
-    found = [one for part, own in parts for one in explanations(part, own)]
+    found = explanations(target, sessions)
     if as_json:
         answers = [one.answer for one in found]
         show_json(answers[0] if len(answers) == 1 else answers)

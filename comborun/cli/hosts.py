@@ -36,7 +36,7 @@ def hosts() -> None:
 
 
 @hosts.command("list")
-@partial(of_run, kept=True, together=True)
+@partial(of_run, kept=True)
 @json_option
 def list_hosts(target: Target, as_json: bool) -> None:
     """Show the hosts of a run, and how many sessions each has.
@@ -61,7 +61,7 @@ def list_hosts(target: Target, as_json: bool) -> None:
 
 @hosts.command()
 @click.argument("names", metavar="HOST...", nargs=-1, required=True)
-@partial(of_run_option, together=True)
+@of_run_option
 @click.option("--stop", is_flag=True, help="Give up hosts that still answer, too: their sessions are ended first.")
 @click.option("--dry-run", is_flag=True, help="Show what would move, and change nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask, also about the first host of the run.")
@@ -76,7 +76,8 @@ def lost(names: tuple[str, ...], target: Target, as_json: bool, **how: bool) -> 
     combo hosts lost box2
     combo hosts lost box2 --dry-run
     """
-    _check(target)
+    if not target.boxes:
+        raise UserError(f"{target.run} runs on one host", "`hosts` in a grid, or --host several times, shares a run")
 
     def ask(question: str) -> bool:
         return how["yes"] or (sys.stdin.isatty() and click.confirm(question, err=True))
@@ -95,11 +96,6 @@ def lost(names: tuple[str, ...], target: Target, as_json: bool, **how: bool) -> 
         _show(loss)
     give_up(target, loss)
     _answer(target, loss, as_json=as_json, done=True)
-
-
-def _check(target: Target) -> None:
-    if not target.boxes:
-        raise UserError(f"{target.run} runs on one host", "`hosts` in a grid, or --host several times, shares a run")
 
 
 def _show(loss: Loss) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@partial(of_run, kept=True, together=True)
+@partial(of_run, kept=True)
 @click.option("--leave-out", is_flag=True, help="Begin even if a host does not answer.")
 @interval_option
 @json_lines_option
@@ -68,18 +68,16 @@ def keep(target: Target, leave_out: bool, interval: float | None, as_json: bool)
 def _check_reach(target: Target, *, leave_out: bool) -> None:
     """Raise HostError if a host that was not given up can't be reached from here."""
     from comborun.api.joint import newest_of, states
-    from comborun.remote.boxes import BoxState
 
     found = states(target)
-    there = {host: one for host, one in found.items() if isinstance(one, BoxState)}
-    lost = newest_of(there)[0].lost if there else {}
-    silent = {host: one for host, one in found.items() if isinstance(one, UserError) and host not in lost}
-    if not there or (silent and not leave_out):
+    lost = newest_of(found.done)[0].lost if found.done else {}
+    silent = {host: one for host, one in found.failed.items() if host not in lost}
+    if not found.done or (silent and not leave_out):
         lines = "".join(f"\n  {host}: {one.headline}" for host, one in silent.items())
         away = all(isinstance(one, HostError) for one in silent.values())
         can, needs = ("be reached from here", "this machine needs keys for all hosts; ") if away else ("take part", "")
         raise HostError(
-            f"{several(len(silent), 'host')} of {len(found)} can't {can}:{lines}",
+            f"{several(len(silent), 'host')} of {len(found.done) + len(found.failed)} can't {can}:{lines}",
             f"{needs}--leave-out begins without {'those that are away' if away else 'them'}",
         )
 

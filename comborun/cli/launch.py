@@ -1,4 +1,4 @@
-"""combo launch and combo run: start a grid's sessions, perhaps after a smoke test."""
+"""combo launch, run and follow: start a grid's sessions, perhaps after a smoke test."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ import click
 from comborun.amendment.resumption import smoke_sessions
 from comborun.api.boxes import TogetherRequest, several_hosts, start_together
 from comborun.api.launching import start_run, with_failures, with_smoke_test
+from comborun.api.named import Target
 from comborun.cli.options import (
     SLOTS,
     Shown,
     environment_option,
     grid_argument,
+    host_options,
     hosts_options,
     interval_option,
     json_lines_option,
     plain_option,
     slurm_option,
     take_over_option,
+    with_options,
 )
 from comborun.cli.terminal import SOME_DID_NOT, show_record, show_rows, show_table
 from comborun.monitor.beginning import recorded
@@ -34,32 +37,36 @@ from comborun.words.endings import outcome_words
 from comborun.words.times import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from comborun.api.launching import Started
-    from comborun.api.named import GridChoice, HostChoice, Target
+    from comborun.api.named import GridChoice, HostChoice
     from comborun.monitor.status import SessionStatus
 
-_OPTIONS = (
-    hosts_options,
-    click.option(
-        "--leave-out", is_flag=True, help="With several hosts: run without those that are away or can't be used."
-    ),
-    slurm_option,
+_ALWAYS = (
     click.option("--parallel", type=SLOTS, metavar="N", help="The most sessions that run at once."),
     click.option(
         "--multiplexer", type=click.Choice(MULTIPLEXER_NAMES), help="The program whose windows show the sessions."
     ),
     click.option("--new", is_flag=True, help="Start another run, even if this grid has one."),
+    environment_option,
+    take_over_option,
+    click.option("--force", is_flag=True, help="Start even if the host lacks something that the grid needs."),
+)
+"""options of all commands that launch"""
+_launch_options = with_options(
+    hosts_options,
+    click.option(
+        "--leave-out", is_flag=True, help="With several hosts: run without those that are away or can't be used."
+    ),
+    slurm_option,
+    *_ALWAYS,
     click.option(
         "--changed",
         type=click.Choice(["rerun", "keep"]),
         help="For combos that the new grid changes or removes: `rerun` uses the new grid, `keep` keeps their old"
         " settings and records.",
     ),
-    environment_option,
-    take_over_option,
-    click.option("--force", is_flag=True, help="Start even if the host lacks something that the grid needs."),
     click.option(
         "--smoke",
         type=click.IntRange(min=1),
@@ -69,17 +76,11 @@ _OPTIONS = (
 )
 
 
-def _launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
 @click.command()
 @grid_argument
 @_launch_options
 @json_lines_option
-def launch(grid: GridChoice, where: HostChoice, as_json: bool, hosts: tuple[str, ...], **options: Any) -> int:
+def launch(grid: GridChoice, where: HostChoice, as_json: bool, **options: Any) -> int:
     """Start a grid's sessions and return; the same command again resumes what is missing.
 
     \b
@@ -91,16 +92,8 @@ def launch(grid: GridChoice, where: HostChoice, as_json: bool, hosts: tuple[str,
     combo launch grid.yaml --slurm --host login1
     combo launch grid.yaml --host h100 --host box2    both share the sessions
     """
-    leave_out = options.pop("leave_out")
-    request = LaunchRequest(**options)
-    if together := several_hosts(grid, hosts):
-        _launch_together(grid, where, request, TogetherRequest(together, leave_out), as_json=as_json)
-        return 0
-    started = start_run(grid, where, request)
-    if not request.smoke:
-        started = with_failures(started)
-    started = _told(started, request, as_json=as_json)
-    return 0 if started.passed and not started.all_failed else SOME_DID_NOT
+    started = _launched(grid, where, as_json=as_json, returns=True, **options)
+    return 0 if isinstance(started, Target) or (started.passed and not started.all_failed) else SOME_DID_NOT
 
 
 @click.command()
@@ -109,7 +102,7 @@ def launch(grid: GridChoice, where: HostChoice, as_json: bool, hosts: tuple[str,
 @interval_option
 @plain_option
 @json_lines_option
-def run(grid: GridChoice, where: HostChoice, hosts: tuple[str, ...], **options: Any) -> int:
+def run(grid: GridChoice, where: HostChoice, **options: Any) -> int:
     """Launch a grid, watch it, and report once all sessions have exited.
 
     \b
@@ -120,15 +113,72 @@ def run(grid: GridChoice, where: HostChoice, hosts: tuple[str, ...], **options: 
     from comborun.cli.status import watch_until_the_end  # slow to import
 
     shown = Shown(**{key: options.pop(key) for key in Shown._fields})
-    leave_out = options.pop("leave_out")
-    request = LaunchRequest(**options)
-    if together := several_hosts(grid, hosts):
-        target = _launch_together(grid, where, request, TogetherRequest(together, leave_out), as_json=shown.as_json)
-        return watch_until_the_end(target, shown)
-    started = _told(start_run(grid, where, request), request, as_json=shown.as_json)
+    started = _launched(grid, where, as_json=shown.as_json, **options)
+    if isinstance(started, Target):
+        return watch_until_the_end(started, shown)
     if started.launched.hold:
         return 0
     return watch_until_the_end(started.target, shown) if started.passed else SOME_DID_NOT
+
+
+def _launched(
+    grid: GridChoice,
+    where: HostChoice,
+    hosts: tuple[str, ...],
+    *,
+    as_json: bool,
+    leave_out: bool,
+    returns: bool = False,
+    **options: Any,
+) -> Started | Target:
+    """Launch, say what was started, and wait for the smoke test. On several hosts, their run.
+
+    `returns`: the command ends then, so it waits for sessions that fail at once.
+    """
+    request = LaunchRequest(**options)
+    if together := several_hosts(grid, hosts):
+        return _launch_together(grid, where, request, TogetherRequest(together, leave_out), as_json=as_json)
+    started = start_run(grid, where, request)
+    if returns and not request.smoke:
+        started = with_failures(started)
+    if as_json:
+        show_record(started.answer)
+    else:
+        _show(started)
+    return _tried(started, as_json=as_json) if request.smoke and not started.launched.hold else started
+
+
+@click.command()
+@grid_argument
+@host_options
+@click.option(
+    "--pid", type=click.IntRange(1, 2**31), help="The training on the host: when it has ended, so has the run."
+)
+@with_options(*_ALWAYS)
+@json_lines_option
+def follow(grid: GridChoice, where: HostChoice, pid: int | None, as_json: bool, **options: Any) -> int:
+    """Evaluate the checkpoints of a training as they appear, on its host, until it has ended.
+
+    \b
+    combo follow grid.yaml --pid 4711
+
+    Without --pid it goes on until `combo stop`. The host does it alone; this machine may be switched off. The same
+    command again goes on with the same run.
+    """
+    started = start_run(grid, where, LaunchRequest(follow=str(pid or "stopped"), **options))
+    if as_json:
+        show_record(started.answer)
+        return 0
+    launched, publication, target = started.launched, started.launched.publication, started.target
+    new = publication.state == "new"
+    click.echo(
+        f"{click.style(launched.plan.grid, bold=True)}: {'follows' if new else 'goes on to follow'} the training"
+    )
+    for note in (*launched.replaced, *started.changes):
+        click.echo(f"  {harmless(note)}")
+    commands = {verb: target.command(verb) for verb in ("status", "monitor", "report", "stop")}
+    show_rows({"run": publication.run, "folder": publication.directory, **commands})
+    return 0
 
 
 _NEXT = {"watch": "monitor", "page": "view", "stop": "stop"}
@@ -162,15 +212,6 @@ def _launch_together(
         click.echo(f"! {harmless(host)} is left out: {harmless(why)}", err=True)
     show_rows({name: started.target.command(verb) for name, verb in _NEXT.items()})
     return started.target
-
-
-def _told(started: Started, request: LaunchRequest, *, as_json: bool) -> Started:
-    """Say what was started, and wait for its smoke test."""
-    if as_json:
-        show_record(started.answer)
-    else:
-        _show(started)
-    return _tried(started, as_json=as_json) if request.smoke and not started.launched.hold else started
 
 
 def _show(started: Started) -> None:

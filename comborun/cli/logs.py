@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
+import codecs
 import shutil
 import sys
-from contextlib import suppress
-from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from comborun.api.looking import log_records
-from comborun.cli.log_text import drawn, named_lines
+from comborun.api import looking
 from comborun.cli.options import json_lines_option, of_run_option, sessions_argument
-from comborun.cli.terminal import note, show_record
+from comborun.cli.terminal import show_record
 from comborun.errors import UserError
-from comborun.monitor.addressing import sessions_of
-from comborun.remote.logs import LogPosition, Merged, follow, latest, rank_log
-from comborun.rules.names import RunLayout
+from comborun.rules.counting import shown
+from comborun.text import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from comborun.api.named import Target
     from comborun.remote.logs import LogPiece
 
-    Moved = Callable[[Sequence[str]], Collection[str]]
-
 
 @click.command()
 @sessions_argument("sessions", metavar="[SESSION]...")
-@partial(of_run_option, together=True)
+@of_run_option
 @click.option("-f", "--follow", "on", is_flag=True, help="Follow the log as it grows; wait for a queued session.")
 @click.option(
     "-n",
@@ -45,7 +40,9 @@ if TYPE_CHECKING:
 @click.option("--rank", type=click.IntRange(min=0), metavar="R", help="Show the output of one rank of a launcher.")
 @click.option("--stderr", is_flag=True, help="With --rank: show its standard error.")
 @json_lines_option
-def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, as_json: bool, **of: Any) -> None:
+def logs(
+    sessions: tuple[str, ...], target: Target, on: bool, lines: int, rank: int | None, stderr: bool, as_json: bool
+) -> None:
     """Show the end of the logs of some sessions, or of all. With several, each line names its session.
 
     On a terminal, control characters are removed, and of a progress bar the last state is shown.
@@ -58,89 +55,17 @@ def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, as_jso
     combo logs --rank 3 --stderr pick_ppo
     combo logs stairs_flat -n 1000000 > it.log  every byte, unchanged
     """
-    parts = parts_of(target, sessions, guess=True)
-    if on and target.boxes:
-        names, pieces = _followed_on_all(target, parts, lines, **of)
-    else:
-        found = [_followed(part, own, on=on, lines=lines, **of) for part, own in parts]
-        names, pieces = [name for own, _ in found for name in own], chain.from_iterable(one for _, one in found)
-    _show_logs(names, _begun(target, pieces, wait=on) if len(names) == 1 else pieces, as_json=as_json)
-
-
-def parts_of(target: Target, words: tuple[str, ...], *, guess: bool) -> Sequence[tuple[Target, tuple[str, ...]]]:
-    """The run with the words; of a run on several hosts the parts with the sessions that the words name."""
-    if not target.boxes:
-        return [(target, words)]
-    from comborun.api.joint import by_host, going
-
-    return by_host(target, words, note, guess=guess) if words else [(one, ()) for one in going(target)]
-
-
-def _followed_on_all(
-    target: Target, parts: Sequence[tuple[Target, tuple[str, ...]]], lines: int, **of: Any
-) -> tuple[Sequence[str], Iterator[LogPiece]]:
-    """The sessions of several hosts, and their logs; a session that moves before it begins is followed to its host."""
-    from comborun.api.joint import by_host
-
-    merged, every = Merged(), list[str]()
-
-    def moved(former: Target, waiting: Sequence[str]) -> set[str]:
-        gone = set[str]()
-        with suppress(UserError):  # no host answers: the next time
-            for part, names in by_host(target, waiting, note):
-                if part is not former:
-                    gone |= {*names}
-                    logs = [LogPosition(name) for name in names]
-                    more = partial(moved, part)
-                    merged.add(follow(part.transport, part.directory, logs, lines, on=True, moved=more))
-        return gone
-
-    for part, own in parts:
-        names, pieces = _followed(part, own, on=True, lines=lines, moved=partial(moved, part), **of)
-        every += names
-        merged.add(pieces)
-    return every, iter(merged)
-
-
-def _followed(
-    target: Target,
-    sessions: tuple[str, ...],
-    *,
-    on: bool,
-    lines: int,
-    moved: Moved | None = None,
-    **of: Any,
-) -> tuple[Sequence[str], Iterator[LogPiece]]:
-    """The sessions of a host, and their logs."""
-    source = target.source()
-    current = tuple(one.name for one in source.view.plan.sessions if one.flag != "elsewhere")
-    every = current if current != source.view.sessions[: len(current)] else source.view.sessions
-    names = sessions_of(source, sessions, note, guess=True) if sessions else every
-    chosen = [LogPosition(name) for name in names]
-    if of["rank"] is not None or of["stderr"]:
-        chosen = [_of_rank(target, names, **of)]
-    return names, follow(target.transport, target.directory, chosen, lines, on=on, own=target.same_program, moved=moved)
-
-
-def _show_logs(names: Sequence[str], pieces: Iterator[LogPiece], *, as_json: bool) -> None:
+    found = looking.logs(target, sessions, lines, on=on, rank=rank, errors=stderr)
+    pieces = _begun(target, found.pieces, wait=on) if len(found.names) == 1 else found.pieces
     if as_json:
-        for one in log_records(pieces):
+        for one in looking.log_records(pieces):
             show_record(one)
-    elif len(names) > 1:
-        _print_lines(pieces, max(map(len, names)))
+    elif len(found.names) > 1:
+        width = max(map(len, found.names))
+        for name, text in named_lines(pieces):
+            click.echo(f"{click.style(name.ljust(width), dim=True)}  {text}")
     else:
         print_log(pieces)
-
-
-def _of_rank(target: Target, names: Sequence[str], rank: int | None, *, stderr: bool) -> LogPosition:
-    """The log of one rank. Raises UserError if the options don't name one, or it does not exist."""
-    if rank is None:
-        raise UserError("--stderr needs --rank", "such as --rank 0; the session's log holds both streams")
-    if len(names) != 1:
-        raise UserError("--rank needs one session", "combo logs --rank 0 SESSION")
-    seen = latest(target.transport, RunLayout(target.directory), names)[names[0]]
-    path = rank_log(target.transport, seen, rank, "stderr" if stderr else "stdout")
-    return LogPosition(names[0], seen.number, path=str(path))
 
 
 def _begun(target: Target, pieces: Iterator[LogPiece], *, wait: bool) -> Iterator[LogPiece]:
@@ -155,12 +80,6 @@ def _begun(target: Target, pieces: Iterator[LogPiece], *, wait: bool) -> Iterato
     return chain((first,), pieces)
 
 
-def _print_lines(pieces: Iterable[LogPiece], width: int) -> None:
-    """Print whole lines of several logs, each after the name of its session."""
-    for name, text in named_lines(pieces):
-        click.echo(f"{click.style(name.ljust(width), dim=True)}  {text}")
-
-
 def print_log(pieces: Iterable[LogPiece]) -> None:
     """Print a log: every byte unchanged, but on a terminal without control characters, and of bars the last state."""
     if sys.stdout.isatty():
@@ -171,3 +90,72 @@ def print_log(pieces: Iterable[LogPiece]) -> None:
     for piece in pieces:
         sys.stdout.buffer.write(piece.data)
         sys.stdout.buffer.flush()
+
+
+# Of a line that was drawn over and over, the last drawing, once
+
+_CLEAR = "\r\x1b[K"
+
+
+class _Log:
+    """The part of one log that is not a whole line yet."""
+
+    def __init__(self) -> None:
+        self.attempt = 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._rest = ""
+
+    def lines(self, data: bytes) -> list[str]:
+        """The lines that these bytes complete."""
+        *whole, rest = (self._rest + self._decoder.decode(data)).split("\n")
+        self._rest = "\r".join(rest.split("\r")[-2:])  # a newline may follow the last carriage return
+        return [_safe(line) for line in whole]
+
+    @property
+    def drawn(self) -> str:
+        """What stands in the line that has no end yet."""
+        return _safe(self._rest)
+
+    def end(self) -> list[str]:
+        """That line, as a whole one: nothing more comes."""
+        last, self._rest = self.drawn, ""
+        return [last] if last else []
+
+
+def _safe(line: str) -> str:
+    return harmless(shown(line) or line.strip("\r"), keep="\t")
+
+
+class NamedLine(NamedTuple):
+    session: str
+    text: str
+
+
+def named_lines(pieces: Iterable[LogPiece]) -> Iterator[NamedLine]:
+    """The lines of several logs. An attempt without a newline at its end is not joined with the next one."""
+    logs: dict[str, _Log] = {}
+    for piece in pieces:
+        name = piece.log.session
+        log = logs.setdefault(name, _Log())
+        last = log.end() if log.attempt not in (0, piece.log.attempt) else []
+        log.attempt = piece.log.attempt
+        lines = [*last, *log.lines(piece.data), *(log.end() if piece.log.ended else ())]
+        yield from (NamedLine(name, line) for line in lines)
+    for name, log in logs.items():
+        yield from (NamedLine(name, line) for line in log.end())
+
+
+def drawn(pieces: Iterable[LogPiece], width: int) -> Iterator[str]:
+    """What to write to a terminal for one log: whole lines, and a line that has no end yet in place."""
+    log, open_line = _Log(), False
+    for piece in pieces:
+        last = log.end() if log.attempt not in (0, piece.log.attempt) else []
+        log.attempt = piece.log.attempt
+        for line in (*last, *log.lines(piece.data)):
+            yield f"{_CLEAR if open_line else ''}{line}\n"
+            open_line = False
+        if log.drawn and piece.data:
+            yield f"{_CLEAR if open_line else ''}{log.drawn[: max(1, width - 1)]}"
+            open_line = True
+    if open_line:
+        yield f"{_CLEAR}{log.drawn}\n"

@@ -22,7 +22,7 @@ from comborun.api.run import Run
 from comborun.cli.options import of_run
 from comborun.errors import UserError
 from comborun.monitor.wording import urgency
-from comborun.remote.transport import LocalTransport
+from comborun.remote.transport import in_threads
 from comborun.text import harmless
 
 if TYPE_CHECKING:
@@ -55,12 +55,12 @@ def mcp(target: Target, act: bool) -> None:
     \b
     claude mcp add maze -- combo mcp maze --host h100
     """
+    target.of_one_host("mcp")
     try:
         import mcp.server  # noqa: F401 - it is an extra
     except ImportError as error:
         raise UserError("combo mcp needs the library mcp", "pip install 'comborun[mcp]'") from error
-    if isinstance(target.transport, LocalTransport):
-        target.transport.forks = False  # calls come in threads
+    in_threads(target.transport)
     server_of(Run(target._replace(listener=QUIET)), act=act).run()
 
 
@@ -83,7 +83,9 @@ def server_of(run: Run, *, act: bool) -> MCPServer:
                 return await super().call_tool(name, arguments, context)
             except ToolError as error:
                 if isinstance(error.__cause__, ValidationError):
-                    raise ToolError(f"mistake: {name}: {_problems(error.__cause__)}") from None
+                    found = error.__cause__.errors(include_url=False, include_input=False)
+                    said = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found)
+                    raise ToolError(f"mistake: {name}: {said}") from None
                 raise (error.__cause__ if isinstance(error.__cause__, ToolError) else error) from None
 
     told = _INSTRUCTIONS.format(run=run.id)
@@ -114,12 +116,6 @@ def _mistake(takes: Mapping[str, Sequence[str]], name: str, arguments: Mapping[s
     unknown = [harmless(one) for one in arguments if one not in takes[name]]
     known = f"only {', '.join(takes[name])}" if takes[name] else "nothing"
     return f"{name} takes {known}, and not {', '.join(unknown)}" if unknown else ""
-
-
-def _problems(error: ValidationError) -> str:
-    """`lines: Input should be less than or equal to 400`."""
-    found = error.errors(include_url=False, include_input=False)
-    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found)
 
 
 def tools(run: Run) -> tuple[tuple[Callable[..., str], ...], tuple[Callable[..., str], ...]]:

@@ -31,7 +31,7 @@ def _at_once(command: Callable[..., int]) -> Callable[..., int]:
 
 @click.command()
 @_at_once
-@partial(of_run, kept=True, together=True)
+@partial(of_run, kept=True)
 @click.option("--once", "just_once", is_flag=True, help="The same as `combo status`.")
 @click.option("--all", "everywhere", is_flag=True, help="Watch the runs of all hosts, a row for each.")
 @interval_option

@@ -22,7 +22,6 @@ from comborun.text import harmless
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from comborun.api.named import Target
     from comborun.model.plan import Plan
     from comborun.monitor.screen import StatusScreen
     from comborun.remote.launches import Launch
@@ -78,6 +77,19 @@ environment_option = click.option(
     help="Whose PATH, VIRTUAL_ENV, CONDA_*, PYTHONPATH and LD_LIBRARY_PATH sessions get: those of the first launch of"
     " the run, or of this command.",
 )
+
+
+def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Gives a command several options, in this order."""
+
+    def give(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return give
+
+
 slurm_option = click.option("--slurm", is_flag=True, help="Submit the sessions to Slurm as job arrays.")
 
 
@@ -176,9 +188,7 @@ def host_options(command: Command) -> Command:
             *args, where=HostChoice(host, transport, accept_new, others.pop("root", None), TERMINAL), **others
         )
 
-    for option in reversed(_HOST):
-        with_where = option(with_where)
-    return with_where
+    return with_options(*_HOST)(with_where)
 
 
 def hosts_options(command: Command) -> Command:
@@ -190,9 +200,7 @@ def hosts_options(command: Command) -> Command:
         where = HostChoice(hosts[0] if len(hosts) == 1 else None, transport, accept_new, None, TERMINAL)
         return command(*args, where=where, hosts=hosts, **others)
 
-    for option in reversed((_HOSTS, *_HOST[1:])):
-        with_hosts = option(with_hosts)
-    return with_hosts
+    return with_options(_HOSTS, *_HOST[1:])(with_hosts)
 
 
 def root_options(command: Command) -> Command:
@@ -200,26 +208,12 @@ def root_options(command: Command) -> Command:
     return host_options(_ROOT(command))
 
 
-def of_run(command: Command, *, kept: bool = False, together: bool = False) -> Command:
+def of_run(command: Command, *, kept: bool = False) -> Command:
     """Gives a command the argument and the options that name a run, as one argument `target`.
 
-    With `kept` this may be a run whose host does not answer. A command that works `together` takes a run on several
-    hosts; others ask for one of them.
+    With `kept` this may be a run whose host does not answer.
     """
-    return _RUN_ARGUMENT(of_run_option(command, kept=kept, together=together))
-
-
-def one_part(target: Target, verb: str) -> Target:
-    """The run. Raises UserError for one on several hosts, since the command is for one of them."""
-    if not target.boxes:
-        return target
-    hosts = [one.transport.host for one in target.boxes]
-    name = target.listener.program
-    raise UserError(
-        f"{target.run} runs on {', '.join(hosts)}, and `{name} {verb}` is for one host",
-        f"{name} {verb} {target.run} --host {hosts[0]}",
-        code="several_hosts",
-    )
+    return _RUN_ARGUMENT(of_run_option(command, kept=kept))
 
 
 def one_run(argument: str | None, option: str | None) -> str | None:
@@ -229,7 +223,7 @@ def one_run(argument: str | None, option: str | None) -> str | None:
     return argument or option
 
 
-def of_run_option(command: Command, *, kept: bool = False, together: bool = False) -> Command:
+def of_run_option(command: Command, *, kept: bool = False) -> Command:
     """The same for commands with other arguments: the run is an option. With the option `everywhere`, the target of the
     command is the choice of hosts.
     """
@@ -238,9 +232,7 @@ def of_run_option(command: Command, *, kept: bool = False, together: bool = Fals
     def with_target(*args: Any, where: HostChoice, wanted: str | None, run: str | None = None, **others: Any) -> Any:
         named = one_run(run, wanted)
         if not others.get("everywhere"):
-            target = where.find(named, kept=kept)
-            verb = click.get_current_context().info_name or ""
-            return command(*args, target=target if together else one_part(target, verb), **others)
+            return command(*args, target=where.find(named, kept=kept), **others)
         if named:
             raise UserError(f"--all shows all runs, and {named} is one of them", "leave one of the two out")
         return command(*args, target=where, **others)

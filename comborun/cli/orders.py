@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
 import sys
 from typing import TYPE_CHECKING
+
+import click
 
 from comborun.api import steering
 from comborun.api.listener import QUIET
@@ -23,54 +24,27 @@ if TYPE_CHECKING:
 
 _AGAIN_S = 5.0
 """seconds between two looks at a host while the runs of all hosts are shown"""
-_TAKES_RUN = {"status", "monitor", "resume", "pause", "drain", "notify", "report", "clean", "recheck", "view"}
-"""commands whose argument is the run; the others have the option `--run`"""
-_OF_NO_RUN = {"runs", "check", "init", "presets", "docs", "schema", "doctor", "plan", "launch", "run"}
 
 
 def orders(target: Target) -> Orders:
-    """Orders for one run, over its own connection; for one on several hosts, by the commands."""
-    if target.boxes:
-        return _orders_to_all(target)
-    quiet = target._replace(listener=QUIET)
-
-    def stop(names: tuple[str, ...]) -> tuple[str, ...]:
-        order = steering.planned_stop(quiet, names, None, None)
-        return steering.stop(quiet, order).lines or ("nothing was running",)
+    """Orders for one run, over its own connections."""
+    parts = [one._replace(listener=QUIET) for one in target.boxes]
+    quiet = target._replace(listener=QUIET, boxes=tuple(parts))
 
     def resume() -> tuple[str, ...]:
-        going = steering.planned_resume(quiet)
-        said = steering.resume(quiet, going)
-        return (*resume_lines(going), *said.splitlines())
+        lines = list[str]()
+        for part, going in steering.planned_resumes(quiet):
+            lines += (*resume_lines(going), *steering.resume(part, going).splitlines())
+        return tuple(lines)
 
     return Orders(
         program=program(),
         options=target.options,
-        stop=stop,
+        stop=lambda names: steering.stop_now(quiet, names).lines or ("nothing was running",),
         retry=lambda names: _lines(steering.retry(quiet, names)),
         resume=resume,
         pause=lambda: _lines(steering.hold(quiet, "pause")),
         slots=lambda count: _lines(steering.slots(quiet, count)),
-        fleet=every_host,
-        words=lambda words: command_words(target, words),
-    )
-
-
-def _orders_to_all(target: Target) -> Orders:
-    def told(*words: str) -> tuple[str, ...]:
-        done = subprocess.run(
-            command_words(target, words), stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True
-        )
-        return (*filter(None, (done.stdout + done.stderr).splitlines()),) or (f"exit code {done.returncode}",)
-
-    return Orders(
-        program=program(),
-        options=target.options,
-        stop=lambda names: told("stop", "--yes", *names),
-        retry=lambda names: told("retry", *names),
-        resume=lambda: told("resume"),
-        pause=lambda: told("pause"),
-        slots=lambda count: told("slots", str(count)),
         fleet=every_host,
         words=lambda words: command_words(target, words),
     )
@@ -87,9 +61,17 @@ def every_host() -> Fleet:
 
 
 def command_words(target: Target, words: Sequence[str]) -> list[str]:
-    """A command about a run, for another process: `--run` and the host follow where the command takes them."""
+    """A command about a run, for another process: the run and its host follow where the command takes them."""
+    from comborun.cli import combo
+
+    found: click.Command | None = combo
+    for word in words:  # `hosts list` is a command of a group
+        if not isinstance(found, click.Group):
+            break
+        found = found.get_command(click.Context(found), word)
+    takes = {one.name for one in found.params} if found else set()
     command = [sys.executable, "-m", "comborun", *words]
-    if words[0] in _OF_NO_RUN or "--run" in words:
+    if "wanted" not in takes or "--run" in words:
         return command
-    run = [target.run] if words[0] in _TAKES_RUN else ["--run", target.run]
+    run = [target.run] if "run" in takes else ["--run", target.run]
     return [*command, *run, *shlex.split(target.options)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.api import reports
-from comborun.cli.options import json_option, one_part, one_run, root_options, run_option
+from comborun.cli.options import json_option, one_run, root_options, run_option
 from comborun.cli.terminal import program, show_json, show_rows, show_table, warn, working, wrapped
 from comborun.errors import UserError
 from comborun.rules.names import RUN
@@ -100,7 +100,7 @@ def report(
         raise UserError("--grid without a folder", f"such as `{program()} report ~/old_results --grid {grid}`")
     else:
         found = where.find(run, kept=True)
-        target = one_part(found, "report --videos") if how["videos"] else found
+        target = found.of_one_host("report --videos") if how["videos"] else found
         copy = reports.brought(target, _size(how["max_size"]))
         if how["videos"]:
             reports.bring_videos(target, copy, how["videos"])

@@ -31,7 +31,7 @@ from comborun.monitor.screen import show_once
 from comborun.monitor.table import SORTS, USUAL, Rows
 from comborun.monitor.watch import Clock, Settings, until_answered
 from comborun.monitor.watcher import Watcher, watch
-from comborun.remote.transport import LocalTransport
+from comborun.remote.transport import in_threads
 from comborun.rules.endings.failures import Failure
 from comborun.rules.results.counts import CHANGED, WROTE_NOTHING, broken, keys_of
 from comborun.text import harmless
@@ -53,7 +53,7 @@ _OTHER_SCREEN, _BACK = "\x1b[?1049h\x1b[H", "\x1b[?1049l"
 
 
 @click.command()
-@partial(of_run, kept=True, together=True)
+@partial(of_run, kept=True)
 @click.option("--failed", is_flag=True, help="Only sessions that stall, or ended without success.")
 @click.option("--sort", type=click.Choice(list(SORTS)), default="state", show_default=True, help="Order of the rows.")
 @click.option("--all", "every", is_flag=True, help="All rows, however many.")
@@ -120,8 +120,7 @@ def watched(
     if not shown.full:
         return watch(source, shown.screen(), Clock(), settings, react)
     for one in target.boxes or (target,):
-        if isinstance(one.transport, LocalTransport):
-            one.transport.forks = False  # from here on there are threads
+        in_threads(one.transport)
     begun = time.monotonic()
 
     def later(seen: RunStatus) -> str:

@@ -215,15 +215,14 @@ def unasked() -> Iterator[None]:
         _HUSHES.remove(refuse)
 
 
-def ask_secret(question: str) -> str:
-    """Ask a question; the answer is not shown."""
-    hush()
-    return str(click.prompt(question, hide_input=True, err=True))
+def _asked(ask: Callable[..., Any], **how: Any) -> Callable[[str], Any] | None:
+    """Asks a question at the terminal; None without one."""
 
+    def answer(question: str) -> Any:
+        hush()
+        return ask(question, err=True, **how)
 
-def ask_to_confirm(question: str) -> bool:
-    hush()
-    return bool(click.confirm(question, default=True, err=True))
+    return answer if sys.stdin.isatty() else None
 
 
 def colour() -> bool | None:
@@ -311,16 +310,6 @@ def show_table(
         click.echo(click.style(line.rstrip(), fg=colour or None, dim=row is table[0] or None))
 
 
-def warn(*warnings: str) -> None:
-    for warning in warnings:
-        click.secho("Warning: ", fg="yellow", nl=False, err=True)
-        click.echo(harmless(warning), err=True)
-
-
-def note(sentence: str) -> None:
-    click.echo(harmless(f"Note: {sentence}"), err=True)
-
-
 class _Terminal(Listener):
     """Says on standard error what a call says, and asks there."""
 
@@ -332,21 +321,23 @@ class _Terminal(Listener):
 
     @property
     def ask(self) -> Callable[[str], str] | None:  # type: ignore[override]
-        return ask_secret if sys.stdin.isatty() else None
+        return _asked(click.prompt, hide_input=True)
 
     @property
     def agree(self) -> Callable[[str], bool] | None:  # type: ignore[override]
-        return ask_to_confirm if sys.stdin.isatty() else None
+        return _asked(click.confirm, default=True)
 
     def tell(self, text: str) -> None:
         hush()
         click.echo(harmless(text), err=True)
 
     def note(self, sentence: str) -> None:
-        note(sentence)
+        click.echo(harmless(f"Note: {sentence}"), err=True)
 
     def warn(self, *warnings: str) -> None:
-        warn(*warnings)
+        for warning in warnings:
+            click.secho("Warning: ", fg="yellow", nl=False, err=True)
+            click.echo(harmless(warning), err=True)
 
     def working(self, what: str) -> contextlib.AbstractContextManager[Callable[[object], None]]:
         return working(what)
@@ -373,10 +364,11 @@ def _close(opened: Opened) -> None:
     closing.start()
     closing.join(_CLOSE_S)
     for warning in opened.warnings:
-        note(warning)
+        TERMINAL.note(warning)
 
 
 TERMINAL = _Terminal()
+note, warn = TERMINAL.note, TERMINAL.warn
 
 
 def wrapped(sentence: str, lead: str = "") -> str:

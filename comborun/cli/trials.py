@@ -6,7 +6,6 @@ import shlex
 import shutil
 import sys
 import time
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +13,7 @@ import click
 from comborun import __version__
 from comborun.answers import runs
 from comborun.answers.grids import Calibrated
+from comborun.api.joint import parts_of
 from comborun.api.named import Target
 from comborun.cli.options import Shown, episodes_option, grid_argument, host_options, json_option, of_run
 from comborun.cli.status import watched
@@ -281,7 +281,7 @@ cat >"$run/.canary.part" && mv -fT -- "$run/.canary.part" "$run/canary.json"
 
 
 @click.command()
-@partial(of_run, together=True)
+@of_run
 @episodes_option(default=3)
 @json_option
 def recheck(target: Target, episodes: int, as_json: bool) -> int:
@@ -295,19 +295,15 @@ def recheck(target: Target, episodes: int, as_json: bool) -> int:
     combo recheck
     combo recheck 4_env_test --episodes 5
     """
-    if not target.boxes:
-        answer, code = _recheck(target, episodes, quiet=as_json)
-        if as_json:
-            show_json(answer)
-        return code
-    from comborun.api.joint import going
-
-    parts = [part for part in going(target) if any(not one.flag for one in part.source().view.plan.sessions)]
-    for part in parts:
-        _refuse_company(part.source())
+    parts = [part for part, _ in parts_of(target, ())]
+    if target.boxes:
+        parts = [part for part in parts if any(not one.flag for one in part.source().view.plan.sessions)]
+        for part in parts:
+            _refuse_company(part.source())
     found = [_recheck(part, episodes, quiet=as_json) for part in parts]
     if as_json:
-        show_json([answer for answer, _ in found])
+        answers = [answer for answer, _ in found]
+        show_json(answers if target.boxes else answers[0])
     return max((code for _, code in found), default=0)
 
 

@@ -9,7 +9,6 @@ import shlex
 import socket
 import sys
 import tempfile
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +28,7 @@ _FIRST_PORT, _PORTS = 8420, 40
 
 
 @click.command()
-@partial(of_run, together=True)
+@of_run
 @click.option("--port", type=click.IntRange(1, 65535), metavar="P", help="The port; by default the first free one.")
 @click.option("--act", is_flag=True, help="The page may also give orders: retry, stop, resume, slots.")
 @click.option("--no-browser", is_flag=True, help="Open no browser.")

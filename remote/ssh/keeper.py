@@ -27,6 +27,7 @@ from comborun.remote.ssh.config import Options
 from comborun.remote.ssh.keeping import Kept, messages, peer_uid, send
 from comborun.remote.ssh.keys import KeyFiles
 from comborun.remote.ssh.known_hosts import fingerprint
+from comborun.remote.ssh.relay import relay
 from comborun.remote.ssh.shell import COMMAND
 from comborun.remote.ssh.transport import Connection, connect
 
@@ -39,9 +40,6 @@ _OPEN_S = 5.0
 """seconds for a new channel; after them the connection counts as dead, and the command logs in anew"""
 _HELLO_S = 5.0
 """seconds for a client to say what it wants"""
-_CHUNK = 1 << 16
-_CLOSE_S = 3.0
-"""seconds for a shell to end after its input has ended"""
 
 
 def main() -> int:
@@ -166,7 +164,7 @@ class Keeper:
             return
         send(client, opened=True)
         client.settimeout(None)
-        _relay(channel, client, errors)
+        relay(channel, client, errors)
 
     def _open(self) -> Channel:
         """A channel with the held shell."""
@@ -175,66 +173,6 @@ class Keeper:
         channel.settimeout(_OPEN_S)
         channel.exec_command(COMMAND)
         return channel
-
-
-def _relay(channel: Channel, client: socket.socket, errors: socket.socket) -> None:
-    """Carry bytes between the shell and a client until one of them ends."""
-    others = [
-        threading.Thread(target=_feed, args=(channel, client), daemon=True),
-        threading.Thread(target=_drain, args=(channel.recv_stderr, errors, channel), daemon=True),
-    ]
-    for one in others:
-        one.start()
-    _drain(channel.recv, client, channel)
-    others[1].join()
-    for end in (client, errors):
-        with contextlib.suppress(OSError):
-            end.shutdown(socket.SHUT_RDWR)
-    others[0].join()
-
-
-def _feed(channel: Channel, client: socket.socket) -> None:
-    """What the client writes, to the shell; at its end the shell ends."""
-    with contextlib.suppress(OSError, EOFError, SSHException):
-        while data := client.recv(_CHUNK):
-            left = memoryview(data)
-            while left:
-                try:
-                    left = left[channel.send(left) :]  # type: ignore[arg-type] # bytes would be copied
-                except TimeoutError:  # the host takes nothing now: does anybody still want it to?
-                    if _hung_up(client):
-                        channel.close()
-                        return
-        if not channel.closed:
-            channel.shutdown_write()
-            if not channel.status_event.wait(_CLOSE_S):
-                channel.close()
-
-
-def _drain(receive: object, sink: socket.socket, channel: Channel) -> None:
-    """What the shell writes, to the client, or to nobody once the client is gone."""
-    gone = False
-    with contextlib.suppress(OSError, EOFError, SSHException):
-        while True:
-            try:
-                data = receive(_CHUNK)  # type: ignore[operator]
-            except TimeoutError:
-                if channel.closed:
-                    return
-                continue
-            if not data:
-                return
-            try:
-                if not gone:
-                    sink.sendall(data)
-            except OSError:
-                gone = True
-
-
-def _hung_up(client: socket.socket) -> bool:
-    poll = select.poll()
-    poll.register(client, select.POLLHUP)
-    return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
 
 
 if __name__ == "__main__":

@@ -48,10 +48,12 @@ def keep_seconds() -> float:
 def folder(places: tuple[str, ...] = ()) -> Path:
     """The folder of the sockets, made if needed. Raises HostError if others may use it, or if its path is too long."""
     places = places or (os.environ.get("XDG_RUNTIME_DIR") or "", tempfile.gettempdir(), _LAST)
-    fitting = [place for place in places if place and Path(place).is_dir() and _fits(place)]
+    name = f"combo-ssh-{os.getuid()}"
+    most = LONGEST_SOCKET - len(name) - 1 - _NAME - _SSH_ADDS
+    fitting = [place for place in places if place and Path(place).is_dir() and len(os.fsencode(place)) <= most]
     if not fitting:
         raise HostError(f"the path of a socket in {places[0]} would be too long", "set TMPDIR to a shorter path")
-    made = Path(fitting[0], f"combo-ssh-{os.getuid()}")
+    made = Path(fitting[0], name)
     try:
         with contextlib.suppress(FileExistsError):
             made.mkdir(mode=0o700)
@@ -61,11 +63,6 @@ def folder(places: tuple[str, ...] = ()) -> Path:
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise HostError(f"{made} is not a folder of yours alone", "remove it, or set TMPDIR to a folder of your own")
     return made
-
-
-def _fits(place: str) -> bool:
-    name = f"/combo-ssh-{os.getuid()}"
-    return len(os.fsencode(place)) + len(name) + _NAME + _SSH_ADDS <= LONGEST_SOCKET
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import select
 import socket
 import subprocess
 import sys
@@ -14,13 +13,12 @@ from comborun.errors import HostError
 from comborun.remote.ssh.config import Options, resolve
 from comborun.remote.ssh.keeping import Kept, connected, kept, messages, send, silent
 from comborun.remote.ssh.shell import ShellTransport
+from comborun.remote.ssh.streams import SocketShell
 
 if TYPE_CHECKING:
     from comborun.remote.ssh.config import SshTarget
-    from comborun.remote.ssh.shell import Shell
     from comborun.remote.ssh.transport import SshTransport
 
-_CHUNK = 1 << 16
 _OPENS_S = 15.0
 """seconds for a keeper to open a shell or to say why not"""
 _LOGS_IN_S = 75.0
@@ -44,14 +42,13 @@ class KeptTransport(ShellTransport):
         self._own: SshTransport | None = None
         """a connection of this process, where none can be kept"""
 
-    def open_shell(self) -> Shell:
+    def open_shell(self) -> SocketShell:
         if self._own is None:
             if shell := self._of_keeper():
                 return shell
             from comborun.remote.ssh.transport import SshTransport
 
             self._own = SshTransport(self.host, self._options)
-            self.foreign = self._own.foreign
         try:
             return self._own.open_shell()
         finally:
@@ -69,7 +66,7 @@ class KeptTransport(ShellTransport):
             place.end(stamp)
         for again in (False, True):
             try:
-                return SocketShell(place)
+                return borrowed(place)
             except _NoSessionError:
                 return None
             except (OSError, ValueError) as error:
@@ -129,97 +126,24 @@ class KeptTransport(ShellTransport):
         message = f"the process that logs in at {self.host} has ended: {last}".rstrip(": ")
         raise HostError(message, "COMBORUN_KEEP_S=0 logs in without it")
 
-    def interrupt(self) -> None:
-        if isinstance(self._shell, SocketShell):
-            self._shell.interrupt()
-        elif self._own:
-            self._own.interrupt()
-
-    def _drop(self) -> None:
-        if isinstance(self._shell, SocketShell):
-            self._shell.close()
-        super()._drop()
-
     def disconnect(self) -> None:
         own, self._own = self._own, None
         if own:
             own.disconnect()
 
-    def explained(self, error: Exception) -> HostError:
-        if self._own:
-            return self._own.explained(error)
-        return HostError(f"the connection to {self.host} was lost: {error}", "the next try connects again")
 
-
-class SocketShell:
-    """A shell of a keeper: one socket for its input and output, another one for its errors. Raises OSError."""
-
-    started = False
-
-    def __init__(self, place: Kept) -> None:
-        self._errors, theirs = socket.socketpair()
-        with contextlib.ExitStack() as stack, theirs:
-            stack.callback(self._errors.close)
-            with connected(place.socket) as keeper:
-                keeper.settimeout(_OPENS_S)
-                send(keeper, (theirs.fileno(),), verb="open")
-                said = next(messages(keeper), {"refused": "it has left"})
-                if "opened" not in said:
-                    answers: dict[object, type[Exception]] = {True: _NoSessionError, False: _SilentError}
-                    raise answers.get(said.get("alive"), ConnectionRefusedError)(said["refused"])
-                self._stream = keeper.dup()
-            stack.pop_all()
-        self._poll = select.poll()
-        for one in (self._stream, self._errors):
-            one.setblocking(False)
-        self._poll.register(self._errors, select.POLLIN)
-        self._over: set[socket.socket] = set()
-
-    @property
-    def ended(self) -> bool:
-        if self._stream in self._over:
-            return True
-        try:
-            return not self._stream.recv(1, socket.MSG_PEEK)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
-
-    def receive(self) -> tuple[bytes, bytes] | None:
-        chunks = self._read(self._stream), self._read(self._errors)
-        return None if self._stream in self._over and not any(chunks) else chunks
-
-    def _read(self, stream: socket.socket) -> bytes:
-        if stream in self._over:
-            return b""
-        try:
-            chunk = stream.recv(_CHUNK)
-        except BlockingIOError:
-            return b""
-        except OSError:
-            chunk = b""
-        if not chunk:
-            self._over.add(stream)
-            with contextlib.suppress(KeyError, OSError):
-                self._poll.unregister(stream)
-        return chunk
-
-    def send(self, data: memoryview, deadline: float) -> int:  # noqa: ARG002 - a socket that does not block needs none
-        try:
-            return self._stream.send(data[:_CHUNK])
-        except BlockingIOError:
-            return 0
-
-    def wait(self, seconds: float, *, sending: bool) -> None:
-        if self._stream not in self._over:
-            self._poll.register(self._stream, select.POLLIN | (select.POLLOUT if sending else 0))
-        self._poll.poll(1000 * seconds)
-
-    def interrupt(self) -> None:
-        with contextlib.suppress(OSError):
-            self._stream.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        for one in (self._stream, self._errors):
-            one.close()
+def borrowed(place: Kept) -> SocketShell:
+    """A shell of a keeper."""
+    errors, theirs = socket.socketpair()
+    with contextlib.ExitStack() as stack, theirs:
+        stack.callback(errors.close)
+        with connected(place.socket) as keeper:
+            keeper.settimeout(_OPENS_S)
+            send(keeper, (theirs.fileno(),), verb="open")
+            said = next(messages(keeper), {"refused": "it has left"})
+            if "opened" not in said:
+                answers: dict[object, type[Exception]] = {True: _NoSessionError, False: _SilentError}
+                raise answers.get(said.get("alive"), ConnectionRefusedError)(said["refused"])
+            stream = keeper.dup()
+        stack.pop_all()
+    return SocketShell(stream, errors)

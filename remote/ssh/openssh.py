@@ -11,7 +11,6 @@ import contextlib
 import math
 import os
 import re
-import select
 import shutil
 import subprocess
 import tempfile
@@ -23,6 +22,7 @@ from comborun.remote.ssh.config import NO_SSH, Address, Options, resolve, ssh_ar
 from comborun.remote.ssh.keeping import Kept, consent, kept, silent
 from comborun.remote.ssh.known_hosts import still_known
 from comborun.remote.ssh.shell import COMMAND, Exchange, ShellRequest, ShellTransport, fault
+from comborun.remote.ssh.streams import StreamShell
 from comborun.text import KIB
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ _HOST_KEY = re.compile("HOST IDENTIFICATION HAS CHANGED|Host key verification fa
 _ASKS = re.compile(r"(Server accepts key: |Next authentication method: (password|keyboard)).*\s*\Z")
 """the last that `ssh -v` says before it asks for a passphrase, a touch or a second factor"""
 _SECOND_FACTOR = re.compile('using "(password|keyboard-interactive)"|partial success')
-_CHUNK = 1 << 16
 _PERSIST_S = 60.0
 _PING_S = 5.0
 """seconds for the first answer over a master that was there; a .bashrc may be slow"""
@@ -56,7 +55,6 @@ class OpensshTransport(ShellTransport):
         """of a master that ends with this transport"""
         self._path = ""
         """of the master's socket"""
-        self._held: PipeShell | None = None
         self._login = ""
         """the file in which ssh says how a login goes on; empty without one that may ask"""
 
@@ -79,14 +77,16 @@ class OpensshTransport(ShellTransport):
 
     def _own_folder(self) -> Path:
         if self._folder is None:
-            self._folder = _socket_folder()
+            self._folder = Path(tempfile.mkdtemp(prefix="combo-ssh-"))
+            if len(os.fsencode(self._folder)) > _LONGEST_FOLDER:
+                self._folder.rmdir()
+                self._folder = Path(tempfile.mkdtemp(prefix="combo-ssh-", dir="/tmp"))
         return self._folder
 
     def _over_master(self) -> PipeShell:
         # ssh logs in by itself if the master opens no further session
         options = [*self._control_options(), *self._login_options(), "-o", "ControlMaster=no"]
-        self._held = PipeShell(["ssh", "-T", "-q", *options, *self._arguments, COMMAND])
-        return self._held
+        return PipeShell(["ssh", "-T", "-q", *options, *self._arguments, COMMAND])
 
     def _over_kept_master(self) -> PipeShell:
         """Over the user's own master, a kept one, or a new one, which is kept."""
@@ -139,10 +139,11 @@ class OpensshTransport(ShellTransport):
         shell = self._over_master()
         try:
             Exchange(shell, ShellRequest(":", (), b"", _PING_S, KIB), self.host, _PING_S).finish()
-        except (HostError, OSError, EOFError):
+        except BaseException as error:
             shell.close()
-            self._held = None
-            return None
+            if isinstance(error, HostError | OSError):
+                return None
+            raise
         return shell
 
     def _start_master(self) -> str:
@@ -198,28 +199,16 @@ class OpensshTransport(ShellTransport):
         except (OSError, subprocess.TimeoutExpired):
             return 1
 
-    def interrupt(self) -> None:
-        if self._held:
-            self._held.interrupt()
-
     def disconnect(self) -> None:
-        held, self._held = self._held, None
-        if held:
-            held.close()
         if self._folder:
             self._control("exit")
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
 
-    def explained(self, error: Exception) -> HostError:
-        return HostError(f"the connection to {self.host} was lost: {error}", "the next try connects again")
 
-
-class PipeShell:
-    started = False
-
+class PipeShell(StreamShell):
     def __init__(self, command: list[str]) -> None:
-        self._process = subprocess.Popen(
+        process = subprocess.Popen(
             command,
             bufsize=0,
             stdin=subprocess.PIPE,
@@ -227,46 +216,15 @@ class PipeShell:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        self._stdin, self._stdout, self._stderr = self._process.stdin, self._process.stdout, self._process.stderr
-        self._poll = select.poll()
-        for stream in (self._stdin, self._stdout, self._stderr):
-            assert stream
-            os.set_blocking(stream.fileno(), False)
-            self._poll.register(stream, 0 if stream is self._stdin else select.POLLIN)
-        self._open = {self._stdout, self._stderr}
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        super().__init__(process.stdin.fileno(), process.stdout.fileno(), process.stderr.fileno())
+        self._process = process
 
     @property
     def ended(self) -> bool:
-        return self._stdout not in self._open or self._process.poll() is not None
-
-    def receive(self) -> tuple[bytes, bytes] | None:
-        chunks = (self._read(self._stdout), self._read(self._stderr))
-        return None if self._stdout not in self._open and not any(chunks) else chunks
-
-    def _read(self, stream: IO[bytes] | None) -> bytes:
-        assert stream
-        if stream not in self._open:
-            return b""
-        try:
-            chunk = os.read(stream.fileno(), _CHUNK)
-        except BlockingIOError:
-            return b""
-        if not chunk:
-            self._open.discard(stream)
-            self._poll.unregister(stream)
-        return chunk
-
-    def send(self, data: memoryview, deadline: float) -> int:  # noqa: ARG002 - a pipe that does not block needs none
-        assert self._stdin
-        try:
-            return os.write(self._stdin.fileno(), data[:_CHUNK])
-        except BlockingIOError:
-            return 0
-
-    def wait(self, seconds: float, *, sending: bool) -> None:
-        assert self._stdin
-        self._poll.modify(self._stdin, select.POLLOUT if sending else 0)
-        self._poll.poll(1000 * seconds)
+        return super().ended or self._process.poll() is not None
 
     def interrupt(self) -> None:
         self._process.kill()
@@ -274,7 +232,7 @@ class PipeShell:
     def close(self) -> None:
         self._process.kill()
         self._process.wait()
-        for stream in (self._stdin, self._stdout, self._stderr):
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             with contextlib.suppress(OSError):
                 if stream:
                     stream.close()
@@ -296,11 +254,3 @@ def _without_chatter(said: str) -> str:
 def _read(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read(1 << 16).decode("utf-8", "replace")
-
-
-def _socket_folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="combo-ssh-"))
-    if len(os.fsencode(folder)) <= _LONGEST_FOLDER:
-        return folder
-    folder.rmdir()
-    return Path(tempfile.mkdtemp(prefix="combo-ssh-", dir="/tmp"))

@@ -15,10 +15,11 @@ import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from importlib import resources
-from typing import Protocol, Self
+from typing import Self
 
 from comborun.errors import HostError
 from comborun.remote.ssh.config import Options, close_alias
+from comborun.remote.ssh.streams import StreamShell
 from comborun.remote.transport import Completed
 from comborun.text import MIB
 
@@ -176,32 +177,6 @@ def fault(complaint: str, host: str) -> tuple[str, str] | None:
     return None
 
 
-class Shell(Protocol):
-    """A running shell.sh and the connection to it. Raises OSError, EOFError or the library's own errors."""
-
-    started: bool
-    """whether it has got the program"""
-
-    def receive(self) -> tuple[bytes, bytes] | None:
-        """The bytes received on both streams, without waiting; None: no more will come."""
-        ...
-
-    def send(self, data: memoryview, deadline: float) -> int:
-        """Send bytes; returns how many were taken, 0 if there is no room now."""
-        ...
-
-    def wait(self, seconds: float, *, sending: bool) -> None:
-        """Wait until there may be something to receive, or room to send."""
-        ...
-
-    @property
-    def ended(self) -> bool:
-        """True if the shell is known to be gone. False proves nothing."""
-        ...
-
-    def close(self) -> None: ...
-
-
 class ShellTransport(ABC):
     """A transport whose scripts run one after the other in one held shell.
 
@@ -209,8 +184,6 @@ class ShellTransport(ABC):
     how long to wait. Connecting has its own deadlines, which do not count for the script.
     """
 
-    foreign: tuple[type[Exception], ...] = (OSError, EOFError)
-    """exceptions of the connection that are turned into ours"""
     warnings: tuple[str, ...] = ()
     """sentences for the user: skipped lines of the ssh config and of known hosts, keys that were trusted"""
 
@@ -220,7 +193,7 @@ class ShellTransport(ABC):
     def __init__(self, host: str) -> None:
         self.host = host
         self._lock = threading.Lock()
-        self._shell: Shell | None = None
+        self._shell: StreamShell | None = None
 
     @property
     def lost(self) -> bool:
@@ -233,20 +206,12 @@ class ShellTransport(ABC):
             self._lock.release()
 
     @abstractmethod
-    def open_shell(self) -> Shell:
+    def open_shell(self) -> StreamShell:
         """Connect if needed, and start shell.COMMAND there."""
-
-    @abstractmethod
-    def interrupt(self) -> None:
-        """Make a run in another thread fail."""
 
     @abstractmethod
     def disconnect(self) -> None:
         """End the connection. Never raises; may be called twice."""
-
-    @abstractmethod
-    def explained(self, error: Exception) -> HostError:
-        """Our error for a library's error."""
 
     def run(
         self, script: str, *args: str, stdin: bytes = b"", timeout: float = 60.0, limit: int = 64 * MIB
@@ -255,17 +220,18 @@ class ShellTransport(ABC):
         with self._lock:
             try:
                 return self._run(request)
-            except self.foreign as error:
-                shown = self.explained(error)
+            except OSError as error:
                 self._drop()
-                raise shown from error
+                lost = f"the connection to {self.host} was lost: {error}"
+                raise HostError(lost, "the next try connects again") from error
             except BaseException:
                 self._drop()
                 raise
 
     def close(self) -> None:
         """End the connection; a run in progress raises HostError. A later run connects again."""
-        self.interrupt()
+        if shell := self._shell:
+            shell.interrupt()
         with self._lock:
             self._drop()
 
@@ -294,14 +260,14 @@ class ShellTransport(ABC):
         self._shell = None
 
     def _drop(self) -> None:
-        self._shell = None
+        self._forget_shell()
         self.disconnect()
 
 
 class Exchange:
     """One request and its answer; `begins_s`: seconds in which a new shell must begin with it."""
 
-    def __init__(self, shell: Shell, request: ShellRequest, host: str, begins_s: float = ANSWER_S) -> None:
+    def __init__(self, shell: StreamShell, request: ShellRequest, host: str, begins_s: float = ANSWER_S) -> None:
         fresh, shell.started = not shell.started, True
         mark = secrets.token_hex(16).encode()
         head = request.head(mark)
@@ -344,7 +310,7 @@ class Exchange:
         if not self.pending:
             return False
         try:
-            sent = self._shell.send(self.pending[0], self._deadline)
+            sent = self._shell.send(self.pending[0])
         except OSError:  # its last message is worth more than the fact that it is closed
             if not self._answer.begun and self._left_already():
                 raise self._ended() from None

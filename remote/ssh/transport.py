@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import logging
 import re
-import select
 import shlex
 import socket
 import subprocess
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
@@ -25,23 +23,22 @@ from comborun.errors import HostError
 from comborun.remote.ssh.config import Address, Options, resolve, ssh_arguments
 from comborun.remote.ssh.keys import Agent, KeyFiles, candidates
 from comborun.remote.ssh.known_hosts import keys_of, verify
+from comborun.remote.ssh.relay import shell_of
 from comborun.remote.ssh.shell import COMMAND, ShellTransport, fault
 from comborun.text import several
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from paramiko import Channel, PKey
 
     from comborun.remote.ssh.config import SshTarget
+    from comborun.remote.ssh.streams import SocketShell
 
 
 def explain(error: Exception, target: SshTarget, complaint: str = "") -> HostError:
     """The error for the user about a failed way to `target`; `complaint` is a ProxyCommand's."""
     where = f"{target.name} ({target.hostname}:{target.port})"
-    if isinstance(error, HostError):
-        return error
     if isinstance(error, OSError) and (
         known := fault("timed out" if isinstance(error, TimeoutError) else str(error), where)
     ):
@@ -287,31 +284,14 @@ def _start_proxy(command: str, connection: Connection, options: Options) -> sock
     return ours
 
 
-@contextmanager
-def bounded(connection: Connection, seconds: float) -> Iterator[None]:
-    """Close the connection if the block takes longer: paramiko has no deadline in exec_command and in write."""
-    timer = threading.Timer(max(0.0, seconds), connection.close)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
-_CHUNK = 1 << 16
-_SMALL = 8192
-"""bytes that fit into the socket at once: everything sent before has been read, because the host has answered"""
+_OPEN_S = 5.0
+"""seconds for which a channel blocks its relay: then it asks whether anybody still uses it"""
 _PLACE_S = 3.0
 """seconds to wait for a channel if MaxSessions is small: a shell that we left may take a moment to end"""
-_ROOM_S = 0.005
-"""seconds between two looks for room in the host's window: paramiko can't wait for room and for data at once"""
 
 
 class SshTransport(ShellTransport):
     """Runs scripts on the host that the user's own `ssh NAME` would reach."""
-
-    foreign = (OSError, EOFError, SSHException)
 
     def __init__(self, host: str, options: Options | None = None) -> None:
         super().__init__(host)
@@ -319,72 +299,35 @@ class SshTransport(ShellTransport):
         self._files = KeyFiles(self._options.ask)
         self._connection: Connection | None = None
 
-    def open_shell(self) -> ChannelShell:
+    def open_shell(self) -> SocketShell:
         if self._connection and self._connection.lost:
             self.disconnect()
         if self._connection is None:
             self._connection = connect(self.host, self._options, self._files)
             self.warnings = self._connection.warnings
         try:
-            return ChannelShell(self._connection)
+            return shell_of(_open_channel(self._connection))
         except (OSError, EOFError, SSHException) as error:
             raise explain(error, self._connection.target) from error
-
-    def interrupt(self) -> None:
-        if self._connection:
-            self._connection.close()
 
     def disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection:
             connection.close()
 
-    def explained(self, error: Exception) -> HostError:
-        assert self._connection
-        return explain(error, self._connection.target)
 
-
-class ChannelShell:
-    """A channel that runs the held shell.
-
-    It is never closed before the host has answered: paramiko's reader thread and ours would send EOF and CLOSE in the
-    wrong order, and sshd would hang up.
-    """
-
-    started = False
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._channel = _open_session(connection)
-        with bounded(connection, connection.target.connect_timeout):
-            self._channel.exec_command(COMMAND)
-        self._channel.setblocking(0)
-        self._poll = select.poll()
-        self._poll.register(self._channel.fileno(), select.POLLIN)
-
-    @property
-    def ended(self) -> bool:
-        return bool(self._channel.closed or self._channel.eof_received or self._connection.lost)
-
-    def receive(self) -> tuple[bytes, bytes] | None:
-        ended = self.ended
-        stdout = self._channel.recv(_CHUNK) if self._channel.recv_ready() else b""
-        stderr = self._channel.recv_stderr(_CHUNK) if self._channel.recv_stderr_ready() else b""
-        return None if ended and not stdout and not stderr else (stdout, stderr)
-
-    def send(self, data: memoryview, deadline: float) -> int:
-        if not self._channel.send_ready():
-            return 0
-        if len(data) <= _SMALL:
-            return self._channel.send(data)  # type: ignore[arg-type] # bytes would be copied
-        with bounded(self._connection, deadline - time.monotonic()):
-            return self._channel.send(data[:_CHUNK])  # type: ignore[arg-type]
-
-    def wait(self, seconds: float, *, sending: bool) -> None:
-        self._poll.poll(1000 * (min(seconds, _ROOM_S) if sending else seconds))
-
-    def close(self) -> None:
-        self._channel.close()
+def _open_channel(connection: Connection) -> Channel:
+    """A channel with the held shell."""
+    channel, seconds = _open_session(connection), connection.target.connect_timeout
+    channel.settimeout(_OPEN_S)
+    too_late = threading.Timer(seconds, connection.close)  # paramiko has no deadline in exec_command
+    too_late.daemon = True
+    too_late.start()
+    try:
+        channel.exec_command(COMMAND)
+    finally:
+        too_late.cancel()
+    return channel
 
 
 def _open_session(connection: Connection) -> Channel:

@@ -20,7 +20,7 @@ from sshd import Sshd, logins
 
 from comborun.remote.ssh.config import Options, resolve
 from comborun.remote.ssh.keeping import Kept, all_kept, kept
-from comborun.remote.ssh.kept import KeptTransport, SocketShell
+from comborun.remote.ssh.kept import KeptTransport, borrowed
 from comborun.remote.ssh.openssh import OpensshTransport
 
 if TYPE_CHECKING:
@@ -163,11 +163,11 @@ def test_a_client_is_not_dropped_by_what_another_one_has_found(own_sshd: Callabl
     place = place_of(server)
     with halting("Keeper._answer") as halted:
         start(server)
-    second = later(SocketShell, place)
+    second = later(borrowed, place)
     halted.wait()
     with frozen(server):
         with pytest.raises(OSError, match="Timeout"):
-            SocketShell(place)
+            borrowed(place)
         time.sleep(3)
     halted.go()
     second.result(20).close()

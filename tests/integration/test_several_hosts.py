@@ -36,6 +36,12 @@ def test_every_command_finds_the_host_of_a_session(boxes: Boxes) -> None:
     assert desk.json("logs", second)["session"] == second
     shown = desk.combo("attach", third, "--show", code=0).stdout
     assert str(boxes.servers[host].port) in shown or host in shown
+    asked = f"run.explain({first!r})[0].session, run.logs({second!r})[0].session, run.stop({third!r}).sessions[0]"
+    code = f"import comborun; run = comborun.open(); print({asked})"
+    python = [sys.executable, "-c", code]
+    said = subprocess.check_output(python, env=desk.environment, text=True, cwd=desk.home)
+    assert said.split() == [first, second, third]
+    desk.combo("retry", third, code=0)
     assert desk.json("stop", first)["sessions"] == [first]
     assert {one["name"]: one["outcome"] for one in boxes.status()["sessions"]}[first] == "cancelled"
     desk.combo("retry", first, code=0)

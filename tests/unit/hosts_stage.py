@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from comborun.api import joint, moving
+from comborun.api.named import Target
 from comborun.errors import HostError, UserError
 from comborun.host.record import deals
 from comborun.host.verb_errors import Refusal
@@ -45,10 +46,8 @@ class Hosts:
         self.old, self.away = set[str](), set[str]()
         self.started: list[str] = []
         self.trouble: Callable[[], None] = lambda: None
-        self.parts: Any = {
-            host: SimpleNamespace(
-                transport=SimpleNamespace(host=host), directory=layout.directory, listener=SimpleNamespace(note=print)
-            )
+        self.parts: dict[str, Target] = {
+            host: Target(SimpleNamespace(host=host), f"run-{host}", layout.directory)  # type: ignore[arg-type]
             for host, layout in self.layouts.items()
         }
 
@@ -79,7 +78,7 @@ class Hosts:
         return answer
 
     def states(self) -> dict[str, BoxState]:
-        return {host: boxes.look(part.transport, part.directory) for host, part in self.parts.items()}
+        return {host: boxes.look(*part.place) for host, part in self.parts.items()}
 
     def owners(self) -> dict[str, list[str]]:
         """Session -> the hosts that would start it."""

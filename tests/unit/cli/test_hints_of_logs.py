@@ -5,6 +5,7 @@ from __future__ import annotations
 import monitor_stage as stage
 import pytest
 
+from comborun.api import looking
 from comborun.api.named import Target
 from comborun.cli import logs
 from comborun.monitor.watch import Source
@@ -19,9 +20,10 @@ def test_the_hint_for_a_session_that_waits_finds_it_wherever_it_goes(
     name = stage.a_session("p", "maze").name
     view = stage.a_view(stage.a_plan([stage.a_session("p", "maze")]))
     monkeypatch.setattr(Target, "source", lambda one: Source(one.transport, view))
-    monkeypatch.setattr(logs, "follow", lambda *_, **__: iter([LogPiece(LogPosition(name), b"")]))
-    monkeypatch.setattr(logs, "sessions_of", lambda *_, **__: [name])
-    names, pieces = logs._followed_on_all(whole, [(part, (name,))], 20, rank=None, stderr=False)
+    monkeypatch.setattr(looking, "follow", lambda *_, **__: iter([LogPiece(LogPosition(name), b"")]))
+    monkeypatch.setattr(looking, "sessions_of", lambda *_, **__: [name])
+    monkeypatch.setattr(looking, "parts_of", lambda *_, **__: [(part, (name,))])
+    names, pieces = looking.logs(whole, [name], 20, on=True)
     assert names == [name]
     assert [*logs._begun(whole, pieces, wait=True)]
     said = capsys.readouterr().err

@@ -53,12 +53,13 @@ def test_a_launch_never_names_a_command_that_makes_another_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], new: bool, there: bool, said: str
 ) -> None:
     publication = SimpleNamespace(run="little-2", root="/r", directory="/r/little-2")
+    grid = SimpleNamespace(warnings=(), name="little", root="~", text="")
     steps = {
-        "prepare": SimpleNamespace(warnings=(), transport=SimpleNamespace(host="local"), sends=""),
+        "prepare": SimpleNamespace(warnings=(), transport=SimpleNamespace(host="local"), sends="", grid=grid),
         "publish_run": SimpleNamespace(publication=publication),
         "remember": None,
     }
-    monkeypatch.setattr(GridChoice, "read", lambda _: SimpleNamespace(warnings=(), name="little", root="~", text=""))
+    monkeypatch.setattr(GridChoice, "read", lambda _: grid)
     for name, value in steps.items():
         monkeypatch.setattr(f"comborun.api.launching.{name}", lambda *_, value=value: value)
     monkeypatch.setattr("comborun.api.launching.start" if there else "comborun.api.launching.publish_run", interrupted)

@@ -15,7 +15,7 @@ from comborun.cli.keep import _check_reach, _Lines
 from comborun.errors import HostError, UserError
 from comborun.monitor.snapshot import UNKNOWN_USE
 from comborun.monitor.status import UP, HostStatus, Link, RunStatus
-from comborun.remote.boxes import BoxState
+from comborun.remote.boxes import Answered, BoxState
 from comborun.rules.deal import Deal, Era, Stops
 from comborun.rules.facts import Fact
 
@@ -77,18 +77,21 @@ def state(lost: tuple[str, ...] = ()) -> BoxState:
 
 def test_it_begins_only_where_it_reaches_every_host_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     target: Any = SimpleNamespace()
-    found: dict[str, Any] = {"x": state(), "y": HostError("y can't be reached")}
+    found = Answered({"x": state()}, {"y": HostError("y can't be reached")})
     monkeypatch.setattr(joint, "states", lambda _: found)
     with pytest.raises(HostError, match="y can't be reached") as away:
         _check_reach(target, leave_out=False)
     with monkeypatch.context() as answers:
-        answers.setattr(joint, "states", lambda _: {"x": state(), "y": UserError("deal.json can't be read")})
+        answers.setattr(
+            joint, "states", lambda _: Answered({"x": state()}, {"y": UserError("deal.json can't be read")})
+        )
         with pytest.raises(HostError, match="take part") as torn:
             _check_reach(target, leave_out=False)
     assert ["keys" in (one.value.hint or "") for one in (away, torn)] == [True, False], "it has been reached"
     _check_reach(target, leave_out=True)
-    found["x"] = state(lost=("y",))
+    found.done["x"] = state(lost=("y",))
     _check_reach(target, leave_out=False)
-    found["x"] = HostError("x can't be reached")
+    found.failed["x"] = HostError("x can't be reached")
+    del found.done["x"]
     with pytest.raises(HostError):
         _check_reach(target, leave_out=True)

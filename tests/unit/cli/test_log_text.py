@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comborun.api.looking import last_drawings
-from comborun.cli.log_text import drawn, named_lines
+from comborun.cli.logs import drawn, named_lines
 from comborun.remote.logs import LogPiece, LogPosition
 from comborun.rules.counting import shown
 

@@ -33,8 +33,10 @@ def test_nothing_is_drawn_over_a_question(capsys: pytest.CaptureFixture[str], mo
         return "secret"
 
     monkeypatch.setattr("click.prompt", typed)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
     with terminal.working("asking h100"):
-        assert terminal.ask_secret("Passphrase") == "secret"
+        assert terminal.TERMINAL.ask
+        assert terminal.TERMINAL.ask("Passphrase") == "secret"
     assert capsys.readouterr() == ("", "")
 
 

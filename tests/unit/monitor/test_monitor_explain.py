@@ -332,6 +332,7 @@ def test_a_host_whose_clock_is_wrong_is_told_before_its_times(
         directory=view.directory,
         listener=SimpleNamespace(note=noted.append),
         transport=None,
+        boxes=(),
     )
     explanations(cast("Any", target), ["stairs_act"])
     assert len(noted) == notes

@@ -21,7 +21,7 @@ from comborun.cli import hosts
 from comborun.errors import UserError
 from comborun.host.verbs.boxes import Box
 from comborun.remote import boxes
-from comborun.remote.boxes import BoxState
+from comborun.remote.boxes import Answered, BoxState
 from comborun.rules.deal import Deal, Era, redealt
 from comborun.words import say
 
@@ -40,14 +40,13 @@ class Losing:
         give_up(self.target, planned_loss(self.target, names, stop=stop, ask=lambda _: True))
 
     def move(self, session: str, to: str) -> None:
-        first, deal = self.hosts.parts["a"], self.deal
-        boxes.let_move(first.transport, first.directory, deal)
+        deal = self.deal
+        boxes.let_move(*self.hosts.parts["a"].place, deal)
         complete(self.hosts.parts, deal.move(session, to))
 
     @property
     def there(self) -> dict[str, BoxState]:
-        found = joint.states(self.target)
-        return {host: one for host, one in found.items() if isinstance(one, BoxState)}
+        return joint.states(self.target).done
 
     @property
     def deal(self) -> Deal:
@@ -88,13 +87,13 @@ def losses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Losing:
         kept: Mapping[str, Any] = {host: {} for host in lost if host not in newest.lost}
         return Loss(newest, (*lost,), next(one for one in newest.left if one not in lost), era, moved, kept)
 
-    def in_turn(acts: Mapping[str, Any]) -> dict[str, Any]:
-        found = {}
+    def in_turn(acts: Mapping[str, Any]) -> Answered[Any]:
+        found = Answered[Any]({}, {})
         for name, act in acts.items():
             try:
-                found[name] = act()
+                found.done[name] = act()
             except UserError as error:
-                found[name] = error
+                found.failed[name] = error
         return found
 
     monkeypatch.setattr(losing, "_loss", dealt)
@@ -123,7 +122,7 @@ def cut_off(losses: Losing, lost: str, step: int) -> str:
 def promised(losses: Losing) -> None:
     for host in ("a", "b"):
         part = losses.hosts.parts[host]
-        boxes.fence(part.transport, part.directory, Era(1, "x"), ["c"])
+        boxes.fence(*part.place, Era(1, "x"), ["c"])
     assert losses.said
 
 
@@ -198,7 +197,7 @@ def test_if_the_host_answers_again_the_same_command_calls_it_off_and_sessions_mo
 ) -> None:
     before = cut_off(losses, lost, step)
     losses.hosts.away.clear()
-    joint.settle(losses.target, joint.states(losses.target))
+    joint.settle(losses.target, joint.states(losses.target).done)
     if lost in losses.deal.lost:
         return
     assert losses.said == (f"{before}; {lost} answers, so it calls this off" if before else "")

@@ -9,13 +9,16 @@ from comborun.api import joint
 from comborun.api.joint_look import JointSource
 from comborun.api.named import Target
 from comborun.errors import HostError, UserError
-from comborun.remote.boxes import BoxState
+from comborun.remote import run_orders
+from comborun.remote.boxes import Answered, BoxState
 from comborun.remote.run_orders import Line, Reply
 from comborun.remote.transport import LocalTransport
 from comborun.rules.host import Denial
 
 if TYPE_CHECKING:
     import pytest
+
+    from comborun.remote.transport import Transport
 
 
 def parts_on(*names: str) -> Target:
@@ -30,14 +33,14 @@ def parts_on(*names: str) -> Target:
 def test_a_stop_ends_the_sessions_of_a_host_that_can_not_read_its_deal(monkeypatch: pytest.MonkeyPatch) -> None:
     whole, ended = parts_on("torn", "away"), list[str]()
     refused = UserError("boxes/deal.json can't be read", code=str(Denial.DEAL_UNREADABLE))
-    found: dict[str, BoxState | UserError] = {"torn": refused, "away": HostError("it is off")}
+    found = Answered[BoxState]({}, {"torn": refused, "away": HostError("it is off")})
     monkeypatch.setattr(joint, "states", lambda _: found)
 
-    def end(part: Target) -> Reply:
-        ended.append(part.transport.host)
+    def end(transport: Transport, _: str) -> Reply:
+        ended.append(transport.host)
         return Reply((Line("nothing runs", {}),), 0)
 
-    monkeypatch.setattr(joint, "_end", end)
+    monkeypatch.setattr(run_orders, "stop", end)
     said = joint.stop_all(whole)
     assert ended == ["torn"]
     assert not said.clean
@@ -50,13 +53,13 @@ def test_why_a_host_that_answers_takes_no_part_is_said_once_and_whole(monkeypatc
     monkeypatch.setattr(whole.listener, "note", told.append)
     source = JointSource(whole)
     for _ in range(2):
-        source._tell_refusals({"torn": UserError("torn: s.out can't be read"), "away": HostError("it is off")})
+        source._tell_refusals([UserError("torn: s.out can't be read"), HostError("it is off")])
     assert told == ["torn: s.out can't be read"]
 
 
 def test_an_order_to_all_that_failed_is_done_though_a_host_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = parts_on("x", "y")
-    monkeypatch.setattr(joint, "going", lambda target: [*target.boxes])
+    monkeypatch.setattr(joint, "parts_of", lambda target, _: [(one, ()) for one in target.boxes])
 
     def act(one: Target, _: tuple[str, ...]) -> Steered:
         return Steered("run", one.transport.host == "y", (f"of {one.transport.host}",), None)

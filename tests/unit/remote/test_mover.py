@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hosts_stage import HOSTS, SESSIONS, Hosts, Killed, hosts_at
@@ -18,7 +19,7 @@ from comborun.host.record import deals
 from comborun.host.system import files
 from comborun.planner.moving import Step
 from comborun.remote import boxes
-from comborun.remote.boxes import BoxState
+from comborun.remote.boxes import Answered, BoxState
 from comborun.rules.deal import Deal
 
 
@@ -70,7 +71,7 @@ def test_that_sessions_may_move_is_asked_once_by_each_who_moves_whatever_a_look_
 ) -> None:
     """What a look shows may not be on the disk of the first host yet."""
     states = hosts.states()
-    boxes.let_move(hosts.parts["a"].transport, hosts.parts["a"].directory, newest(states))
+    boxes.let_move(*hosts.parts["a"].place, newest(states))
     states = hosts.states()
     assert states["a"].moving
     hosts.claim("b", "s1")
@@ -129,9 +130,8 @@ def test_a_full_disk_is_told_wherever_it_is(hosts: Hosts, monkeypatch: pytest.Mo
     assert not told
     assert len(noted) == 2, "the first host, then the giver"
     assert all("no session moves" in one for one in noted)
-    joint._complete(
-        SimpleNamespace(boxes=[*hosts.parts.values()], listener=SimpleNamespace(note=noted.append)), states, moved
-    )  # type: ignore[arg-type]
+    target: Any = SimpleNamespace(boxes=[*hosts.parts.values()], listener=SimpleNamespace(note=noted.append))
+    joint._complete(target, states, moved)
     assert "s2 goes there, and starts nowhere" in noted[2]
 
 
@@ -181,7 +181,7 @@ def test_two_who_move_at_once_and_die_at_any_step_leave_each_session_at_one_host
         ]
         move, _, _ = mover(hosts, wanted, monkeypatch)
         hosts.trouble = trouble
-        monkeypatch.setattr(moving, "at_once", lambda acts: {name: act() for name, act in acts.items()})
+        monkeypatch.setattr(moving, "at_once", lambda acts: Answered({name: act() for name, act in acts.items()}, {}))
         with suppress(Killed):
             move({}, seen, deal, 0.0)
         hosts.trouble = lambda: None
