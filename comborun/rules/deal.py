@@ -48,8 +48,6 @@ class Stale(Word):
 class Move:
     """A session that goes from one box to another under a deal: an order, and the record of both boxes."""
 
-    __slots__ = ("epoch", "giver", "grid_run", "maker", "number", "session", "taker")
-
     def __init__(self, data: Mapping[str, Any]) -> None:
         """Raises KeyError, TypeError or ValueError for what is no move."""
         self.grid_run, self.session = str(data["grid_run"]), str(data["session"])
@@ -173,8 +171,6 @@ class UnreadableDeal(Deal):
     Nobody knows then what runs here, so nothing starts.
     """
 
-    __slots__ = ("gone", "path")
-
     def __init__(self, path: str = "", gone: str = "") -> None:
         super().__init__({"grid_run": "", "box": "", "number": (0, 0), "boxes": (), "of": {}})
         self.path = path
@@ -215,8 +211,6 @@ def parse_move(text: str) -> Move | None:
 
 class Era:
     """A time in which one box makes all deals. A box that has promised an era takes no deal of an earlier one."""
-
-    __slots__ = ("maker", "number")
 
     def __init__(self, number: int = 0, maker: str = "") -> None:
         self.number = number
@@ -291,8 +285,6 @@ def _wrong_time(has: Deal, move: Move, era: Era) -> tuple[str, dict[str, Any]] |
 
 class Stops:
     """Two numbers that only grow: the last stop of the grid run, and the last stop that a person has lifted."""
-
-    __slots__ = ("resumed", "stop")
 
     def __init__(self, stop: int = 0, resumed: int = 0) -> None:
         self.stop = stop

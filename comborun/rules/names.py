@@ -94,8 +94,6 @@ def window(name: str, attempt: int, run_id: str) -> str:
 class _File:
     """The path of a file of a layout, made when it is asked for: a layout often serves for one question."""
 
-    __slots__ = ("_name",)
-
     def __init__(self, name: str) -> None:
         self._name = name
 

@@ -6,8 +6,7 @@ import os
 import re
 import stat
 
-from comborun.rules.curves.metrics import EPISODES, EPOCHS, ITERATIONS, STEPS, word_set, words_of
-from comborun.rules.curves.numbers import number
+from comborun.rules.curves.metrics import EPISODES, EPOCHS, ITERATIONS, STEPS, number, word_set, words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,8 +43,6 @@ ENTRIES_MOST = 20_000
 
 
 class Checkpoint:
-    __slots__ = ("path", "size", "step", "unit")
-
     def __init__(self, path: str, size: int) -> None:
         self.path, self.size = path, size
         self.step, self.unit = step_in(path)

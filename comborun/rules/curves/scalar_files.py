@@ -12,8 +12,18 @@ import json
 import os
 import re
 
-from comborun.rules.curves.metrics import EPISODES, EPOCHS, EVALUATION, STEPS, Metric, is_evaluation, metric, step_unit
-from comborun.rules.curves.numbers import step, value
+from comborun.rules.curves.metrics import (
+    EPISODES,
+    EPOCHS,
+    EVALUATION,
+    STEPS,
+    Metric,
+    is_evaluation,
+    metric,
+    step,
+    step_unit,
+    value,
+)
 from comborun.rules.curves.series import Tracks
 
 TYPE_CHECKING = False

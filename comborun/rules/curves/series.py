@@ -54,8 +54,6 @@ def thin(steps: Sequence[float], values: Sequence[float], most: int) -> tuple[li
 class Points:
     """One metric over one kind of step, from one writer. The steps are in order."""
 
-    __slots__ = ("_doubt", "_same", "back", "not_numbers", "read", "steps", "superseded", "values")
-
     def __init__(self) -> None:
         self.steps: list[float] = []
         self.values: list[float] = []
@@ -121,21 +119,6 @@ class Points:
 
 class Curve:
     """One metric over the steps of a training; of several ranks their mean."""
-
-    __slots__ = (
-        "name",
-        "not_numbers",
-        "of",
-        "ranks",
-        "read",
-        "role",
-        "score",
-        "source",
-        "steps",
-        "superseded",
-        "unit",
-        "values",
-    )
 
     def __init__(self, metric: Metric, unit: str, source: str, ranks: Sequence[Points]) -> None:
         self.role, self.name, self.of, self.score = metric.role, metric.name, metric.of, metric.score

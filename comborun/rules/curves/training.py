@@ -37,8 +37,6 @@ class Format:
     """A row of the table: which names of files it has, and what reads one into its curves; None: all of a folder
     together."""
 
-    __slots__ = ("name", "names", "read", "words")
-
     def __init__(self, name: str, words: str, names: str, read: Callable[[ScalarFile], Any] | None) -> None:
         self.name, self.words, self.read = name, words, read
         self.names = re.compile(names, re.IGNORECASE)

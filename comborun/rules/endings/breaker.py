@@ -16,8 +16,6 @@ _PLACE, _CLASS = re.compile("host|[0-9]{1,4}"), re.compile("[a-z_]+")
 class Quarantined:
     """A GPU that gets no new sessions. `since`: seconds since 1970, as text."""
 
-    __slots__ = ("failure", "gpu", "since")
-
     def __init__(self, gpu: str, failure: str, since: str) -> None:
         self.gpu = gpu
         self.failure = failure
@@ -26,8 +24,6 @@ class Quarantined:
 
 class Closed:
     """An environment that gets no new sessions. `since`: seconds since 1970, as text."""
-
-    __slots__ = ("environment", "failure", "since")
 
     def __init__(self, environment: str, failure: str, since: str) -> None:
         self.environment = environment

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import re
 
+from comborun.rules.counting import aside, ignored, of_others
 from comborun.rules.facts import Fact
-from comborun.rules.log_lines import aside, ignored, of_others
 from comborun.rules.results.codings import verdict_word
 from comborun.rules.results.fields import TEXT_MOST, number
 

@@ -70,8 +70,6 @@ def verdict_word(word: str, wider: bool = False) -> bool | str:
 class Coding:
     """The values of one field in the rows of a session."""
 
-    __slots__ = ("decided", "field", "others", "rows", "truths")
-
     def __init__(self, field: str = "") -> None:
         self.field = field
         self.truths: dict[str, None] = {}

@@ -87,20 +87,6 @@ _VERDICTS = {_ERRORED: None, _FAILURE: False, _SUCCESS: True}
 class Counts:
     """Counts of an attempt, or of all attempts of a session."""
 
-    __slots__ = (
-        "countable",
-        "facts",
-        "failures",
-        "marks",
-        "numeric",
-        "ordered",
-        "records",
-        "refused",
-        "rows",
-        "successes",
-        "trained",
-    )
-
     def __init__(self) -> None:
         self.records = self.successes = self.failures = 0
         """planned episodes: with a record, succeeded, failed"""
@@ -318,8 +304,6 @@ def _without_keys(fact: Fact) -> Fact:
 
 class RequiredEvidence:
     """The evidence that an attempt must show to be complete."""
-
-    __slots__ = ("others", "planned", "records", "results", "verdicts")
 
     def __init__(
         self, planned: int, records: bool, others: int = 0, results: bool = False, verdicts: bool = True

@@ -58,8 +58,6 @@ def unreadable(error: Exception) -> RefusedError:
 class Field:
     """A field of the rows: its name, or one of the words above instead, perhaps with a test of its value. Frozen."""
 
-    __slots__ = ("at_least", "at_most", "key", "name", "names", "origin", "path", "values", "word")
-
     def __init__(self, key: str, value: object = "") -> None:
         """Of a key of `results`: the value that a plan holds, a name, a word, a list of names or a map. Foreign values
         mean nothing.
@@ -264,11 +262,6 @@ class Identity:
 
     If policy or environment is None, each row must name it. If it is empty, it is unknown and not checked.
     """
-
-    __slots__ = (
-        *("base", "environment", "environment_field", "episode", "pattern", "planned", "policy", "policy_field"),
-        *("rules", "seed", "success"),
-    )
 
     def __init__(
         self, policy: str | None, environment: str | None, rules: ResultRules = _BY_DEFAULT, planned: int = 0

@@ -30,8 +30,6 @@ INDEX_KEY = re.compile(r"[A-Za-z_ .-]*(\d{1,9})")
 
 
 class Candidate:
-    __slots__ = ("bare", "path", "rank", "rows")
-
     def __init__(self, rank: int, path: Path, rows: list[Any], bare: bool = False) -> None:
         self.rank, self.path, self.rows = rank, path, rows
         self.bare = bare

@@ -13,7 +13,7 @@ from comborun.rules.results.fields import NO_VERDICTS, OUTSIDE, Identity, Result
 from comborun.rules.results.log_patterns import LOG_PATTERNS
 from comborun.rules.results.proposals import VERDICTS, proposed
 from comborun.rules.results.result_files import CHUNK, Folder, unhindered
-from comborun.rules.results.rows import VAGUE
+from comborun.rules.results.tally import VAGUE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

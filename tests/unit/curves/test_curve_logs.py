@@ -6,8 +6,7 @@ import curve_samples as samples
 import pytest
 
 from comborun.rules.curves.log_values import LogValues
-from comborun.rules.curves.metrics import UNITS, metric, step_unit
-from comborun.rules.curves.numbers import number
+from comborun.rules.curves.metrics import UNITS, metric, number, step_unit
 from comborun.rules.curves.series import best_of
 
 Curves = dict[tuple[str, str], tuple[str, list[tuple[float, float]]]]
