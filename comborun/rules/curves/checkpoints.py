@@ -84,7 +84,7 @@ def found(directory: str, without: str = "") -> tuple[list[Checkpoint], list[tup
             folders[:] = []
             continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        whole = next((path for path in _parents(below) if path in sharded), None)
+        whole = next((path for path in sharded if below.startswith(path)), None)
         if whole is None and below and _is_sharded(below.rstrip("/"), names):
             whole = below
             sharded[below] = 0
@@ -105,11 +105,6 @@ def found(directory: str, without: str = "") -> tuple[list[Checkpoint], list[tup
     checkpoints += [Checkpoint(path.rstrip("/"), size) for path, size in sharded.items() if size]
     ordered = sorted(checkpoints, key=lambda one: (one.step is None, one.step or 0, one.path))
     return ordered, files, looked <= ENTRIES_MOST
-
-
-def _parents(below: str) -> list[str]:
-    parts = below.rstrip("/").split("/")
-    return ["/".join(parts[:at]) + "/" for at in range(1, len(parts) + 1)]
 
 
 def _size(place: str) -> int | None:

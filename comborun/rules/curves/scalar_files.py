@@ -66,17 +66,12 @@ class ScalarFile:
         """The bytes; None stands for what is left out."""
         with open(self.place, "rb") as stream:
             left = self.most // 2 if self.in_part else self.size
-            for turn in range(2 if self.in_part else 1):
-                if turn:
+            for begin in (0, self.size - left) if self.in_part else (0,):
+                if begin:
                     yield None
-                    stream.seek(self.size - self.most // 2)
-                    left = self.most // 2
-                while left > 0:
-                    data = stream.read(min(left, 1 << 18))
-                    if not data:
-                        return
-                    left -= len(data)
-                    yield data
+                stream.seek(begin)
+                for at in range(0, left, 1 << 18):
+                    yield stream.read(min(left - at, 1 << 18))
 
     def lines(self, *, torn: bool = False) -> Iterator[str]:
         """Whole lines. Those beside a gap are left out, and so are very long ones. `torn`: with the last one if it has
@@ -175,7 +170,6 @@ class Episodes:
 
     def __init__(self) -> None:
         self._rows: list[tuple[float, tuple[float, ...]]] = []
-        self._names: list[str] = []
 
     def take(self, file: ScalarFile) -> None:
         """`r`, `l` and `t` of each episode; in the first line when the program began."""

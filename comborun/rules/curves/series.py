@@ -149,9 +149,6 @@ class Tracks:
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.last: dict[str, float] = {}
-        """unit -> its newest step"""
-        self.left_out = 0
         self.jumping: list[str] = []
         """metrics without a curve, because their steps go back too often, or stand still; known once the curves are"""
         self._tracks: dict[Key, tuple[Metric, dict[int, Points]]] = {}
@@ -162,13 +159,11 @@ class Tracks:
             key = (metric.role, metric.of, metric.name, unit)
             if key not in self._tracks:
                 if len(self._tracks) >= TRACKS_MOST:
-                    self.left_out += 1
                     continue
                 self._tracks[key] = metric, {}
             ranks = self._tracks[key][1]
             if rank in ranks or len(ranks) < TRACKS_MOST:
                 ranks.setdefault(rank, Points()).add(step, value / 100 if metric.percent else value)
-        self.last.update(steps)
 
     def curves(self, units: Sequence[str]) -> Iterator[Curve]:
         """Each metric once, over the first of the units that are steps."""

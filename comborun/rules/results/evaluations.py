@@ -78,7 +78,10 @@ def evaluation(file: Whole) -> Iterator[Entry]:
         own.update({GROUP: name} if len(found) > 1 and name else {})
         tasks = list(_tasks(file, value.get(PER_TASK), Counter() if apart else taken))
         episodes = list(_episodes(file, value.get(PER_EPISODE)))
-        listed = [(line, _with(own, row), remark, at) for line, row, remark, at in (*tasks, *episodes)]
+        listed = [
+            (line, {**own, **row} if isinstance(row, dict) else row, remark, at)
+            for line, row, remark, at in (*tasks, *episodes)
+        ]
         rows, before = _rows(listed), _rows(told)
         if not (inside and rows and _copies(file, rows, before, name)):
             parts += bool(tasks) + bool(episodes)
@@ -91,10 +94,6 @@ def evaluation(file: Whole) -> Iterator[Entry]:
             elif before:
                 told += _compared(file, before, group or name, total)
     yield from _one_after_another(file, told) if parts > 1 else told
-
-
-def _with(own: Row, told: Any) -> Any:
-    return {**own, **told} if isinstance(told, dict) else told
 
 
 def _rows(told: list[Entry]) -> list[Row]:
