@@ -35,6 +35,10 @@ class Fact:
     def as_data(self) -> dict[str, Any]:
         return {"code": self.code, **self.fields}
 
+    def without(self, *keys: str) -> Fact:
+        """The same fact without these fields."""
+        return Fact(self.code, **{key: field for key, field in self.fields.items() if key not in keys})
+
     # Fields of a fact that was read may have any type, so each is asked for by the type that it should have.
 
     def text(self, key: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from comborun.rules.curves.metrics import words_of
+from comborun.rules.curves.metrics import UNITS, words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -165,11 +165,11 @@ class Tracks:
             if rank in ranks or len(ranks) < TRACKS_MOST:
                 ranks.setdefault(rank, Points()).add(step, value / 100 if metric.percent else value)
 
-    def curves(self, units: Sequence[str]) -> Iterator[Curve]:
-        """Each metric once, over the first of the units that are steps."""
+    def curves(self) -> Iterator[Curve]:
+        """Each metric once, over the first of UNITS that are steps."""
         told, jumping = set(), set()
         for (role, of, name, unit), (metric, ranks) in sorted(
-            self._tracks.items(), key=lambda one: (one[0][:3], _place(one[0][3], units))
+            self._tracks.items(), key=lambda one: (one[0][:3], UNITS.index(one[0][3]))
         ):
             points = [one for one in ranks.values() if one.read]
             if (role, of, name) not in told and points and not any(one.chaotic for one in points):
@@ -178,10 +178,6 @@ class Tracks:
             elif points:
                 jumping.add((role, of, name))
         self.jumping = sorted(name for _, _, name in jumping - told)
-
-
-def _place(unit: str, units: Sequence[str]) -> int:
-    return units.index(unit) if unit in units else len(units)
 
 
 def best_of(curves: Iterable[Curve]) -> list[Curve]:

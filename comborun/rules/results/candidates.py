@@ -180,7 +180,8 @@ def _chosen(found: list[Candidate], identity: Identity) -> list[Candidate]:
     groups = groups or [[one] for one in found if len(one.rows) == planned]
     groups = [group for group in groups if all(_another(one, group[0]) for one in found if one not in group)]
     alike = all([one.rows for one in group] == [one.rows for one in groups[0]] for group in groups)
-    if groups and (len(groups) == 1 or (alike and _telling(groups[0][0].rows))):
+    telling = groups and all(isinstance(row, dict) and len(row) > 1 for row in groups[0][0].rows)
+    if groups and (len(groups) == 1 or (alike and telling)):  # such rows are equal only in copies
         return groups[0]
     if not groups and any(identity.episode.find(row) is not MISSING for row in found[0].rows if isinstance(row, dict)):
         return found  # their own indexes say which of them are planned
@@ -199,11 +200,6 @@ def _another(one: Candidate, chosen: Candidate) -> bool:
         return True
     fields = [{*row} for rows in (one.rows, chosen.rows) for row in rows[:1] if isinstance(row, dict)]
     return len(fields) == 2 and fields[0] != fields[1]
-
-
-def _telling(rows: list[Any]) -> bool:
-    """Whether rows say so much that equal lists of them are copies."""
-    return all(isinstance(row, dict) and len(row) > 1 for row in rows)
 
 
 def _lists(value: Any, identity: Identity, path: Path, around: Row, depth: int) -> Iterator[Candidate]:

@@ -123,7 +123,7 @@ class Coding:
         do a few odd texts."""
         if self.rows == 1 and self.decided >= _FEW and {"true", "false"} & {text.lower() for text in self.truths}:
             return False
-        known = any(amount_of(value) is not None or _known(str(value)) for value in self.others)
+        known = any(amount_of(value) is not None or isinstance(_word(str(value)), bool) for value in self.others)
         return known or (self.rows > 1 and self.rows * 10 >= self.rows + self.decided)
 
     @property
@@ -158,10 +158,6 @@ class Coding:
 def _word(text: str) -> bool | str:
     called = _CALL.fullmatch(text)
     return verdict_word((called.group(1) if called else text).lower().strip(_AROUND) or text, wider=True)
-
-
-def _known(text: str) -> bool:
-    return not isinstance(_word(text), str)
 
 
 def joined(codings: Iterable[Coding]) -> Coding:

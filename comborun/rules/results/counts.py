@@ -46,7 +46,6 @@ REASONS = frozenset(
 """Codes of the facts that say why rows don't count. A PROPOSAL, and some others, hold `keys`: what to write in
 `results`, each with `key` and `value`. FORMER holds a sentence of an earlier version."""
 
-
 OF_LINE = ("keys", "score", "rivals")
 """fields of a fact that belong to the line which it proposes"""
 
@@ -264,12 +263,7 @@ def joined(attempts: Sequence[tuple[Span, Counts]], span: Span) -> Counts:
 def in_numbers(facts: Iterable[Fact]) -> dict[str, Fact]:
     """The fields that some session of a run shows to hold other numbers than 0 and 1, each with what says so."""
     shown = (fact for fact in facts if fact.code == UNDECIDED and fact.fields.get("numbers"))
-    return {
-        fact.text("field"): Fact(
-            UNDECIDED, **{key: one for key, one in fact.fields.items() if key not in ("rows", "of")}
-        )
-        for fact in shown
-    }
+    return {fact.text("field"): fact.without("rows", "of") for fact in shown}
 
 
 def _whole_attempt(attempts: Sequence[tuple[Span, Counts]], span: Span) -> Counts | None:
@@ -287,8 +281,8 @@ def where_it_ran(facts: Sequence[Fact], names: Mapping[str, Iterable[str]]) -> t
     ]
     if not foreign:
         return tuple(facts)
-    kept = (fact for fact in facts if fact.code != PROPOSAL)
-    return (*map(_without_keys, kept), *(Fact(ANOTHER_RAN, kind=kind) for kind in foreign))
+    kept = (fact.without(*OF_LINE) for fact in facts if fact.code != PROPOSAL)
+    return (*kept, *(Fact(ANOTHER_RAN, kind=kind) for kind in foreign))
 
 
 def _named(fact: Fact, kind: str) -> tuple[str, ...]:
@@ -296,10 +290,6 @@ def _named(fact: Fact, kind: str) -> tuple[str, ...]:
     if fact.code == OF_ANOTHER:
         return fact.texts("named") if fact.text("kind") == kind else ()
     return tuple(name for inner in facts_of(fact.fields.get("another")) for name in _named(inner, kind))
-
-
-def _without_keys(fact: Fact) -> Fact:
-    return Fact(fact.code, **{key: value for key, value in fact.fields.items() if key not in OF_LINE})
 
 
 class RequiredEvidence:

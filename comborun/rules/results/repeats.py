@@ -208,7 +208,10 @@ def _by_file(told: list[Told], planned: int, identity: Identity) -> dict[str, An
     times = {sum(two == one for two in rows) for one in rows}
     copies = len(times) == 1 and times != {1} and any(map(_COPY_OF.search, files))
     found = (fits or even) if not equal else fits and (parallel or (len(told) == planned and not copies))
-    contested = any({True, False} <= {*verdicts} for verdicts in _verdicts(told, identity).values())
+    verdicts: dict[int, set[bool | None]] = {}
+    for _, index, row in told:
+        verdicts.setdefault(index, set()).add(verdict_of(row, identity.success)[0])
+    contested = any({True, False} <= one for one in verdicts.values())
     # of a trial, whose program ran more than was asked for, or steps of an episode
     others = (contested or not equal) and not any(map(_COPY_OF.search, files))
     return _numbered("line", FILE) if found or (parallel and not equal) or (others and len(told) > planned) else {}
@@ -217,13 +220,6 @@ def _by_file(told: list[Told], planned: int, identity: Identity) -> dict[str, An
 def _measured(rows: list[tuple[int, Any]]) -> bool:
     """Whether rows hold measurements that chance does not make equal in another file."""
     return len({one for _, row in rows for one in row.values() if isinstance(one, float) and one % 1}) > 1
-
-
-def _verdicts(told: list[Told], identity: Identity) -> dict[int, list[bool | None]]:
-    verdicts: dict[int, list[bool | None]] = {}
-    for _, index, row in told:
-        verdicts.setdefault(index, []).append(verdict_of(row, identity.success)[0])
-    return verdicts
 
 
 def _numbered(value: object, by: str) -> dict[str, Any]:

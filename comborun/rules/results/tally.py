@@ -252,7 +252,9 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
     totals = [one for _, rows in files.rows for one in rows.counted]
     if totals and not any(verdict is not None for verdict in found.verdicts.values()):
         if counted := settled(totals, span[1]):
-            planned, outside, counts.ordered = _episodes_of(counted, span), [], True
+            first = span[0] if span[1] else 0  # which ones succeeded is unknown, so any order is as good
+            planned = {first + at: at < counted.successes for at in range(counted.episodes)}
+            outside, counts.ordered = [], True
         else:
             path = next(path for path, rows in files.rows if rows.counted)
             found.refusals.setdefault(FORMAT, Refusals()).add(not_settled(totals, span[1]), 0, path)
@@ -374,12 +376,6 @@ def _of_episodes(counts: Counts, outside: list[int], span: Span, why: Mapping[st
         yield Fact(reasons.NOT_PLANNED, episodes=len(outside), some=outside[:3], first=span[0], count=span[1])
     if repeated := counts.refused.get(REPEATED, 0):
         yield Fact(reasons.REPEAT, rows=repeated, of=counts.rows, **why)
-
-
-def _episodes_of(counted: Count, span: Span) -> Verdicts:
-    """A count as single episodes. Which ones succeeded is unknown, so any order is as good."""
-    first = span[0] if span[1] else 0
-    return {first + at: at < counted.successes for at in range(counted.episodes)}
 
 
 def steps(files: Files) -> Counts:

@@ -40,8 +40,7 @@ def name_unread(counts: Counts, folder: Folder, span: Span, log: str = "") -> No
         _, keys = counted_by(folder, span)
         first = next(at for at, fact in enumerate(counts.facts) if reasons.keys_of(fact))
         before, fact, after = counts.facts[:first], counts.facts[first], counts.facts[first + 1 :]
-        told = {key: one for key, one in fact.fields.items() if key != "keys"}
-        fact = Fact(fact.code, **told, **proposed(keys, ())) if keys else fact
+        fact = Fact(fact.code, **fact.without("keys").fields, **proposed(keys, ())) if keys else fact
         counts.facts = (*before, fact, *(one for one in after if not reasons.keys_of(one)))
     if 0 < counts.records < span[1] and folder.patterns and counts.countable:
         counts.facts = (*counts.facts, *_beside(counts, folder, span))
@@ -79,8 +78,8 @@ def _beside(counts: Counts, folder: Folder, span: Span) -> list[Fact]:
     identity = folder.identity.by(**{key: value for key, value in keys.items() if key != "files"})
     both = Folder(folder.directory, keys["files"], identity, folder.kind)
     told = tally.tally(both.read(), identity, span, over=True)
-    own = {key: value for key, value in found.fields.items() if key != "keys"}
-    return [Fact(found.code, **own, **proposed(keys, ()))] if told.verdicts > counts.verdicts else []
+    both_read = Fact(found.code, **found.without("keys").fields, **proposed(keys, ()))
+    return [both_read] if told.verdicts > counts.verdicts else []
 
 
 def _without_results(folder: Folder) -> Fact:
@@ -195,7 +194,7 @@ def _by_pattern(folder: Folder, span: Span, keys: Mapping[str, Any]) -> Fact | N
             best, most = found, found.count("episodes")
         if span[1] and most >= span[1]:
             break
-    return best and Fact(best.code, **{key: one for key, one in best.fields.items() if key != "file" or not folder.log})
+    return best.without("file") if best and folder.log else best
 
 
 def uncounted(folder: Folder, span: Span, keys: Mapping[str, Any]) -> Fact | None:
