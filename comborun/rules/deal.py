@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 
 from comborun.rules.facts import Fact
 from comborun.rules.names import NAME
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 
 _MOST_NAMED = 20
+_TORN = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
+"""what the text of a foreign or torn record raises"""
 
 
 class Stale(Word):
@@ -185,10 +188,9 @@ class UnreadableDeal(Deal):
 
 def parse(text: str) -> Deal | None:
     """The deal of a text; None for what is none, such as the empty text of a run on one box."""
-    try:
-        return Deal(json.loads(text)) if text.strip() else None
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError):
-        return None
+    with suppress(*_TORN):
+        return Deal(json.loads(text))
+    return None
 
 
 def newest_known(deals: Sequence[Deal]) -> Deal:
@@ -203,10 +205,9 @@ def sessions_moved(names: Sequence[str]) -> Fact | None:
 
 def parse_move(text: str) -> Move | None:
     """The move of a record; None for what is none."""
-    try:
+    with suppress(*_TORN):
         return Move(json.loads(text))
-    except (KeyError, TypeError, ValueError, IndexError, RecursionError):
-        return None
+    return None
 
 
 class Era:

@@ -119,6 +119,10 @@ def outcome_of(end: Mapping[str, Any]) -> Outcome:
     return found or outcome(completeness_of(end), cause_of(end))
 
 
+def word_set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
 def several(count: float, noun: str, many: str = "") -> str:
     """`1 session`, `3 sessions`; `many` is the plural of a noun that takes more than an s."""
     return f"{count} {noun if count == 1 else many or f'{noun}s'}"

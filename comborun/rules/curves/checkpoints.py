@@ -6,7 +6,8 @@ import os
 import re
 import stat
 
-from comborun.rules.curves.metrics import EPISODES, EPOCHS, ITERATIONS, STEPS, number, word_set, words_of
+from comborun.rules.curves.metrics import EPISODES, EPOCHS, ITERATIONS, STEPS, number, words_of
+from comborun.rules.vocabulary import word_set
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

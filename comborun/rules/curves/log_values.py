@@ -27,9 +27,9 @@ from comborun.rules.curves.metrics import (
     metric,
     number,
     step_unit,
-    word_set,
 )
 from comborun.rules.curves.series import Tracks
+from comborun.rules.vocabulary import word_set
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,6 +12,8 @@ import math
 import re
 from functools import lru_cache
 
+from comborun.rules.vocabulary import word_set
+
 REWARD, SUCCESS, LENGTH = "reward", "success", "length"
 ROLES = (REWARD, SUCCESS, LENGTH)
 TRAINING, EVALUATION = "training", "evaluation"
@@ -19,10 +21,6 @@ UNITS = STEPS, ITERATIONS, EPOCHS, EPISODES = "steps", "iterations", "epochs", "
 """what a program counts; of several the first one that it has is taken"""
 NAME_MOST = 200
 """characters of a name"""
-
-
-def word_set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
 
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_]+")

@@ -231,11 +231,8 @@ def _keyed(value: Row, identity: Identity) -> list[Row]:
     value = {key: one for key, one in value.items() if not SUM.fullmatch(key)}
     inner = {key: one for key, one in value.items() if isinstance(one, dict) and key not in METRICS}
     indexed = {key: one for key, one in inner.items() if INDEX_KEY.fullmatch(key)}
-    inner = (
-        indexed
-        if indexed and not any(_holds(one, identity) for key, one in inner.items() if key not in indexed)
-        else inner
-    )
+    if indexed and not any(_holds(one, identity) for key, one in inner.items() if key not in indexed):
+        inner = indexed
     if not inner or not all(_holds(one, identity) for one in inner.values()):
         return []
     numbers = [INDEX_KEY.fullmatch(key) for key in inner]
@@ -391,15 +388,14 @@ def _keys(value: Row) -> list[str]:
 
 def unknown_document(value: object) -> RefusedError:
     """The refusal of a document in which no episodes are found; it names what is in it, or what is empty."""
-    within = (
-        {key: one for key, one in value.items() if isinstance(one, (list, dict))} if isinstance(value, dict) else {}
-    )
+    held = value if isinstance(value, dict) else {}
+    within = {key: one for key, one in held.items() if isinstance(one, (list, dict))}
     if value == [] or (within and not any(within.values())):
         return RefusedError(FORMAT, "empty_list", keys=_keys(within))
     if isinstance(value, list):
         first = next((one for one in value if isinstance(one, dict)), {})
         return RefusedError(FORMAT, "unknown_list", entries=len(value), keys=_keys(first))
-    if not isinstance(value, dict) or not value:
+    if not held:
         return RefusedError(FORMAT, "unknown_format")
-    inner = {key: 0 for one in value.values() if isinstance(one, dict) for key in one}
-    return RefusedError(FORMAT, "unknown_document", keys=_keys(value), inner=_keys(inner))
+    inner = {key: 0 for one in held.values() if isinstance(one, dict) for key in one}
+    return RefusedError(FORMAT, "unknown_document", keys=_keys(held), inner=_keys(inner))

@@ -10,7 +10,7 @@ from comborun.rules.facts import Fact, facts_of
 from comborun.rules.records import FACTS, TRAINED, integer
 from comborun.rules.results.caught import ASIDE
 from comborun.rules.results.fields import OUTSIDE
-from comborun.rules.vocabulary import Completeness
+from comborun.rules.vocabulary import Completeness, word_set
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 
 PLANNED = "{episodes}"
 """in a pattern of evidence: the number of episodes of the attempt"""
-OF_ANOTHER, WITHOUT_INDEX, REFUSED, WITHOUT_VERDICT = (
-    *("rows_of_another", "rows_without_index"),
-    *("rows_refused", "rows_without_verdict"),
-)
+OF_ANOTHER, WITHOUT_INDEX, REFUSED = "rows_of_another", "rows_without_index", "rows_refused"
+WITHOUT_VERDICT = "rows_without_verdict"
 NOT_PLANNED, REPEAT, NOT_COUNTED = "episodes_not_planned", "rows_repeat_episodes", "file_not_counted"
 PROPOSAL, ANOTHER_RAN, UNDECIDED = "results_line", "another_ran", "verdicts_undecided"
 EACH_AGAIN = "each_row_again"
@@ -57,13 +55,10 @@ def keys_of(fact: Fact) -> dict[str, Any]:
     return {str(one["key"]): one["value"] for one in listed if isinstance(one, dict) and {"key", "value"} <= one.keys()}
 
 
-_TORN = frozenset(
-    {
-        *("empty_file", "half_written_json", "half_written_archive", "half_written_database", "json_broken_off"),
-        *("last_line_cut_off", "last_row_cut_off", "member_cut_off", "printed_results_cut_off"),
-        *("printed_statistics_cut_off", "packed_file", "not_json", "not_json_after_record", "not_json_document"),
-        *("python_object", "nothing_but_nul"),
-    }
+_TORN = word_set(
+    "empty_file half_written_json half_written_archive half_written_database json_broken_off"
+    " last_line_cut_off last_row_cut_off member_cut_off printed_results_cut_off printed_statistics_cut_off"
+    " packed_file not_json not_json_after_record not_json_document python_object nothing_but_nul"
 )
 """codes of what is wrong with a file that no line of `results` mends"""
 

@@ -9,6 +9,7 @@ from comborun.rules.patterns import late
 from comborun.rules.results.episodes import COPY
 from comborun.rules.results.fields import INDEX, MISSING, TEXT_MOST, RefusedError
 from comborun.rules.results.one_row import verdict_of
+from comborun.rules.vocabulary import word_set
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,25 +28,17 @@ _PAIRS_MOST = 12
 FILE, STEPS = "file", "steps"
 CONTESTED, COUNTED = "contested", "counted"
 _WORD = late(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
-_NAMES = frozenset(
-    {
-        *("episode", "ep", "trial", "rollout", "task", "scene", "env", "environment", "house", "room", "level", "map"),
-        *("id", "idx", "index", "i", "e", "n", "t", "number", "instance", "inst", "layout", "object", "obj", "variant"),
-        *("subset", "suite", "split", "goal", "instruction", "init", "state", "rank", "shard", "worker", "case"),
-        *("epoch", "checkpoint", "ckpt", "phase", "mode", "subtask", "annotator", "rater", "reviewer"),
-    }
+_NAMES = word_set(
+    "episode ep trial rollout task scene env environment house room level map id idx index i e n t number"
+    " instance inst layout object obj variant subset suite split goal instruction init state rank shard worker"
+    " case epoch checkpoint ckpt phase mode subtask annotator rater reviewer"
 )
 """words in the names of fields that tell one episode from another"""
-_PARTS = frozenset(
-    {
-        *("robot", "agent", "arm", "hand", "player", "camera", "cam", "view"),
-        *("phase", "subtask", "stage", "annotator", "rater", "reviewer", "judge"),
-    }
-)
+_PARTS = word_set("robot agent arm hand player camera cam view phase subtask stage annotator rater reviewer judge")
 """words in the names of fields of which one episode may have several"""
-_WITHIN = frozenset({"index", "idx", "id", "i", "n", "t", "e", "number", "state", "init", "episode", "ep"})
+_WITHIN = word_set("index idx id i n t e number state init episode ep")
 """words that the fields of steps have too"""
-_AGAIN = frozenset({"attempt", "retry", "run", "rerun", "time", "timestamp", "date", "version", "created", "started"})
+_AGAIN = word_set("attempt retry run rerun time timestamp date version created started")
 """words in the names of fields that differ when an episode runs again"""
 _PARALLEL = late(r"(?:.*[^a-z])?(?:rank|shard|seed|worker|gpu|proc|process|device|replica)s?[-_=]?\d+", re.IGNORECASE)
 """a part of a path that says that several processes wrote such files"""

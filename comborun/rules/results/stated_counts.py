@@ -19,6 +19,7 @@ from comborun.rules.results.fields import (
 )
 from comborun.rules.results.one_row import verdict_of
 from comborun.rules.results.rates import EPISODES_MOST, SHOWN, Count, count, total
+from comborun.rules.vocabulary import word_set
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,24 +31,12 @@ if TYPE_CHECKING:
 
 METRICS = ("metrics", "info", "final_info")
 """objects in an episode whose fields count as the episode's own"""
-_GOOD = {
-    "success",
-    "successes",
-    "successful",
-    "succeeded",
-    "succ",
-    "suc",
-    "solved",
-    "passed",
-    "pass",
-    "wins",
-    "correct",
-}
-_BAD = {"fail", "fails", "failed", "failure", "failures", "unsuccessful"}
-_NUMBER = {"n", "num", "nums", "count", "cnt", "total"}
-_EPISODES = {"episodes", "trials", "rollouts", "attempts", "tests", "evals", "trajectories", "tasks", "runs"}
-_ONE = {"episode", "trial", "rollout", "test", "eval", "trajectory"}
-_MEAN = {"rate", "ratio", "mean", "avg", "average", "pct", "percent", "pc", "sr"}
+_GOOD = word_set("success successes successful succeeded succ suc solved passed pass wins correct")
+_BAD = word_set("fail fails failed failure failures unsuccessful")
+_NUMBER = word_set("n num nums count cnt total")
+_EPISODES = word_set("episodes trials rollouts attempts tests evals trajectories tasks runs")
+_ONE = word_set("episode trial rollout test eval trajectory")
+_MEAN = word_set("rate ratio mean avg average pct percent pc sr")
 GOOD, BAD, EVERY, RATE = "good", "bad", "every", "rate"
 _SPECIAL = {"of": EVERY, "test_num": EVERY, "eval_num": EVERY, "successrate": RATE, "sr": RATE}
 _SPECIAL.update({"success_once": RATE, "success_at_end": RATE})
@@ -55,7 +44,7 @@ PERCENTAGES = ("pc_success", "success_pct", "success_percent")
 """rates that always are percentages"""
 _FRACTION = re.compile(r"\s*(\d{1,7})\s*(?:/|of|out of)\s*(\d{1,7})\s*")
 """k of n in a text"""
-_IDS = {"ids", "indices", "indexes", "idx", "idxs", "list", "numbers"}
+_IDS = word_set("ids indices indexes idx idxs list numbers")
 DEPTH = 8
 
 
