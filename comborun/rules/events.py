@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 
-from comborun.rules.facts import Fact
+from comborun.rules.facts import Fact, json_of
 from comborun.rules.vocabulary import Word
 
 TYPE_CHECKING = False
@@ -90,10 +90,7 @@ class Event:
     @classmethod
     def of(cls, line: str) -> Event | None:
         """None for a line that is torn or foreign."""
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError):
-            return None
+        found = json_of(line)
         if not isinstance(found, dict):
             return None
         event = cls(_time(found.pop("at", None)), "", found.pop("session", ""), found.pop("attempt", 0))

@@ -8,7 +8,6 @@ else are passed over.
 from __future__ import annotations
 
 import csv
-import json
 import os
 import re
 
@@ -25,6 +24,7 @@ from comborun.rules.curves.metrics import (
     value,
 )
 from comborun.rules.curves.series import Tracks
+from comborun.rules.facts import json_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -209,11 +209,8 @@ EPISODES_MOST = 500_000
 
 
 def _began(line: str) -> float:
-    try:
-        found = json.loads(line.lstrip("# "))
-        began = found.get("t_start") if isinstance(found, dict) else None
-    except (ValueError, RecursionError):
-        return 0.0
+    found = json_of(line.lstrip("# "))
+    began = found.get("t_start") if isinstance(found, dict) else None
     return began if isinstance(began, float) and abs(began) < 1e12 else 0.0
 
 
@@ -224,10 +221,7 @@ def lines_of_json(file: ScalarFile) -> None:
     """An object for each step, or for each value with its name."""
     for line in file.lines(torn=True):
         if line.lstrip().startswith("{"):
-            try:
-                _object(file, json.loads(line))
-            except (ValueError, RecursionError):
-                continue
+            _object(file, json_of(line))
 
 
 def document(file: ScalarFile) -> None:
@@ -236,11 +230,8 @@ def document(file: ScalarFile) -> None:
         return lines_of_json(file)
     with open(file.place, "rb") as stream:
         data = stream.read(DOCUMENT_MOST)
-    try:
-        tree = json.loads(data.decode("utf-8-sig", "replace"))
-    except (ValueError, RecursionError):
-        return lines_of_json(file)
-    return _tree(file, tree, "", 0)
+    tree = json_of(data.decode("utf-8-sig", "replace"))
+    return lines_of_json(file) if tree is None else _tree(file, tree, "", 0)
 
 
 def _tree(file: ScalarFile, tree: Any, name: str, depth: int) -> None:
