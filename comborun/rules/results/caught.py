@@ -79,7 +79,7 @@ def broken_off(field: str, value: object, failed: bool) -> bool:
         if words[0] in _BROKEN_OFF or (words[-1] in _BROKEN_OFF and words[-1] != "error"):  # `sim_crash`
             return True
         if name in _ERRORS and failed:
-            return small not in _NOTHING and number(small) is None and verdict_word(small, wider=True) is not False
+            return small not in _NOTHING and number(small) is None and verdict_word(small) is not False
     if name in _ERRORS:
         return looks_wrong(text)
     hinted = failed and any(word in small for word in _HINTS)

@@ -87,7 +87,7 @@ def _bare(entries: Row, numbers: list[Any], identity: Identity) -> list[Row]:
 
 
 def _told(value: Any) -> bool:
-    return isinstance(value, bool) or (isinstance(value, str) and isinstance(verdict_word(value.lower(), True), bool))
+    return isinstance(value, bool) or (isinstance(value, str) and isinstance(verdict_word(value.lower()), bool))
 
 
 def as_rows(value: Any) -> Any:

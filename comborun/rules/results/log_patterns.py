@@ -173,5 +173,5 @@ class LogPattern(LogLines):
                 self._unclear.setdefault(name, value)
         word = str(groups.get(VERDICT) or "").strip().lower()
         if word:
-            row[self.identity.success.name] = verdict_word(word, wider=True)
+            row[self.identity.success.name] = verdict_word(word)
         return row

@@ -272,7 +272,7 @@ def failures_only(samples: Sequence[Row]) -> tuple[str, list[str]]:
     seen yet."""
     for wanted, (path, _) in product(_OUTCOMES, list(_paths(samples[0])) if samples else ()):
         words = [Field("success", path).find(row) for row in samples] if plain(path) == wanted else []
-        if words and all(isinstance(word, str) and verdict_word(word.strip().lower(), True) is False for word in words):
+        if words and all(isinstance(word, str) and verdict_word(word.strip().lower()) is False for word in words):
             return path, list(dict.fromkeys(words))
     return "", []
 

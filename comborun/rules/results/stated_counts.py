@@ -69,10 +69,8 @@ def kind_of(name: str) -> str:
     return EVERY if sized and rest <= _NUMBER | _EPISODES | _ONE else ""
 
 
-def stated(row: Mapping[str, Any], wanted: str = "") -> Count | None:
-    """k of n, or a rate of n, that an object states; `wanted` is the name of its rate. None if it states none. Its
-    other numbers are metrics.
-    """
+def stated(row: Mapping[str, Any]) -> Count | None:
+    """k of n, or a rate of n, that an object states. None if it states none. Its other numbers are metrics."""
     fields = opened(row)
     for key, one in fields.items():
         if isinstance(one, (str, list)) and kind_of(key) in (GOOD, RATE) and (found := _k_of_n(one)):
@@ -81,7 +79,7 @@ def stated(row: Mapping[str, Any], wanted: str = "") -> Count | None:
     fields = {**{kind: len(one) for kind, one in listed if kind}, **fields}
     held = {key: one for key, one in fields.items() if amount_of(one) is not None}
     whole = {key: at for key, one in held.items() if (at := _whole(one)) is not None}
-    rates = [key for key in held if key == wanted] or [key for key in held if kind_of(key) == RATE]
+    rates = [key for key in held if kind_of(key) == RATE]
     good, bad, every = (
         min((key for key in whole if kind_of(key) == kind), key=_of_tasks, default="") for kind in (GOOD, BAD, EVERY)
     )
