@@ -56,9 +56,9 @@ def _number(before: str, name: str, after: str = "") -> int:
 SERVER_VARIABLES = "COMBORUN_SERVER_"
 """start of the names of the variables with the addresses of model servers"""
 SERVER_FIELDS = ("url", "host", "port")
+"""parts of such an address, as in `{server.NAME.url}`"""
 NO_PROXY, LOOPBACK = ("no_proxy", "NO_PROXY"), ("127.0.0.1", "localhost", "::1")
 """variables of hosts for which no proxy is asked; what they must hold for servers of the same machine"""
-"""parts of such an address, as in `{server.NAME.url}`"""
 
 
 def server_variable(name: str, field: str = "") -> str:
@@ -277,8 +277,8 @@ class RunLayout:
 
 
 KEPT_EPISODES = "boxes/kept.json"
-CLOCKS = "boxes/clocks.json"
 """in the joint copy of a run on several hosts: session -> attempt -> ranges of episodes that count of a lost host"""
+CLOCKS = "boxes/clocks.json"
 
 RUN = RunLayout()
 """names relative to the run directory"""

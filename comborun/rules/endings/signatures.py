@@ -186,7 +186,7 @@ def candidates(lines: Sequence[str], *, killed: bool, fatal: Callable[[str], obj
     `killed`: a signal ended it, so an exception that it survived did not. `fatal`: further lines that are fatal.
     A crash that was survived was another process's.
     """
-    found = [one for one in said(lines, fatal) if not (one.crash and one.survived)]
+    found = [one for one in _Reading(lines, fatal).found if not (one.crash and one.survived)]
     if not found or (killed and found[-1].survived):
         return
     if found[-1].warned and not (killed or found[-1].survived):  # nothing came after it: it is the program's own
@@ -229,12 +229,9 @@ def _chain(exception: Said) -> Iterator[list[str]]:
         one = one.before
 
 
-def said(lines: Sequence[str], fatal: Callable[[str], object]) -> list[Said]:
-    """All exceptions and fatal lines of a log, in their order."""
-    return _Reading(lines, fatal).found
-
-
 class _Reading:
+    """Finds all exceptions and fatal lines of a log, in their order."""
+
     def __init__(self, lines: Sequence[str], fatal: Callable[[str], object]) -> None:
         self.found: list[Said] = []
         self._lines = lines

@@ -124,8 +124,7 @@ class LogPattern(LogLines):
                 yield 0, NOTHING, Fact(OVERWRITTEN, matches=len(self._overwritten)), None
         for name, value in self._unclear.items():
             yield 0, NOTHING, Fact(UNCLEAR_COMMA, field=name, value=value), None
-        for remark in self._caught.remarks():
-            yield 0, NOTHING, remark, None
+        yield from ((0, NOTHING, remark, None) for remark in self._caught.remarks())
 
     def _counted(self) -> Iterator[Entry]:
         """The counts of all lines. A program that counts on says it anew after each episode."""

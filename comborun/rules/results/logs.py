@@ -102,8 +102,7 @@ class EpisodeLog(ToldAtEnd):
 
     def told(self) -> Iterator[Entry]:
         yield from self._abandon()
-        for remark in self._caught.remarks():
-            yield 0, NOTHING, remark, None
+        yield from ((0, NOTHING, remark, None) for remark in self._caught.remarks())
 
     def _abandon(self) -> Iterator[Entry]:
         """The entry of an episode that was begun and never counted."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from comborun.rules.facts import Fact
 from comborun.rules.results import counts as reasons
 from comborun.rules.results.caught import ASIDE, WITH_ERRORS, broken_off
@@ -61,7 +63,7 @@ class Rows:
         self.counted: list[Count] = []
         """how many episodes succeeded, if the program reports only this"""
         self.refused: dict[str, Refusals] = {}
-        self.complaints: dict[Fact, int] = {}
+        self.complaints: Counter[Fact] = Counter()
         """why records have no verdict -> how many"""
         self.bare = 0
         """records whose verdict is null or empty, which is no mistake"""
@@ -144,7 +146,7 @@ class Rows:
             self._refuse(refused, line)
             return
         if record.complaint:
-            self.complaints[record.complaint] = self.complaints.get(record.complaint, 0) + 1
+            self.complaints[record.complaint] += 1
         elif record.verdict is None:
             self.bare += 1
         self.coding.add(record.value, record.verdict)
@@ -305,7 +307,7 @@ class _All:
         self.verdicts: Verdicts = {}
         self.refusals: dict[str, Refusals] = {}
         """by the reason"""
-        self.complaints: dict[Fact, int] = {}
+        self.complaints: Counter[Fact] = Counter()
         self.coding = joined(rows.coding for _, rows in files.rows)
         self.rows = self.taken = self.bare = 0
         self._base = base
@@ -326,15 +328,12 @@ class _All:
         base = self._base + (before if rows.ordered or rebuild(name) else 0)
         self._rebuilt[group] = before + (rows.taken if rows.ordered or rows.jobs else 0)
         join(self.verdicts, rows.episodes.items())
-        if rows.keys:  # the same ones may come in several files
-            numbers = {at: self._keys.setdefault(key, len(self._keys)) for key, at in rows.keys.items()}
-            join(self.verdicts, ((base + numbers[index], verdict) for index, verdict in rows.numbered.items()))
-        else:
-            join(self.verdicts, ((base + index, verdict) for index, verdict in rows.numbered.items()))
+        # the same keys may come in several files
+        numbers = {at: self._keys.setdefault(key, len(self._keys)) for key, at in rows.keys.items()}
+        join(self.verdicts, ((base + numbers.get(index, index), verdict) for index, verdict in rows.numbered.items()))
         for reason, one in rows.refused.items():
             self.refusals.setdefault(reason, Refusals()).join(one, path)
-        for complaint, times in rows.complaints.items():
-            self.complaints[complaint] = self.complaints.get(complaint, 0) + times
+        self.complaints.update(rows.complaints)
         self.rows += rows.rows
         self.taken += rows.taken
         self.bare += rows.bare

@@ -25,6 +25,7 @@ PATTERNS_MOST = 20
 """patterns of a grid that a reason quotes"""
 _NAMED_KINDS = ("foreign_kind", "pickle", "member_of_objects", "packed_file", "unreadable_archive", "unknown_text")
 """why a file is named that holds no rows, JSON or tables"""
+_RESULTS = (*formats.LINES, *formats.DOCUMENTS, *formats.TABLES)
 _FILES_MOST = 200
 """files that are searched for unread results, or read again to join what is proposed"""
 _LOG_MOST = 4 << 20
@@ -130,20 +131,16 @@ def _search(folder: Folder, span: Span) -> tuple[Fact | None, list[Fact]]:
     for suffix in dict.fromkeys(map(formats.ending_of, others)):
         pattern = f"**/*{suffix}"
         held = Folder(folder.directory, [pattern], folder.identity, folder.kind)
-        if found := uncounted(held, span, {"files": pattern}):
-            return Fact(found.code, taken=own, **found.fields), []
-        texts = suffix in formats.LOGS and sum(map(held.size, globs.found(folder.directory, [pattern]))) <= _LOG_MOST
-        if found := _by_pattern(held, span, {"files": pattern}) if texts else None:
+        found = uncounted(held, span, {"files": pattern})
+        if not found and suffix in formats.LOGS:
+            size = sum(map(held.size, globs.found(folder.directory, [pattern])))
+            found = _by_pattern(held, span, {"files": pattern}) if size <= _LOG_MOST else None
+        if found:
             return Fact(found.code, taken=own, **found.fields), []
         path, why = _why_not(held, span, pattern)
-        if why and formats.suffix_of(formats.unpacked_name(path)) in (
-            *formats.LINES,
-            *formats.DOCUMENTS,
-            *formats.TABLES,
-        ):
-            refused.append(Fact(reasons.FILE_NOT_READ, file=path, why=why.as_data(), taken=own))
-        elif why and why.code in _NAMED_KINDS and may_hold(f"{folder.directory}/{path}", why):
-            foreign.append(Fact(reasons.FILE_NOT_READ, file=path, why=why.as_data(), taken=own))
+        known = formats.suffix_of(formats.unpacked_name(path)) in _RESULTS
+        if why and (known or (why.code in _NAMED_KINDS and may_hold(f"{folder.directory}/{path}", why))):
+            (refused if known else foreign).append(Fact(reasons.FILE_NOT_READ, file=path, why=why.as_data(), taken=own))
     return None, [*refused, *foreign]
 
 
