@@ -90,7 +90,7 @@ def evaluation(file: Whole) -> Iterator[Entry]:
             if rows:
                 told += _compared(file, rows, group, total)
             elif not inside:
-                told += _counted(file, total, group)
+                told += stating(counted(total).of(next(iter(_named(file, group).values()), None), {}))
             elif before:
                 told += _compared(file, before, group or name, total)
     yield from _one_after_another(file, told) if parts > 1 else told
@@ -234,11 +234,6 @@ def _compared(file: Whole, rows: list[Row], group: str, total: Mapping[str, Any]
         about = {"rate": str(rate), "successes": good, "episodes": len(counted)}
         code = "fraction_no_percentage" if agrees(str(rate), good, len(counted)) else "percentage_differs"
         yield 0, NOTHING, Fact(code, **about), None
-
-
-def _counted(file: Whole, total: Mapping[str, Any], group: str) -> Iterator[Entry]:
-    found = counted(total)
-    yield from stating(found.of(next(iter(_named(file, group).values()), None), {}))
 
 
 def _object(file: Whole) -> Row:

@@ -251,7 +251,8 @@ def _counts(value: Any, path: Path, depth: int) -> Iterator[tuple[Path, Count]]:
         one = stated(value)
         if one:
             yield path, one
-        lists = all(isinstance(entry, list) for entry in value.values()) and (len(value) > 1 or _of_success(path))
+        named = bool(path) and kind_of(path[-1]) in (GOOD, RATE)
+        lists = all(isinstance(entry, list) for entry in value.values()) and (len(value) > 1 or named)
         kinds = (str, list) if lists else str
         texts = {key: _k_of_n(entry) for key, entry in value.items() if isinstance(entry, kinds)} if not one else {}
         if texts and None not in texts.values():
@@ -259,10 +260,6 @@ def _counts(value: Any, path: Path, depth: int) -> Iterator[tuple[Path, Count]]:
     for key, entry in entries(value):
         if not (key in METRICS and isinstance(value, dict) and stated(value)):
             yield from _counts(entry, (*path, key), depth + 1)
-
-
-def _of_success(path: Path) -> bool:
-    return bool(path) and kind_of(path[-1]) in (GOOD, RATE)
 
 
 def entries(value: Any) -> Iterable[tuple[str, Any]]:
