@@ -156,11 +156,8 @@ class Record:
 
     def same(self, step: int, digest: str) -> str:
         """The policy of a step with this content; empty if there is none."""
-        alike = (
-            name
-            for name, one in self.checkpoints.items()
-            if (one.get("step"), one.get("digest")) == (str(step), digest)
-        )
+        own = str(step), digest
+        alike = (name for name, one in self.checkpoints.items() if (one.get("step"), one.get("digest")) == own)
         return next(alike, "")
 
     def _passed(self, decision: Decision) -> list[Mapping[str, Any]]:

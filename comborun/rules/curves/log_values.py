@@ -340,9 +340,8 @@ class LogValues:
 
     def _take(self, writer: _Writer, rank: int, steps: dict[str, tuple[float, int]]) -> None:
         """The steps of what comes."""
-        if writer.used or any(
-            unit in writer.steps and writer.steps[unit][0] != told[0] for unit, told in steps.items()
-        ):
+        others = any(unit in writer.steps and writer.steps[unit][0] != told[0] for unit, told in steps.items())
+        if writer.used or others:
             self._release(writer, rank)
             writer.steps, writer.used = {}, False
         for unit, told in steps.items():

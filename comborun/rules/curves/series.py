@@ -168,9 +168,8 @@ class Tracks:
     def curves(self) -> Iterator[Curve]:
         """Each metric once, over the first of UNITS that are steps."""
         told, jumping = set(), set()
-        for (role, of, name, unit), (metric, ranks) in sorted(
-            self._tracks.items(), key=lambda one: (one[0][:3], UNITS.index(one[0][3]))
-        ):
+        tracks = sorted(self._tracks.items(), key=lambda one: (one[0][:3], UNITS.index(one[0][3])))
+        for (role, of, name, unit), (metric, ranks) in tracks:
             points = [one for one in ranks.values() if one.read]
             if (role, of, name) not in told and points and not any(one.chaotic for one in points):
                 told.add((role, of, name))

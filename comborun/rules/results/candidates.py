@@ -345,11 +345,8 @@ def _arrays(value: Any, identity: Identity, path: Path, around: Row, depth: int)
             rows = [{**words, **{name: column[at] for name, column in columns.items()}} for at in held]
             yield Candidate(ARRAYS, path, rows)
             return
-        if (
-            value
-            and all(isinstance(one, list) and all_truths(one) for one in value.values())
-            and _by_task(value, identity, path)
-        ):
+        truths = bool(value) and all(isinstance(one, list) and all_truths(one) for one in value.values())
+        if truths and _by_task(value, identity, path):
             for name, verdicts in value.items():
                 rows = [{**words, "task": name, identity.success.name: one} for one in verdicts]
                 yield Candidate(ARRAYS, (*path, name), rows)

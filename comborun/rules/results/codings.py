@@ -119,7 +119,7 @@ class Coding:
         """Some of the values, as they are written."""
         return [*self.truths, *(f"{value:g}" if isinstance(value, float) else str(value) for value in self.others)]
 
-    def proposal(self, field: str) -> dict[str, Any]:
+    def proposal(self) -> dict[str, Any]:
         """What to write for `success`, if the values show which of them mean a success; empty otherwise."""
         amounts = {value: amount_of(value) for value in (*self.others, *self.truths)}
         if self.others and all(amount is not None for amount in amounts.values()):
@@ -132,15 +132,18 @@ class Coding:
             if most not in _FULL_MARKS and most > 2 * len(amounts) > 4:
                 return {}  # the steps or seconds that successes took
             if signed:
-                return {"field": field, "any_of": [str(value) for value, amount in amounts.items() if amount == most]}
+                return {
+                    "field": self.field,
+                    "any_of": [str(value) for value, amount in amounts.items() if amount == most],
+                }
             least = 1.0 if most <= 1 else most
-            return {"field": field, "at_least": int(least) if float(least).is_integer() else least}
+            return {"field": self.field, "at_least": int(least) if float(least).is_integer() else least}
         if any(not isinstance(value, str) or amount_of(value) not in (None, 0, 1) for value in self.others):
             return {}
         good = [value for value in self.others if isinstance(value, str) and (_word(value) is True or amounts[value])]
         told = good or all(isinstance(value, str) and _word(value) is False for value in self.others)
         good += [text for text in self.truths if text.lower().startswith(("1", "true"))] if told else []
-        return {"field": field, "any_of": good} if good else {}
+        return {"field": self.field, "any_of": good} if good else {}
 
 
 def _word(text: str) -> bool | str:

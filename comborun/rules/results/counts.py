@@ -271,9 +271,7 @@ def where_it_ran(facts: Sequence[Fact], names: Mapping[str, Iterable[str]]) -> t
     """The reasons, with the names of the grid known, by kind. Rows that name another policy or environment of this grid
     are no matter of `results`: to accept them would count episodes of others.
     """
-    foreign = [
-        kind for kind, known in names.items() if any(set(known).intersection(_named(fact, kind)) for fact in facts)
-    ]
+    foreign = [kind for kind, known in names.items() if any({*known}.intersection(_named(one, kind)) for one in facts)]
     if not foreign:
         return tuple(facts)
     kept = (fact.without(*OF_LINE) for fact in facts if fact.code != PROPOSAL)

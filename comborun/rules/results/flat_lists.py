@@ -127,11 +127,8 @@ def measures(value: Any, identity: Identity) -> list[Candidate]:
 
 
 def _numbers(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(one, float) or integer(one) is not None for one in value)
-    )
+    told = value if isinstance(value, list) else []
+    return bool(told) and all(isinstance(one, float) or integer(one) is not None for one in told)
 
 
 def all_verdicts(value: Any) -> bool:

@@ -286,7 +286,7 @@ def _coded(samples: Sequence[Row], path: str, clear: bool = True) -> dict[str, A
         coding.add(field.find(row), verdict_of(row, field)[0])
     numbers = {value for value in coding.others if not isinstance(value, str)}
     seen = len(coding.truths) + len(coding.others) > 1 and (not numbers or numbers in _FULL_MARKS)
-    return coding.proposal(path) if (seen or not clear) and coding.undecided else {}
+    return coding.proposal() if (seen or not clear) and coding.undecided else {}
 
 
 def is_verdict(name: str) -> bool:

@@ -361,12 +361,9 @@ def _reasons(found: _All, identity: Identity) -> Iterator[Fact]:
 
 def undecided(coding: Coding) -> dict[str, Any]:
     """The field whose values are no verdicts, and the line that says which of them mean a success."""
-    proposal, of_numbers = coding.proposal(coding.field), {"numbers": True} if coding.numbers else {}
-    return {
-        "field": coding.field,
-        **of_numbers,
-        **({"keys": [{"key": "success", "value": proposal}]} if proposal else {}),
-    }
+    proposal, of_numbers = coding.proposal(), {"numbers": True} if coding.numbers else {}
+    keys = {"keys": [{"key": "success", "value": proposal}]} if proposal else {}
+    return {"field": coding.field, **of_numbers, **keys}
 
 
 def _of_episodes(counts: Counts, outside: list[int], span: Span, why: Mapping[str, Any]) -> Iterator[Fact]:

@@ -58,14 +58,9 @@ def _in_texts(folder: Folder, span: Span) -> Fact | None:
     """The episodes of texts that the grid takes and whose format is not known, with the pattern that finds them."""
     taken = globs.found(folder.directory, folder.patterns)[:_FILES_MOST]
     texts = [path for path in taken if formats.is_log(path)]
-    if (
-        folder.identity.pattern
-        or folder.kind
-        or len(texts) < len(taken)
-        or not 0 < sum(map(folder.size, texts)) <= _LOG_MOST
-    ):
-        return None
-    return _by_pattern(folder, span, {})
+    named = folder.identity.pattern or folder.kind or len(texts) < len(taken)
+    readable = not named and 0 < sum(map(folder.size, texts)) <= _LOG_MOST
+    return _by_pattern(folder, span, {}) if readable else None
 
 
 def _beside(counts: Counts, folder: Folder, span: Span) -> list[Fact]:
