@@ -255,8 +255,8 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
     if totals and not any(verdict is not None for verdict in found.verdicts.values()):
         if counted := settled(totals, span[1]):
             first = span[0] if span[1] else 0  # which ones succeeded is unknown, so any order is as good
-            planned = {first + at: at < counted.successes for at in range(counted.episodes)}
-            outside, counts.ordered = [], True
+            any_order: Verdicts = {first + at: at < counted.successes for at in range(counted.episodes)}
+            planned, outside, counts.ordered = any_order, [], True
         else:
             path = next(path for path, rows in files.rows if rows.counted)
             found.refusals.setdefault(FORMAT, Refusals()).add(not_settled(totals, span[1]), 0, path)
