@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 
 from comborun.rules.facts import Fact
 from comborun.rules.names import NAME
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 
 _MOST_NAMED = 20
+_TORN = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
+"""what the text of a foreign or torn record raises"""
 
 
 class Stale(Word):
@@ -47,8 +50,6 @@ class Stale(Word):
 
 class Move:
     """A session that goes from one box to another under a deal: an order, and the record of both boxes."""
-
-    __slots__ = ("epoch", "giver", "grid_run", "maker", "number", "session", "taker")
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         """Raises KeyError, TypeError or ValueError for what is no move."""
@@ -173,8 +174,6 @@ class UnreadableDeal(Deal):
     Nobody knows then what runs here, so nothing starts.
     """
 
-    __slots__ = ("gone", "path")
-
     def __init__(self, path: str = "", gone: str = "") -> None:
         super().__init__({"grid_run": "", "box": "", "number": (0, 0), "boxes": (), "of": {}})
         self.path = path
@@ -189,10 +188,9 @@ class UnreadableDeal(Deal):
 
 def parse(text: str) -> Deal | None:
     """The deal of a text; None for what is none, such as the empty text of a run on one box."""
-    try:
-        return Deal(json.loads(text)) if text.strip() else None
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError):
-        return None
+    with suppress(*_TORN):
+        return Deal(json.loads(text))
+    return None
 
 
 def newest_known(deals: Sequence[Deal]) -> Deal:
@@ -207,16 +205,13 @@ def sessions_moved(names: Sequence[str]) -> Fact | None:
 
 def parse_move(text: str) -> Move | None:
     """The move of a record; None for what is none."""
-    try:
+    with suppress(*_TORN):
         return Move(json.loads(text))
-    except (KeyError, TypeError, ValueError, IndexError, RecursionError):
-        return None
+    return None
 
 
 class Era:
     """A time in which one box makes all deals. A box that has promised an era takes no deal of an earlier one."""
-
-    __slots__ = ("maker", "number")
 
     def __init__(self, number: int = 0, maker: str = "") -> None:
         self.number = number
@@ -291,8 +286,6 @@ def _wrong_time(has: Deal, move: Move, era: Era) -> tuple[str, dict[str, Any]] |
 
 class Stops:
     """Two numbers that only grow: the last stop of the grid run, and the last stop that a person has lifted."""
-
-    __slots__ = ("resumed", "stop")
 
     def __init__(self, stop: int = 0, resumed: int = 0) -> None:
         self.stop = stop

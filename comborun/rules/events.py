@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 
-from comborun.rules.facts import Fact
+from comborun.rules.facts import Fact, json_of
 from comborun.rules.vocabulary import Word
 
 TYPE_CHECKING = False
@@ -19,79 +19,49 @@ if TYPE_CHECKING:
 
 class Kind(Word):
     # The dispatcher, or one pass of `settle` on Slurm
-    DISPATCHING = "dispatching"
-    """a dispatcher lives: `pid`, `engine`"""
-    TAKEN_OVER = "taken_over"
-    """it has looked at all sessions: `left`, `busy`"""
-    REREAD = "reread"
-    """it has read the plan and the orders again: `left`, `busy`"""
-    LEFT = "left"
-    """it has left: `why` is nothing_left, stopped, taken_over, or the kind of the hold"""
-    DONE = "done"
-    """the run has ended"""
-    SUBMITTED = "submitted"
-    """to Slurm: `sessions` (how many), `jobs`"""
+    DISPATCHING = "dispatching"  # a dispatcher lives: `pid`, `engine`
+    TAKEN_OVER = "taken_over"  # it has looked at all sessions: `left`, `busy`
+    REREAD = "reread"  # it has read the plan and the orders again: `left`, `busy`
+    LEFT = "left"  # it has left: `why` is nothing_left, stopped, taken_over, or the kind of the hold
+    DONE = "done"  # the run has ended
+    SUBMITTED = "submitted"  # to Slurm: `sessions` (how many), `jobs`
     # Sessions and model servers
-    ADOPTED = "adopted"
-    """a former dispatcher had started it: `life`"""
-    GRANTED = "granted"
-    """an attempt may start: `gpus`"""
-    NOT_BEGUN = "not_begun"
-    """it was started, and did not begin: `reason`"""
-    STARTED = "started"
-    """its command runs"""
-    LOADING = "loading"
-    """a model server lives, and is not ready, or not any more"""
-    READY = "ready"
-    """a model server answers"""
+    ADOPTED = "adopted"  # a former dispatcher had started it: `life`
+    GRANTED = "granted"  # an attempt may start: `gpus`
+    NOT_BEGUN = "not_begun"  # it was started, and did not begin: `reason`
+    STARTED = "started"  # its command runs
+    LOADING = "loading"  # a model server lives, and is not ready, or not any more
+    READY = "ready"  # a model server answers
     ORPHANED = "orphaned"
     LOST = "lost"
-    ENDING = "ending"
-    """a model server is being ended: `reason`"""
-    SURVIVES = "survives"
-    """a model server that was to end still runs"""
-    ENDED = "ended"
-    """`outcome`, `cause`, `code`, `class`"""
-    RETRY = "retry"
-    """another attempt comes: `class` and `wait_s`, or `asked` where a person asked for it"""
+    ENDING = "ending"  # a model server is being ended: `reason`
+    SURVIVES = "survives"  # a model server that was to end still runs
+    ENDED = "ended"  # `outcome`, `cause`, `code`, `class`
+    RETRY = "retry"  # another attempt comes: `class` and `wait_s`, or `asked` where a person asked for it
     # The run
-    HALTED = "halted"
-    """nothing new starts: `reason`"""
-    QUARANTINE = "quarantine"
-    """a GPU gets no new sessions: `gpu`, `class`, `times`"""
-    CLOSED = "closed"
-    """an environment gets no new sessions: `environment`, `failure`, `times`"""
-    GPU_CAP = "gpu_cap"
-    """fewer sessions run at once on a GPU: `gpu`, `most`; `session` ran out of its memory"""
+    HALTED = "halted"  # nothing new starts: `reason`
+    QUARANTINE = "quarantine"  # a GPU gets no new sessions: `gpu`, `class`, `times`
+    CLOSED = "closed"  # an environment gets no new sessions: `environment`, `failure`, `times`
+    GPU_CAP = "gpu_cap"  # fewer sessions run at once on a GPU: `gpu`, `most`; `session` ran out of its memory
     GPU_USE = "gpu_use"
     """`gpus`: for each index `used`, `total` and `busy` (MiB, MiB, %), `sessions` (name: MiB), and `others` (lists of
     user, program and MiB); at most every 30 s"""
-    NO_ROOM = "no_room"
-    """the machine starts no more processes: `reason`"""
-    WARMING = "warming"
-    """the first session of a program starts alone"""
-    WARM = "warm"
-    """others of that program may start: `reason`"""
-    NOTICE = "notice"
-    """`notice` (its kind), `reason`"""
-    NOTICE_FAILED = "notice_failed"
-    """the grid's command could not be started: `notice`, `error`"""
+    NO_ROOM = "no_room"  # the machine starts no more processes: `reason`
+    WARMING = "warming"  # the first session of a program starts alone
+    WARM = "warm"  # others of that program may start: `reason`
+    NOTICE = "notice"  # `notice` (its kind), `reason`
+    NOTICE_FAILED = "notice_failed"  # the grid's command could not be started: `notice`, `error`
     CHECKPOINT = "checkpoint"
     """of a training that is followed: `decision`, `policy` or `path`, `reason`; `again`: its step was there before"""
     # People
     ORDERED = "ordered"
     """`order` (pause, resume, stop ...) and what it was given. Who and from where: dispatch/people.jsonl"""
-    AMENDED = "amended"
-    """a launch has changed the grid: `plan` (its number), `added`, `dropped`"""
-    DEALT = "dealt"
-    """another deal of a grid run is in force: `number`, `gained` (sessions), `lost` (boxes)"""
-    GIVEN = "given"
-    """a session that has not begun goes to another box: `box`, `epoch`"""
-    TAKEN = "taken"
-    """a session has come from another box: `box`, `epoch`"""
+    AMENDED = "amended"  # a launch has changed the grid: `plan` (its number), `added`, `dropped`
+    DEALT = "dealt"  # another deal of a grid run is in force: `number`, `gained` (sessions), `lost` (boxes)
+    GIVEN = "given"  # a session that has not begun goes to another box: `box`, `epoch`
+    TAKEN = "taken"  # a session has come from another box: `box`, `epoch`
     # This file
-    SUMMARY = "summary"
-    """older events, from `at` to `until`: `counts` (kind: how many)"""
+    SUMMARY = "summary"  # older events, from `at` to `until`: `counts` (kind: how many)
 
 
 _encode = json.JSONEncoder(default=Fact.as_data).encode
@@ -120,10 +90,7 @@ class Event:
     @classmethod
     def of(cls, line: str) -> Event | None:
         """None for a line that is torn or foreign."""
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError):
-            return None
+        found = json_of(line)
         if not isinstance(found, dict):
             return None
         event = cls(_time(found.pop("at", None)), "", found.pop("session", ""), found.pop("attempt", 0))

@@ -35,6 +35,10 @@ class Fact:
     def as_data(self) -> dict[str, Any]:
         return {"code": self.code, **self.fields}
 
+    def without(self, *keys: str) -> Fact:
+        """The same fact without these fields."""
+        return Fact(self.code, **{key: field for key, field in self.fields.items() if key not in keys})
+
     # Fields of a fact that was read may have any type, so each is asked for by the type that it should have.
 
     def text(self, key: str) -> str:
@@ -71,12 +75,17 @@ class Fact:
         return f"Fact({self.code!r}{fields})"
 
 
-def fact_in(line: str) -> Fact | None:
-    """The fact that is a line of a program's output; None for any other line."""
+def json_of(text: str) -> Any:
+    """The JSON value of a text; None for one that is torn or foreign."""
     try:
-        return Fact.of(json.loads(line)) if line.startswith("{") else None
+        return json.loads(text)
     except (ValueError, RecursionError):
         return None
+
+
+def fact_in(line: str) -> Fact | None:
+    """The fact that is a line of a program's output; None for any other line."""
+    return Fact.of(json_of(line)) if line.startswith("{") else None
 
 
 def facts_of(values: object) -> tuple[Fact, ...]:

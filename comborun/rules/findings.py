@@ -15,12 +15,9 @@ if TYPE_CHECKING:
 class Level(Word):
     """The severity of a finding; the worst comes first."""
 
-    ERROR = "error"
-    """sessions can't run, or will be ended or lost"""
-    WARNING = "warning"
-    """something will go wrong at some point, or already costs a lot"""
-    NOTE = "note"
-    """worth knowing; nothing has to be done"""
+    ERROR = "error"  # sessions can't run, or will be ended or lost
+    WARNING = "warning"  # something will go wrong at some point, or already costs a lot
+    NOTE = "note"  # worth knowing; nothing has to be done
     OK = "ok"
 
 

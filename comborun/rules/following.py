@@ -32,30 +32,21 @@ class Decision(Word):
 
     SEEN = "seen"
     """it appeared, and nothing is decided of it: `path`, `mark`, and `evidence` if by a rename, else in place"""
-    DUE = "due"
-    """it is complete, and its turn has come: it is linked and read, or waits for room: `path`, `mark`"""
-    HELD = "held"
-    """it is linked, and waits: `policy`, `step`, `digest`, `link`, `how`, `evidence`"""
-    TAKEN = "taken"
-    """its sessions are in the plan"""
-    SKIPPED = "skipped"
-    """`reason`"""
-    REFUSED = "refused"
-    """`reason`"""
-    VERIFIED = "verified"
-    """it was the same after the `attempts` of its sessions"""
-    CHANGED = "changed"
-    """it was not, so that they do not count"""
-    ENDED = "ended"
-    """the training has ended, and all of its checkpoints are decided"""
+    DUE = "due"  # it is complete, and its turn has come: it is linked and read, or waits for room: `path`, `mark`
+    HELD = "held"  # it is linked, and waits: `policy`, `step`, `digest`, `link`, `how`, `evidence`
+    TAKEN = "taken"  # its sessions are in the plan
+    SKIPPED = "skipped"  # `reason`
+    REFUSED = "refused"  # `reason`
+    VERIFIED = "verified"  # it was the same after the `attempts` of its sessions
+    CHANGED = "changed"  # it was not, so that they do not count
+    ENDED = "ended"  # the training has ended, and all of its checkpoints are decided
 
 
 class Evidence(Word):
     """Why a checkpoint counts as complete."""
 
     MARKER = "marker"
-    RENAMED = "renamed"
-    """it was seen to get its name by a rename"""
+    RENAMED = "renamed"  # it was seen to get its name by a rename
     AS_OTHERS = "as_others"
     """nobody looked when it appeared, but others of this training were renamed, and none was written in place"""
 
@@ -77,8 +68,7 @@ class Why(Word):
     ELSEWHERE = "checkpoint_elsewhere"
     NO_ROOM = "checkpoint_no_room"
     NAME = "checkpoint_name"
-    DISK_FULL = "checkpoint_disk_full"
-    """error"""
+    DISK_FULL = "checkpoint_disk_full"  # error
     UNREADABLE = "checkpoint_unreadable"
     NO_MARKER = "checkpoint_without_marker"
 
@@ -89,10 +79,8 @@ class Seeing(Word):
     NO_FOLDER = "training_without_folder"
     NOT_COMPLETE = "checkpoints_not_complete"
     READING = "checkpoint_read"
-    NO_ROOM = "checkpoint_waits_for_room"
-    """name, reason"""
-    DISK_FULL = "training_disk_full"
-    """error: nothing can be written down, so nothing is decided"""
+    NO_ROOM = "checkpoint_waits_for_room"  # name, reason
+    DISK_FULL = "training_disk_full"  # error: nothing can be written down, so nothing is decided
 
 
 def step_of(matched: str) -> int | None:
@@ -168,11 +156,8 @@ class Record:
 
     def same(self, step: int, digest: str) -> str:
         """The policy of a step with this content; empty if there is none."""
-        alike = (
-            name
-            for name, one in self.checkpoints.items()
-            if (one.get("step"), one.get("digest")) == (str(step), digest)
-        )
+        own = str(step), digest
+        alike = (name for name, one in self.checkpoints.items() if (one.get("step"), one.get("digest")) == own)
         return next(alike, "")
 
     def _passed(self, decision: Decision) -> list[Mapping[str, Any]]:

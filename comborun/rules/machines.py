@@ -21,10 +21,8 @@ BOOT, HOST, NAMESPACE = MACHINE = ("boot", "host", "pid_namespace")
 class Elsewhere(Word):
     """Why a run can't be steered from here. `host`: where it runs; `here`: the name of this machine."""
 
-    MACHINE = "runs_on_another_machine"
-    """host, here"""
-    NAMESPACE = "runs_in_another_container"
-    """host, here"""
+    MACHINE = "runs_on_another_machine"  # host, here
+    NAMESPACE = "runs_in_another_container"  # host, here
 
 
 def elsewhere(record: Mapping[str, str], own: Mapping[str, str]) -> Fact | None:

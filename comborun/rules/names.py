@@ -56,9 +56,9 @@ def _number(before: str, name: str, after: str = "") -> int:
 SERVER_VARIABLES = "COMBORUN_SERVER_"
 """start of the names of the variables with the addresses of model servers"""
 SERVER_FIELDS = ("url", "host", "port")
+"""parts of such an address, as in `{server.NAME.url}`"""
 NO_PROXY, LOOPBACK = ("no_proxy", "NO_PROXY"), ("127.0.0.1", "localhost", "::1")
 """variables of hosts for which no proxy is asked; what they must hold for servers of the same machine"""
-"""parts of such an address, as in `{server.NAME.url}`"""
 
 
 def server_variable(name: str, field: str = "") -> str:
@@ -93,8 +93,6 @@ def window(name: str, attempt: int, run_id: str) -> str:
 
 class _File:
     """The path of a file of a layout, made when it is asked for: a layout often serves for one question."""
-
-    __slots__ = ("_name",)
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -279,8 +277,8 @@ class RunLayout:
 
 
 KEPT_EPISODES = "boxes/kept.json"
-CLOCKS = "boxes/clocks.json"
 """in the joint copy of a run on several hosts: session -> attempt -> ranges of episodes that count of a lost host"""
+CLOCKS = "boxes/clocks.json"
 
 RUN = RunLayout()
 """names relative to the run directory"""

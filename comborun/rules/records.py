@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 
-from comborun.rules.facts import Fact, data_of, facts_of
+from comborun.rules.facts import Fact, data_of, facts_of, json_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,11 +36,7 @@ NOTE_MOST = 300
 
 def parse(text: str) -> dict[str, Any]:
     """The fields of a record; none where the text is torn or is not a JSON object."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return read(found)
+    return read(json_of(text))
 
 
 def read(found: object) -> dict[str, Any]:

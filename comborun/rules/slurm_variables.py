@@ -39,8 +39,7 @@ _MEMORY = frozenset(("--mem", "--mem-per-cpu", "--mem-per-gpu"))
 class Variable(Word):
     """What a variable of the caller does. `name`, `value`."""
 
-    COUNTS = "slurm_variable_counts"
-    """option: that the grid does not give"""
+    COUNTS = "slurm_variable_counts"  # option: that the grid does not give
     IGNORED = "slurm_variable_ignored"
 
 

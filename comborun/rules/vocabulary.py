@@ -25,22 +25,15 @@ class Life(Word):
     QUEUED = "queued"
     STARTING = "starting"
     RUNNING = "running"
-    STALLED = "stalled"
-    """running, without progress for longer than allowed"""
-    ENDING = "ending"
-    """its command has ended, which freed its slot, and it is judged"""
-    ORPHANED = "orphaned"
-    """its supervisor is gone, its processes live"""
-    LOST = "lost"
-    """none of its processes lives, and there is no end record"""
+    STALLED = "stalled"  # running, without progress for longer than allowed
+    ENDING = "ending"  # its command has ended, which freed its slot, and it is judged
+    ORPHANED = "orphaned"  # its supervisor is gone, its processes live
+    LOST = "lost"  # none of its processes lives, and there is no end record
     ENDED = "ended"
     # Only on Slurm
-    SENT = "sent"
-    """Slurm has a task for its next attempt"""
-    GONE = "gone"
-    """it had one, which began nothing"""
-    STRAY = "stray"
-    """it runs, but Slurm has no task for it"""
+    SENT = "sent"  # Slurm has a task for its next attempt
+    GONE = "gone"  # it had one, which began nothing
+    STRAY = "stray"  # it runs, but Slurm has no task for it
 
 
 class Completeness(Word):
@@ -54,37 +47,25 @@ class Completeness(Word):
 class Cause(Word):
     """What ended the command. Records of later versions may hold unknown causes."""
 
-    EXITED = "exited"
-    """it ended by itself; see its exit code"""
+    EXITED = "exited"  # it ended by itself; see its exit code
     SIGNAL = "signal"
-    STOPPED = "stopped"
-    """by a user"""
-    NOT_NEEDED = "not_needed"
-    """all its comparisons were decided before it began"""
-    STALLED = "stalled"
-    """ended by its supervisor: no progress for longer than allowed"""
-    HUNG = "hung"
-    """ended by its supervisor: it hung after its work"""
-    TIMED_OUT = "timed_out"
-    """ended by its supervisor: it ran longer than allowed"""
+    STOPPED = "stopped"  # by a user
+    NOT_NEEDED = "not_needed"  # all its comparisons were decided before it began
+    STALLED = "stalled"  # ended by its supervisor: no progress for longer than allowed
+    HUNG = "hung"  # ended by its supervisor: it hung after its work
+    TIMED_OUT = "timed_out"  # ended by its supervisor: it ran longer than allowed
     GPU_MEMORY = "gpu_memory"
     HOST_MEMORY = "host_memory"
     GPU_FAULT = "gpu_fault"
     SHARED_MEMORY = "shared_memory"
     DISK_FULL = "disk_full"
     STORAGE_FAULT = "storage_fault"
-    HOST_LIMIT = "host_limit"
-    """no more threads, processes or open files"""
-    LAUNCH_FAILED = "launch_failed"
-    """the command never ran: setup failed, or there is no such program or folder"""
-    SERVER_LOST = "server_lost"
-    """its model server went away"""
-    NETWORK_FAULT = "network_fault"
-    """a service outside the run did not answer"""
-    PREEMPTED = "preempted"
-    """Slurm gave its place to another job, or put it back into the queue"""
-    LOST = "lost"
-    """no process is left, and there is no end record"""
+    HOST_LIMIT = "host_limit"  # no more threads, processes or open files
+    LAUNCH_FAILED = "launch_failed"  # the command never ran: setup failed, or there is no such program or folder
+    SERVER_LOST = "server_lost"  # its model server went away
+    NETWORK_FAULT = "network_fault"  # a service outside the run did not answer
+    PREEMPTED = "preempted"  # Slurm gave its place to another job, or put it back into the queue
+    LOST = "lost"  # no process is left, and there is no end record
     UNKNOWN = "unknown"
 
 
@@ -94,8 +75,7 @@ class Outcome(Word):
     FAILED = "failed"
     CANCELLED = "cancelled"
     LOST = "lost"
-    NOT_NEEDED = "not_needed"
-    """its comparisons were decided without it"""
+    NOT_NEEDED = "not_needed"  # its comparisons were decided without it
 
 
 def outcome(completeness: Completeness, cause: Cause) -> Outcome:
@@ -137,6 +117,10 @@ def outcome_of(end: Mapping[str, Any]) -> Outcome:
     """The outcome that an end record holds; one of the former version holds only what it follows from."""
     found = _OUTCOMES.get(end.get("outcome", ""))
     return found or outcome(completeness_of(end), cause_of(end))
+
+
+def word_set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
 
 
 def several(count: float, noun: str, many: str = "") -> str:

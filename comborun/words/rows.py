@@ -37,8 +37,7 @@ def without_line(fact: Fact) -> tuple[Fact, ...]:
     """The fact without its proposal; none where nothing else is left."""
     if fact.code == reasons.PROPOSAL:
         return ()
-    kept = {key: value for key, value in fact.fields.items() if key not in reasons.OF_LINE}
-    return (Fact(fact.code, apart=True, **kept) if proposed(fact) else fact,)
+    return (Fact(fact.code, apart=True, **fact.without(*reasons.OF_LINE).fields) if proposed(fact) else fact,)
 
 
 def other_way(fact: Fact) -> str:

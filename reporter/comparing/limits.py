@@ -98,6 +98,6 @@ def each_once(facts: Iterable[Fact]) -> list[Fact]:
     """Each fact once: what is true of both policies is said once."""
     found: list[Fact] = []
     for fact in facts:
-        one = Fact(fact.code, **{key: value for key, value in fact.fields.items() if key != "policy"})
+        one = fact.without("policy")
         found += [] if one in found else [one]
     return found

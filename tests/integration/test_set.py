@@ -10,7 +10,7 @@ from happened import events
 from nvidia import Gpus
 from test_admission import running, taking
 
-from comborun.rules.endings.breaker import quarantined
+from comborun.rules.endings.breaker import barred
 from comborun.rules.facts import Fact
 from comborun.rules.holds import Notice
 from comborun.rules.names import RUN
@@ -111,8 +111,8 @@ def test_a_gpu_that_falls_off_the_bus_gets_nothing_more(box: Box, tmp_path: Path
     until(lambda: box.told("^quarantine"), "it is told", 30)
     (told,) = events(box.directory, "quarantine")
     assert (told.fields["gpu"], told.fields["reason"]) == (1, Fact(Notice.GPU_FELL, gpu=1))
-    (closed,) = quarantined((box.directory / "dispatch/quarantine").read_text())
-    assert (closed.gpu, closed.failure) == ("1", Notice.GPU_FELL), "status does not call it a fault again and again"
+    (closed,) = barred((box.directory / "dispatch/quarantine").read_text(), "gpu")
+    assert (closed.name, closed.failure) == ("1", Notice.GPU_FELL), "status does not call it a fault again and again"
     for number in (0, 1):
         box.write(f"go{number}", "")
     until(lambda: box.end("env_p0") and box.end("env_p1") and running(box), "one goes on", 30)

@@ -172,7 +172,8 @@ class RunPolicy:
         reason = Fact(Notice.GPU_FELL, gpu=gpu)
         self.breaker.quarantine[str(gpu)] = Notice.GPU_FELL.value
         files.write_text(self._run.layout.quarantine, self.breaker.quarantined(f"{time.time():.6f}"))
-        self._run.events.write(Kind.QUARANTINE, gpu=gpu, reason=reason, **{"class": Failure.GPU_FAULT.value})
+        what: Json = {"gpu": gpu, "reason": reason, "class": Failure.GPU_FAULT.value}
+        self._run.events.write(Kind.QUARANTINE, **what)
         self._run.notices.tell("host", "", reason)
         if len(self.breaker.quarantine) >= len(records.integers(self._attempts.policy, "gpus")):
             self._run.halt(Fact(HoldReason.NO_GPU_LEFT))

@@ -32,8 +32,9 @@ from comborun.host.record.run_owner import refuse_elsewhere
 from comborun.host.system import files, machine
 from comborun.host.verb_errors import LACKING, USAGE, Refusal, answer, holding, must_write, run_directory, say
 from comborun.rules import records, settings
-from comborun.rules.endings.breaker import quarantined
+from comborun.rules.endings.breaker import barred
 from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.endings.failures import GPU
 from comborun.rules.facts import Fact
 from comborun.rules.holds import DRAINING, PAUSED, HoldReason, Notice
 from comborun.rules.host import Denial
@@ -170,7 +171,7 @@ class Steering:
 
     def _closed(self, policy: dict[str, str]) -> str:
         """That nothing starts yet on GPUs that were set: they are in quarantine."""
-        quarantine = {one.gpu for one in quarantined(files.read_text(self.layout.quarantine))}
+        quarantine = {one.name for one in barred(files.read_text(self.layout.quarantine), GPU)}
         closed = ", ".join(str(gpu) for gpu in records.integers(policy, "gpus") if str(gpu) in quarantine)
         said = f"; in quarantine, so nothing starts there until `combo resume {self.id}`: GPU {closed}"
         return said if closed else ""

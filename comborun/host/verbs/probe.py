@@ -30,7 +30,8 @@ from comborun.host.system import files, machine, process
 from comborun.host.system.files import Json
 from comborun.host.verb_errors import answer, run_directory
 from comborun.rules import machines, records
-from comborun.rules.endings.breaker import closed, quarantined
+from comborun.rules.endings.breaker import ENVIRONMENT, barred
+from comborun.rules.endings.failures import GPU
 from comborun.rules.facts import Fact
 from comborun.rules.holds import DRAINING, PAUSED
 from comborun.rules.names import AFTER, SERVER, SERVERS, AttemptLayout
@@ -169,8 +170,8 @@ class Probe:
             "hold": _hold(hold),
             "ordered": last_order(layout, order) if (order := "stop" if stopped else _ORDERS.get(hold.kind)) else None,
             "notice_failed": self._notice(),
-            "quarantine": self._quarantine(),
-            "closed": self._closed(),
+            "quarantine": self._barred(GPU),
+            "closed": self._barred(ENVIRONMENT),
             "waiting": self._waiting(),
             "servers": [self._server(name) for name in servers if SERVER.fullmatch(name)],
             "done": over(layout),
@@ -192,16 +193,15 @@ class Probe:
         code = records.integer(record, "code")
         return None if code is None else (code, records.seconds(record, "at") or 0.0)
 
-    def _quarantine(self) -> list[Json]:
+    def _barred(self, kind: str) -> list[Json]:
+        """The GPUs or environments that get no new sessions."""
         return [
-            {"gpu": int(one.gpu), "failure": one.failure, "since": records.seconds({"at": one.since}, "at")}
-            for one in quarantined(files.read_text(self.layout.quarantine))
-        ]
-
-    def _closed(self) -> list[Json]:
-        return [
-            {"environment": one.environment, "failure": one.failure, "since": records.seconds({"at": one.since}, "at")}
-            for one in closed(files.read_text(self.layout.quarantine))
+            {
+                kind: int(one.name) if kind == GPU else one.name,
+                "failure": one.failure,
+                "since": records.seconds({"at": one.since}, "at"),
+            }
+            for one in barred(files.read_text(self.layout.quarantine), kind)
         ]
 
     def _waiting(self) -> list[Json]:

@@ -6,8 +6,8 @@ import os
 import re
 import stat
 
-from comborun.rules.curves.metrics import EPISODES, EPOCHS, ITERATIONS, STEPS, word_set, words_of
-from comborun.rules.curves.numbers import number
+from comborun.rules.curves.metrics import EPISODES, EPOCHS, ITERATIONS, STEPS, number, words_of
+from comborun.rules.vocabulary import word_set
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ ENTRIES_MOST = 20_000
 
 
 class Checkpoint:
-    __slots__ = ("path", "size", "step", "unit")
-
     def __init__(self, path: str, size: int) -> None:
         self.path, self.size = path, size
         self.step, self.unit = step_in(path)
@@ -87,7 +85,7 @@ def found(directory: str, without: str = "") -> tuple[list[Checkpoint], list[tup
             folders[:] = []
             continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        whole = next((path for path in _parents(below) if path in sharded), None)
+        whole = next((path for path in sharded if below.startswith(path)), None)
         if whole is None and below and _is_sharded(below.rstrip("/"), names):
             whole = below
             sharded[below] = 0
@@ -108,11 +106,6 @@ def found(directory: str, without: str = "") -> tuple[list[Checkpoint], list[tup
     checkpoints += [Checkpoint(path.rstrip("/"), size) for path, size in sharded.items() if size]
     ordered = sorted(checkpoints, key=lambda one: (one.step is None, one.step or 0, one.path))
     return ordered, files, looked <= ENTRIES_MOST
-
-
-def _parents(below: str) -> list[str]:
-    parts = below.rstrip("/").split("/")
-    return ["/".join(parts[:at]) + "/" for at in range(1, len(parts) + 1)]
 
 
 def _size(place: str) -> int | None:

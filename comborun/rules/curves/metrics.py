@@ -1,18 +1,18 @@
-"""What the name of a number says: whether it is a reward, a success or a length of episodes, or counts steps. Pure.
+"""What a number is and what its name says: a reward, a success or a length of episodes, or a count of steps. Pure.
 
 Programs have a name for each of these, and add words that change nothing: `rollout/ep_rew_mean`, `AverageEpRet`,
 `avgReward(100)`, `Train/mean_reward`. A name counts if it holds one known word, and else only words that change none:
-`reward_scale`, `min_reward` and `Episode_Reward/lin_vel` are no reward of episodes.
+`reward_scale`, `min_reward` and `Episode_Reward/lin_vel` are no reward of episodes. Numbers are read as programs and
+spreadsheets print them: `4096`, `1,234,567`, `12,5`, `20K`, `1.2M`, `nan`.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from functools import lru_cache
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
+from comborun.rules.vocabulary import word_set
 
 REWARD, SUCCESS, LENGTH = "reward", "success", "length"
 ROLES = (REWARD, SUCCESS, LENGTH)
@@ -21,10 +21,6 @@ UNITS = STEPS, ITERATIONS, EPOCHS, EPISODES = "steps", "iterations", "epochs", "
 """what a program counts; of several the first one that it has is taken"""
 NAME_MOST = 200
 """characters of a name"""
-
-
-def word_set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
 
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_]+")
@@ -74,8 +70,6 @@ _WHOLE_STEPS = word_set("timestep timesteps env envs environment frame frames in
 
 class Metric:
     """What a name means."""
-
-    __slots__ = ("name", "of", "percent", "role", "score")
 
     def __init__(self, role: str, name: str, of: str, percent: bool, score: int) -> None:
         self.role, self.name, self.of = role, name, of
@@ -130,3 +124,77 @@ def step_unit(name: str) -> tuple[str, int] | None:
 def is_evaluation(text: str) -> bool:
     """Whether a path or a heading names an evaluation."""
     return bool({*words_of(text)} & _EVALUATION)
+
+
+# Numbers
+
+NUMBER = (
+    r"[-+−]?(?:(?:[0-9]{1,20}(?:[.,_][0-9]{1,30})*\.?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,4})?|(?i:nan|inf|infinity)\b)"
+)
+_SIZES = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9}
+_TRUTH = {"true": 1.0, "false": 0.0}
+_THOUSANDS = re.compile(r"[-+]?[0-9]{1,3}(?:[,_][0-9]{3})+(?:\.[0-9]*)?")
+_POINT = re.compile(r"[0-9]{1,3}\.[0-9]{3}")
+_POINTS = re.compile(r"[-+]?[0-9]{1,3}(?:\.[0-9]{3}){2,}(?:,[0-9]+)?")
+_DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+(?:[eE][-+]?[0-9]+)?")
+_PLAIN = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?(?i:nan|inf|infinity)")
+
+
+def number(
+    text: str, size: str = "", *, whole: bool = False, commas: bool = False, points: bool = False
+) -> float | None:
+    """None for what is no number, or one of two. `size`: the letter behind it. `whole`: it counts something, so that a
+    comma before three digits groups them; elsewhere it could also be a decimal comma, and only other numbers beside it
+    tell: those with decimal `commas`, or with decimal `points`. A point before three digits of what counts is only
+    clear if other numbers have decimal `commas`."""
+    plain = text.strip().replace("−", "-")
+    if "," not in plain and "_" not in plain and plain.isascii() and not (whole and "." in plain):
+        try:
+            return float(plain) * _SIZES.get(size.lower(), 1.0)
+        except ValueError:
+            pass
+    if _THOUSANDS.fullmatch(plain):
+        below_one = plain.lstrip("+-").startswith("0")
+        unclear = not whole and plain.count(",") == 1 and "." not in plain and not below_one
+        if unclear and commas == points:
+            return None
+        decimal = not whole and (below_one or (unclear and commas))
+        plain = plain.replace(",", "." if decimal else "").replace("_", "")
+    elif whole and _POINT.fullmatch(plain):
+        if not commas:
+            return None
+        plain = plain.replace(".", "")
+    elif _POINTS.fullmatch(plain):
+        plain = plain.replace(".", "").replace(",", ".")
+    elif _DECIMAL_COMMA.fullmatch(plain):
+        plain = plain.replace(",", ".")
+    if not _PLAIN.fullmatch(plain):
+        return None
+    return float(plain) * _SIZES.get(size.lower(), 1.0)
+
+
+def step(value: object) -> float | None:
+    """A number that may be a step: not negative, and finite."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if 0 <= found < 1e18 and not math.isnan(found) else None
+
+
+def value(found: object, *, whole: bool = False) -> float | None:
+    """A value of a field: a number, a truth value, or a text that is a number. None for anything else."""
+    if isinstance(found, (bool, int, float)):
+        try:
+            return float(found)
+        except OverflowError:
+            return None
+    if isinstance(found, str) and 0 < len(found) < 64:
+        text = found.strip()
+        if text.lower() in _TRUTH:
+            return _TRUTH[text.lower()]
+        size = text[-1:] if text[-1:].lower() in _SIZES and text[:1] not in "in" else ""
+        return number(text[: len(text) - len(size)].strip("%$ "), size, whole=whole)
+    return None

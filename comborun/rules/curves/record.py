@@ -6,11 +6,10 @@ earlier attempt wrote.
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
 
 from comborun.rules.curves.metrics import EVALUATION, LENGTH, ROLES, TRAINING, UNITS
-from comborun.rules.facts import Fact
+from comborun.rules.facts import Fact, json_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +22,7 @@ _POINTS_MOST, _LISTED_MOST = 1000, 200
 
 def parse(text: str) -> dict[str, Any]:
     """The record, each value of the type that it should have; empty where it is torn, foreign or absent."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
+    found = json_of(text)
     if not isinstance(found, dict):
         return {}
     return {

@@ -8,13 +8,23 @@ else are passed over.
 from __future__ import annotations
 
 import csv
-import json
 import os
 import re
 
-from comborun.rules.curves.metrics import EPISODES, EPOCHS, EVALUATION, STEPS, Metric, is_evaluation, metric, step_unit
-from comborun.rules.curves.numbers import step, value
+from comborun.rules.curves.metrics import (
+    EPISODES,
+    EPOCHS,
+    EVALUATION,
+    STEPS,
+    Metric,
+    is_evaluation,
+    metric,
+    step,
+    step_unit,
+    value,
+)
 from comborun.rules.curves.series import Tracks
+from comborun.rules.facts import json_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,17 +66,12 @@ class ScalarFile:
         """The bytes; None stands for what is left out."""
         with open(self.place, "rb") as stream:
             left = self.most // 2 if self.in_part else self.size
-            for turn in range(2 if self.in_part else 1):
-                if turn:
+            for begin in (0, self.size - left) if self.in_part else (0,):
+                if begin:
                     yield None
-                    stream.seek(self.size - self.most // 2)
-                    left = self.most // 2
-                while left > 0:
-                    data = stream.read(min(left, 1 << 18))
-                    if not data:
-                        return
-                    left -= len(data)
-                    yield data
+                stream.seek(begin)
+                for at in range(0, left, 1 << 18):
+                    yield stream.read(min(left - at, 1 << 18))
 
     def lines(self, *, torn: bool = False) -> Iterator[str]:
         """Whole lines. Those beside a gap are left out, and so are very long ones. `torn`: with the last one if it has
@@ -165,7 +170,6 @@ class Episodes:
 
     def __init__(self) -> None:
         self._rows: list[tuple[float, tuple[float, ...]]] = []
-        self._names: list[str] = []
 
     def take(self, file: ScalarFile) -> None:
         """`r`, `l` and `t` of each episode; in the first line when the program began."""
@@ -205,11 +209,8 @@ EPISODES_MOST = 500_000
 
 
 def _began(line: str) -> float:
-    try:
-        found = json.loads(line.lstrip("# "))
-        began = found.get("t_start") if isinstance(found, dict) else None
-    except (ValueError, RecursionError):
-        return 0.0
+    found = json_of(line.lstrip("# "))
+    began = found.get("t_start") if isinstance(found, dict) else None
     return began if isinstance(began, float) and abs(began) < 1e12 else 0.0
 
 
@@ -220,10 +221,7 @@ def lines_of_json(file: ScalarFile) -> None:
     """An object for each step, or for each value with its name."""
     for line in file.lines(torn=True):
         if line.lstrip().startswith("{"):
-            try:
-                _object(file, json.loads(line))
-            except (ValueError, RecursionError):
-                continue
+            _object(file, json_of(line))
 
 
 def document(file: ScalarFile) -> None:
@@ -232,11 +230,8 @@ def document(file: ScalarFile) -> None:
         return lines_of_json(file)
     with open(file.place, "rb") as stream:
         data = stream.read(DOCUMENT_MOST)
-    try:
-        tree = json.loads(data.decode("utf-8-sig", "replace"))
-    except (ValueError, RecursionError):
-        return lines_of_json(file)
-    return _tree(file, tree, "", 0)
+    tree = json_of(data.decode("utf-8-sig", "replace"))
+    return lines_of_json(file) if tree is None else _tree(file, tree, "", 0)
 
 
 def _tree(file: ScalarFile, tree: Any, name: str, depth: int) -> None:

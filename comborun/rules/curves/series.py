@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from comborun.rules.curves.metrics import words_of
+from comborun.rules.curves.metrics import UNITS, words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,8 +53,6 @@ def thin(steps: Sequence[float], values: Sequence[float], most: int) -> tuple[li
 
 class Points:
     """One metric over one kind of step, from one writer. The steps are in order."""
-
-    __slots__ = ("_doubt", "_same", "back", "not_numbers", "read", "steps", "superseded", "values")
 
     def __init__(self) -> None:
         self.steps: list[float] = []
@@ -122,21 +120,6 @@ class Points:
 class Curve:
     """One metric over the steps of a training; of several ranks their mean."""
 
-    __slots__ = (
-        "name",
-        "not_numbers",
-        "of",
-        "ranks",
-        "read",
-        "role",
-        "score",
-        "source",
-        "steps",
-        "superseded",
-        "unit",
-        "values",
-    )
-
     def __init__(self, metric: Metric, unit: str, source: str, ranks: Sequence[Points]) -> None:
         self.role, self.name, self.of, self.score = metric.role, metric.name, metric.of, metric.score
         self.unit, self.source, self.ranks = unit, source, len(ranks)
@@ -166,9 +149,6 @@ class Tracks:
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.last: dict[str, float] = {}
-        """unit -> its newest step"""
-        self.left_out = 0
         self.jumping: list[str] = []
         """metrics without a curve, because their steps go back too often, or stand still; known once the curves are"""
         self._tracks: dict[Key, tuple[Metric, dict[int, Points]]] = {}
@@ -179,20 +159,17 @@ class Tracks:
             key = (metric.role, metric.of, metric.name, unit)
             if key not in self._tracks:
                 if len(self._tracks) >= TRACKS_MOST:
-                    self.left_out += 1
                     continue
                 self._tracks[key] = metric, {}
             ranks = self._tracks[key][1]
             if rank in ranks or len(ranks) < TRACKS_MOST:
                 ranks.setdefault(rank, Points()).add(step, value / 100 if metric.percent else value)
-        self.last.update(steps)
 
-    def curves(self, units: Sequence[str]) -> Iterator[Curve]:
-        """Each metric once, over the first of the units that are steps."""
+    def curves(self) -> Iterator[Curve]:
+        """Each metric once, over the first of UNITS that are steps."""
         told, jumping = set(), set()
-        for (role, of, name, unit), (metric, ranks) in sorted(
-            self._tracks.items(), key=lambda one: (one[0][:3], _place(one[0][3], units))
-        ):
+        tracks = sorted(self._tracks.items(), key=lambda one: (one[0][:3], UNITS.index(one[0][3])))
+        for (role, of, name, unit), (metric, ranks) in tracks:
             points = [one for one in ranks.values() if one.read]
             if (role, of, name) not in told and points and not any(one.chaotic for one in points):
                 told.add((role, of, name))
@@ -200,10 +177,6 @@ class Tracks:
             elif points:
                 jumping.add((role, of, name))
         self.jumping = sorted(name for _, _, name in jumping - told)
-
-
-def _place(unit: str, units: Sequence[str]) -> int:
-    return units.index(unit) if unit in units else len(units)
 
 
 def best_of(curves: Iterable[Curve]) -> list[Curve]:

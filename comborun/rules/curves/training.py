@@ -12,7 +12,6 @@ from contextlib import suppress
 
 from comborun.rules.curves import checkpoints, event_files, scalar_files
 from comborun.rules.curves.log_values import LogValues
-from comborun.rules.curves.metrics import UNITS
 from comborun.rules.curves.scalar_files import Episodes, OtherArraysError, ScalarFile
 from comborun.rules.curves.series import SHOWN, best_of, thin
 
@@ -36,8 +35,6 @@ _JUMPING_SHOWN = 5
 class Format:
     """A row of the table: which names of files it has, and what reads one into its curves; None: all of a folder
     together."""
-
-    __slots__ = ("name", "names", "read", "words")
 
     def __init__(self, name: str, words: str, names: str, read: Callable[[ScalarFile], Any] | None) -> None:
         self.name, self.words, self.read = name, words, read
@@ -77,7 +74,7 @@ def read(log: str, directory: str, without: str = "") -> dict[str, Any]:
     curves: list[Curve] = []
     told = _read_log(log, facts)
     for tracks in (*_read_files(directory, files, facts), told.tracks):  # of two alike a file is more exact than a log
-        curves += tracks.curves(UNITS)
+        curves += tracks.curves()
         facts += [
             {"code": "steps_jump", "name": name, "path": tracks.source} for name in tracks.jumping[:_JUMPING_SHOWN]
         ]
@@ -175,13 +172,9 @@ def as_data(curve: Curve) -> dict[str, Any]:
     data.update(points=len(curve.steps), read=curve.read)
     data.update({key: getattr(curve, key) for key in ("not_numbers", "superseded") if getattr(curve, key)})
     data.update({"ranks": curve.ranks} if curve.ranks > 1 else {})
-    data.update(steps=[_whole(one) for one in steps], values=[_rounded(one) for one in values])
+    data.update(steps=[_whole(one) for one in steps], values=[float(f"{one:.{_DIGITS}g}") for one in values])
     return data
 
 
 def _whole(value: float | None) -> Any:
     return int(value) if value is not None and value == int(value) else value
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")

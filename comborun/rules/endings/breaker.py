@@ -6,49 +6,31 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from comborun.rules import records
-from comborun.rules.endings.failures import HOST, Failure, named
+from comborun.rules.endings.failures import GPU, HOST, Failure, named
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HoldReason
 
 _PLACE, _CLASS = re.compile("host|[0-9]{1,4}"), re.compile("[a-z_]+")
 
 
-class Quarantined:
-    """A GPU that gets no new sessions. `since`: seconds since 1970, as text."""
+ENVIRONMENT = "environment"
 
-    __slots__ = ("failure", "gpu", "since")
 
-    def __init__(self, gpu: str, failure: str, since: str) -> None:
-        self.gpu = gpu
+class Barred:
+    """A GPU or an environment that gets no new sessions. `since`: seconds since 1970, as text."""
+
+    def __init__(self, name: str, failure: str, since: str) -> None:
+        self.name = name
         self.failure = failure
         self.since = since
 
 
-class Closed:
-    """An environment that gets no new sessions. `since`: seconds since 1970, as text."""
-
-    __slots__ = ("environment", "failure", "since")
-
-    def __init__(self, environment: str, failure: str, since: str) -> None:
-        self.environment = environment
-        self.failure = failure
-        self.since = since
-
-
-def closed(text: str) -> list[Closed]:
-    """The environments in dispatch/quarantine."""
-    rows = (row for row in _rows(text, ()) if row.get("environment"))
-    return [Closed(row["environment"], row.get("class", ""), row.get("since", "")) for row in rows]
-
-
-def quarantined(text: str) -> list[Quarantined]:
-    """The rows of dispatch/quarantine."""
-    found = ((row, row.get("gpu", "")) for row in _rows(text, ("gpu", "class", "since")))
-    return [
-        Quarantined(gpu, row.get("class", ""), row.get("since", ""))
-        for row, gpu in found
-        if _PLACE.fullmatch(gpu) and gpu != HOST
-    ]
+def barred(text: str, kind: str) -> list[Barred]:
+    """The GPUs or the environments in dispatch/quarantine, as `kind` says."""
+    rows = [row for row in _rows(text, (GPU, "class", "since")) if row.get(kind)]
+    if kind == GPU:
+        rows = [row for row in rows if _PLACE.fullmatch(row[GPU]) and row[GPU] != HOST]
+    return [Barred(row[kind], row.get("class", ""), row.get("since", "")) for row in rows]
 
 
 def _rows(text: str, keys: Sequence[str]) -> Iterator[Mapping[str, str]]:
@@ -76,11 +58,12 @@ class Breaker:
                 self.counts[place] = row["class"], times
                 if row.get("environment"):
                     self._from[place] = [row["environment"]]
-        gpus, environments = quarantined(quarantine), closed(quarantine)
-        self.quarantine = {one.gpu: one.failure for one in gpus}
-        self.closed = {one.environment: one.failure for one in environments}
-        self._since = {one.gpu: one.since for one in gpus}
-        self._closed_since = {one.environment: one.since for one in environments}
+        gpus, environments = barred(quarantine, GPU), barred(quarantine, ENVIRONMENT)
+        self.quarantine = {one.name: one.failure for one in gpus}
+        self.closed = {one.name: one.failure for one in environments}
+        self._since = {
+            (kind, one.name): one.since for kind, ones in ((GPU, gpus), (ENVIRONMENT, environments)) for one in ones
+        }
 
     def record(
         self,
@@ -133,11 +116,8 @@ class Breaker:
     def quarantined(self, at: str) -> str:
         """`at`: the time now, since which a GPU or an environment without an earlier time is closed."""
         rows = [
-            {kind: name, "class": failure, "since": since.setdefault(name, at)}
-            for kind, places, since in (
-                ("gpu", self.quarantine, self._since),
-                ("environment", self.closed, self._closed_since),
-            )
+            {kind: name, "class": failure, "since": self._since.setdefault((kind, name), at)}
+            for kind, places in ((GPU, self.quarantine), (ENVIRONMENT, self.closed))
             for name, failure in places.items()
         ]
         return "".join(records.render(row.items()) for row in rows)

@@ -7,10 +7,6 @@ from __future__ import annotations
 
 from comborun.rules.vocabulary import Cause, Completeness, Word
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 HOST, GPU = "host", "gpu"
 """what the breaker counts a failure for"""
 
@@ -55,302 +51,28 @@ class Row:
 class Failure(Word):
     """The class of a failure. If a log's line shows a class that is also a Cause, the class becomes the cause."""
 
-    row: Row
+    GPU_MEMORY = "gpu_memory"
+    GPU_FAULT = "gpu_fault"
+    SHARED_MEMORY = "shared_memory"
+    DISK_FULL = "disk_full"
+    STORAGE_FAULT = "storage_fault"
+    HOST_MEMORY = "host_memory"
+    HOST_LIMIT = "host_limit"
+    SERVER_LOST = "server_lost"
+    NETWORK_FAULT = "network_fault"
+    LAUNCH_FAILED = "launch_failed"
+    CRASHED = "crashed"
+    KILLED = "killed"
+    STALLED = "stalled"
+    TIMED_OUT = "timed_out"
+    ERROR = "error"
+    NO_RESULT = "no_result"
+    LOST = "lost"
+    PREEMPTED = "preempted"
 
-    def __new__(cls, word: str, *row: Any) -> Failure:  # noqa: PYI034 - Python 3.8 has no Self
-        made = str.__new__(cls, word)
-        made._value_ = word
-        (made.row,) = row
-        return made
-
-    GPU_MEMORY = (
-        "gpu_memory",
-        Row(
-            "out of GPU memory",
-            "out of GPU memory; after the second time the session has the GPU alone. If others ran beside it, one"
-            " session fewer may run there until `combo resume`",
-            retries=2,
-            wait_s=60.0,
-            breaker=GPU,
-            signatures=(
-                *("CUDA out of memory", "CUDA error: out of memory", "CUDA_ERROR_OUT_OF_MEMORY"),
-                *("cudaErrorMemoryAllocation", "torch.OutOfMemoryError", "torch.cuda.OutOfMemoryError"),
-                *("CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED", "RESOURCE_EXHAUSTED: Out of memory"),
-                *("ERROR_OUT_OF_DEVICE_MEMORY", "is less than desired GPU memory utilization"),
-                *("ErrorOutOfDeviceMemory", "No available memory for the cache blocks"),
-                *(
-                    "Gym cuda error: out of memory",
-                    "PxgCudaDeviceMemoryAllocator fail to allocate",
-                    "C[Uu][Dd][Aa].{0,60}[Oo]ut of memory",
-                ),
-                *(
-                    "(RESOURCE_EXHAUSTED|Resource exhausted): ([Oo]ut of memory|[Ff]ailed to allocate)",
-                    "OOM when allocating tensor.*GPU",
-                ),
-                *("cupy.*OutOfMemoryError", "Failed to allocate [0-9]+ bytes on device .cuda"),
-                *("increase --mem-fraction-static", "bfc_arena.*Failed to allocate memory"),
-                "PhysX Internal CUDA error.*[Ee]rror code 2\\b",
-            ),
-            mend="give more `gpu_memory` in the grid or let fewer sessions run on a GPU, then retry",
-        ),
-    )
-    GPU_FAULT = (
-        "gpu_fault",
-        Row(
-            "GPU fault",
-            "the GPU or its driver failed",
-            retries=1,
-            wait_s=60.0,
-            breaker=GPU,
-            signatures=(
-                *("ERROR_DEVICE_LOST", "A GPU crash occurred", "GPU crash is detected", "GPU is lost"),
-                *("has fallen off the bus", "(CUDA|cuda) error( [0-9]+)?: an illegal memory access"),
-                *(
-                    "CUDA error( [0-9]+)?: unspecified launch failure",
-                    "CUDA error: uncorrectable ECC error",
-                    "NVRM: Xid",
-                ),
-                *("Skipping NVIDIA GPU due CUDA being in bad state", "ErrorDeviceLost", "is/are busy or unavailable"),
-                *(
-                    "devices are busy or unavailable",
-                    "No CUDA GPUs are available",
-                    "no CUDA-capable device is detected",
-                ),
-                *("CUDA_ERROR_NO_DEVICE", "CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_LAUNCH_FAILED"),
-                *("CUDA_ERROR_UNKNOWN", "CUDA error: unknown error", "CUDA error: an illegal instruction"),
-                *("CUDA error: misaligned address", "CUDA error: the launch timed out", "cudaErrorIllegalAddress"),
-                *("GPU \\w+ fail to launch kernel", "vk::PhysicalDevice::createDeviceUnique: Error[IE]"),
-                "PhysX Internal CUDA error",
-                *("Driver/library version mismatch", "failed with error 70[0-9]", "Cuda context manager error"),
-            ),
-            mend="look at the GPU with nvidia-smi and `combo doctor`, then retry",
-        ),
-    )
-    SHARED_MEMORY = (
-        "shared_memory",
-        Row(
-            "out of shared memory",
-            "`/dev/shm` is full; a container gets more with --ipc=host or --shm-size",
-            retries=1,
-            wait_s=60.0,
-            breaker=HOST,
-            signatures=(
-                *("insufficient shared memory", "out of shared memory"),
-                "(unable to open shared memory object|</torch_[0-9])(?!.*Too many open files)",
-                *("Error while creating shared memory segment", "DataLoader worker .*Bus error"),
-                "No space left on device.*(/dev/shm|/?psm_|/?sem\\.)",
-                "/dev/shm.*(No space|[Ff]ull|too small|exceeds|Cannot allocate)",  # noqa: S108 - a wording
-            ),
-            mend="make room in /dev/shm or give a container more (--ipc=host, --shm-size), then retry",
-        ),
-    )
-    DISK_FULL = (
-        "disk_full",
-        Row(
-            "disk full",
-            "no room for its output",
-            wait_s=60.0,
-            breaker=HOST,
-            signatures=(
-                *("No space left on device", "Disk quota exceeded", "database or disk is full"),
-                "PytorchStreamWriter failed writing",
-            ),
-            mend="free some space where the run writes, then retry",
-        ),
-    )
-    STORAGE_FAULT = (
-        "storage_fault",
-        Row(
-            "storage fault",
-            "a file system failed: a stale NFS handle, an input or output error, a mount that is gone",
-            retries=2,
-            wait_s=60.0,
-            breaker=HOST,
-            signatures=(
-                *("[Ss]tale (NFS )?file handle", "Remote I/O error", "Host is down: '"),
-                *("Input/output error", "/\\S*: Transport endpoint is not connected"),
-                "Transport endpoint is not connected: b?['/]",
-            ),
-            mend="look at the file system that the line names (`df`, `mount`, the system's log), then retry",
-        ),
-    )
-    HOST_MEMORY = (
-        "host_memory",
-        Row(
-            "out of memory",
-            "out of main memory",
-            retries=1,
-            wait_s=60.0,
-            breaker=HOST,
-            signatures=(
-                *("^MemoryError", "std::bad_alloc", "Cannot allocate memory", "oom-kill"),
-                *("out of memory: Killed process", "Out of memory: Killed process"),
-                *("Unable to allocate [0-9.]+ [KMGT]iB for an array", "DefaultCPUAllocator: (can.t|not enough)"),
-                *("DataLoader worker .* is killed by signal: Killed", "ErrorOutOfHostMemory"),
-                *("ERROR_OUT_OF_HOST_MEMORY", "running low on memory", "RayOutOfMemoryError"),
-                *("memory allocation of [0-9]+ bytes failed", "OOM when allocating tensor.*allocator (mkl)?cpu"),
-                "cannot allocate memory for thread-local data",
-            ),
-            mend="let fewer sessions run at once or give their `memory` in the grid, then retry",
-        ),
-    )
-    HOST_LIMIT = (
-        "host_limit",
-        Row(
-            "at a limit of the host",
-            "no more threads, processes or open files",
-            retries=1,
-            wait_s=60.0,
-            breaker=HOST,
-            signatures=(
-                *("can't start new thread", "pthread_create failed", "Thread creation failed"),
-                *("received 0 items of ancdata", "Too many open files"),
-                *("inotify (instance|watch|limit)", "BlockingIOError: \\[Errno 11\\] Resource"),
-                "(fork|what\\(\\)).*Resource temporarily unavailable",
-            ),
-            mend="raise the limit of threads, processes or open files of your user (ulimit), then retry",
-        ),
-    )
-    SERVER_LOST = (
-        "server_lost",
-        Row(
-            "its server was lost",
-            "its model server went away",
-            retries=2,
-            wait_s=30.0,
-            breaker=GPU,
-            signatures=(
-                *("EngineDeadError", "Still waiting for server", "Connection refused", "RayActorError"),
-                *("Connection reset by peer", "Remote end closed connection", "APIConnectionError"),
-                *("ConnectionClosedError", "Server disconnected", "zmq.error.Again", "StatusCode.UNAVAILABLE"),
-                *("Error code: 50[0-4]", "50[0-4] Server Error"),
-            ),
-            mend="look at the log of its model server, then retry",
-        ),
-    )
-    NETWORK_FAULT = (
-        "network_fault",
-        Row(
-            "network fault",
-            "a service on the network did not answer, or asked for fewer requests: a hub of models, an API",
-            retries=3,
-            wait_s=60.0,
-            breaker=HOST,
-            signatures=(
-                *("Max retries exceeded with url", "HTTPS?ConnectionPool\\(.*timed out", "NameResolutionError"),
-                *("[Nn]ame or service not known", "Temporary failure in name resolution", "Could not resolve host"),
-                *("Network is unreachable", "No route to host", "429 Client Error", "Error code: (429|50[0-4])"),
-                *("50[0-4] Server Error", "APIConnectionError", "APITimeoutError", "RateLimitError"),
-                *("ClientConnectorError", "ServiceUnavailable: 503", "ResourceExhausted: 429", "errors.CommError"),
-            ),
-            mend="see whether the host reaches the service that the line names (a proxy, a quota, a token), then retry",
-        ),
-    )
-    LAUNCH_FAILED = (
-        "launch_failed",
-        Row(
-            "the command never ran",
-            "setup failed, or the program or folder is missing",
-            breaker=HOST,
-            signatures=(
-                *("Address already in use", "address already in use", "EADDRINUSE"),
-                *("has failed to listen on any local network address", "Server is already active for display"),
-                *("Failed to acquire exclusive lock to data store", "could not connect to display"),
-                *("Cannot open display", "Could not load the Qt platform plugin", "no Qt platform plugin"),
-                *("Cannot initialize a EGL device display", "Unable to create windowless context"),
-                *("Cannot initialize a headless EGL display", "OpenGL platform library has not been loaded"),
-                *("NoSuchDisplayException", "failed to find a rendering device"),
-                *("Could not find the Qt platform plugin", "vk::Instance::\\w+: ErrorInitializationFailed"),
-                *("gladLoadGL error", "Failed to initialize OpenGL", "MUJOCO_EGL_DEVICE_ID"),
-            ),
-            report="launch failed",
-            mend="mend the setup, the program or the folder that is named, then retry",
-        ),
-    )
-    CRASHED = (
-        "crashed",
-        Row(
-            "crashed",
-            "by a segfault, an abort and the like",
-            retries=1,
-            breaker=GPU,
-            signatures=(
-                *("FIFO server failed to connect to Unity in time", "^Error: signal 11"),
-                *("Segmentation fault", "core dumped", "Bus error", "Fatal Python error", "terminate called"),
-                *("double free or corruption", "SIGSEGV", "Unity process has exited", "AI2-THOR backend timed out"),
-                *("EngineDeadError", "RayActorError", "ActorDiedError", "WorkerCrashedError", "BrokenProcessPool"),
-                "\\[Fatal\\] \\[carb",
-            ),
-            mend="read the end of its log; a crash that comes again is in the program or its libraries",
-        ),
-    )
-    KILLED = (
-        "killed",
-        Row(
-            "killed",
-            "by a signal from outside",
-            retries=1,
-            breaker=GPU,
-            mend="find out who killed it: another user, a script, or the system's log",
-        ),
-    )
-    STALLED = (
-        "stalled",
-        Row(
-            "stalled",
-            "ended after `stall_after`",
-            retries=1,
-            breaker=GPU,
-            mend="see in its log where it stopped; if it only needs longer, raise `stall_after`, then retry",
-        ),
-    )
-    TIMED_OUT = (
-        "timed_out",
-        Row(
-            "took too long",
-            "ended after `max_time`",
-            mend="raise `max_time` in the grid if it needs longer, then retry",
-        ),
-    )
-    ERROR = (
-        "error",
-        Row(
-            "program error",
-            "exit code other than 0",
-            in_log=True,
-            mend="correct the program or its arguments, then retry",
-        ),
-    )
-    NO_RESULT = (
-        "no_result",
-        Row(
-            "no results",
-            "exit code 0, but its work is not complete",
-            mend="see with `combo check` which results are read; correct `results` in the grid, and launch again",
-        ),
-    )
-    LOST = (
-        "lost",
-        Row(
-            "nobody saw it end",
-            "its processes are gone, and so is their supervisor: killed, or the host restarted",
-            retries=2,
-            wait_s=0.0,
-            breaker=GPU,
-            report="lost",
-            mend="retry; if it happens again, see with `combo doctor` what ends processes of your user",
-        ),
-    )
-    PREEMPTED = (
-        "preempted",
-        Row(
-            "preempted by Slurm",
-            "Slurm gave its place to another job; not counted by `attempts`",
-            retries=10,
-            wait_s=0.0,
-            mend="retry, or ask Slurm for a partition whose jobs are not preempted",
-        ),
-    )
+    @property
+    def row(self) -> Row:
+        return _ROWS[self]
 
     @property
     def cause(self) -> Cause | None:
@@ -358,6 +80,229 @@ class Failure(Word):
         return _CAUSES.get(self.value)
 
 
+_ROWS = {
+    Failure.GPU_MEMORY: Row(
+        "out of GPU memory",
+        "out of GPU memory; after the second time the session has the GPU alone. If others ran beside it, one"
+        " session fewer may run there until `combo resume`",
+        retries=2,
+        wait_s=60.0,
+        breaker=GPU,
+        signatures=(
+            *("CUDA out of memory", "CUDA error: out of memory", "CUDA_ERROR_OUT_OF_MEMORY"),
+            *("cudaErrorMemoryAllocation", "torch.OutOfMemoryError", "torch.cuda.OutOfMemoryError"),
+            *("CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED", "RESOURCE_EXHAUSTED: Out of memory"),
+            *("ERROR_OUT_OF_DEVICE_MEMORY", "is less than desired GPU memory utilization"),
+            *("ErrorOutOfDeviceMemory", "No available memory for the cache blocks"),
+            *(
+                "Gym cuda error: out of memory",
+                "PxgCudaDeviceMemoryAllocator fail to allocate",
+                "C[Uu][Dd][Aa].{0,60}[Oo]ut of memory",
+            ),
+            *(
+                "(RESOURCE_EXHAUSTED|Resource exhausted): ([Oo]ut of memory|[Ff]ailed to allocate)",
+                "OOM when allocating tensor.*GPU",
+            ),
+            *("cupy.*OutOfMemoryError", "Failed to allocate [0-9]+ bytes on device .cuda"),
+            *("increase --mem-fraction-static", "bfc_arena.*Failed to allocate memory"),
+            "PhysX Internal CUDA error.*[Ee]rror code 2\\b",
+        ),
+        mend="give more `gpu_memory` in the grid or let fewer sessions run on a GPU, then retry",
+    ),
+    Failure.GPU_FAULT: Row(
+        "GPU fault",
+        "the GPU or its driver failed",
+        retries=1,
+        wait_s=60.0,
+        breaker=GPU,
+        signatures=(
+            *("ERROR_DEVICE_LOST", "A GPU crash occurred", "GPU crash is detected", "GPU is lost"),
+            *("has fallen off the bus", "(CUDA|cuda) error( [0-9]+)?: an illegal memory access"),
+            *("CUDA error( [0-9]+)?: unspecified launch failure", "CUDA error: uncorrectable ECC error", "NVRM: Xid"),
+            *("Skipping NVIDIA GPU due CUDA being in bad state", "ErrorDeviceLost", "is/are busy or unavailable"),
+            *("devices are busy or unavailable", "No CUDA GPUs are available", "no CUDA-capable device is detected"),
+            *("CUDA_ERROR_NO_DEVICE", "CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_LAUNCH_FAILED"),
+            *("CUDA_ERROR_UNKNOWN", "CUDA error: unknown error", "CUDA error: an illegal instruction"),
+            *("CUDA error: misaligned address", "CUDA error: the launch timed out", "cudaErrorIllegalAddress"),
+            *("GPU \\w+ fail to launch kernel", "vk::PhysicalDevice::createDeviceUnique: Error[IE]"),
+            "PhysX Internal CUDA error",
+            *("Driver/library version mismatch", "failed with error 70[0-9]", "Cuda context manager error"),
+        ),
+        mend="look at the GPU with nvidia-smi and `combo doctor`, then retry",
+    ),
+    Failure.SHARED_MEMORY: Row(
+        "out of shared memory",
+        "`/dev/shm` is full; a container gets more with --ipc=host or --shm-size",
+        retries=1,
+        wait_s=60.0,
+        breaker=HOST,
+        signatures=(
+            *("insufficient shared memory", "out of shared memory"),
+            "(unable to open shared memory object|</torch_[0-9])(?!.*Too many open files)",
+            *("Error while creating shared memory segment", "DataLoader worker .*Bus error"),
+            "No space left on device.*(/dev/shm|/?psm_|/?sem\\.)",
+            "/dev/shm.*(No space|[Ff]ull|too small|exceeds|Cannot allocate)",  # noqa: S108 - a wording
+        ),
+        mend="make room in /dev/shm or give a container more (--ipc=host, --shm-size), then retry",
+    ),
+    Failure.DISK_FULL: Row(
+        "disk full",
+        "no room for its output",
+        wait_s=60.0,
+        breaker=HOST,
+        signatures=(
+            *("No space left on device", "Disk quota exceeded", "database or disk is full"),
+            "PytorchStreamWriter failed writing",
+        ),
+        mend="free some space where the run writes, then retry",
+    ),
+    Failure.STORAGE_FAULT: Row(
+        "storage fault",
+        "a file system failed: a stale NFS handle, an input or output error, a mount that is gone",
+        retries=2,
+        wait_s=60.0,
+        breaker=HOST,
+        signatures=(
+            *("[Ss]tale (NFS )?file handle", "Remote I/O error", "Host is down: '"),
+            *("Input/output error", "/\\S*: Transport endpoint is not connected"),
+            "Transport endpoint is not connected: b?['/]",
+        ),
+        mend="look at the file system that the line names (`df`, `mount`, the system's log), then retry",
+    ),
+    Failure.HOST_MEMORY: Row(
+        "out of memory",
+        "out of main memory",
+        retries=1,
+        wait_s=60.0,
+        breaker=HOST,
+        signatures=(
+            *("^MemoryError", "std::bad_alloc", "Cannot allocate memory", "oom-kill"),
+            *("out of memory: Killed process", "Out of memory: Killed process"),
+            *("Unable to allocate [0-9.]+ [KMGT]iB for an array", "DefaultCPUAllocator: (can.t|not enough)"),
+            *("DataLoader worker .* is killed by signal: Killed", "ErrorOutOfHostMemory"),
+            *("ERROR_OUT_OF_HOST_MEMORY", "running low on memory", "RayOutOfMemoryError"),
+            *("memory allocation of [0-9]+ bytes failed", "OOM when allocating tensor.*allocator (mkl)?cpu"),
+            "cannot allocate memory for thread-local data",
+        ),
+        mend="let fewer sessions run at once or give their `memory` in the grid, then retry",
+    ),
+    Failure.HOST_LIMIT: Row(
+        "at a limit of the host",
+        "no more threads, processes or open files",
+        retries=1,
+        wait_s=60.0,
+        breaker=HOST,
+        signatures=(
+            *("can't start new thread", "pthread_create failed", "Thread creation failed"),
+            *("received 0 items of ancdata", "Too many open files"),
+            *("inotify (instance|watch|limit)", "BlockingIOError: \\[Errno 11\\] Resource"),
+            "(fork|what\\(\\)).*Resource temporarily unavailable",
+        ),
+        mend="raise the limit of threads, processes or open files of your user (ulimit), then retry",
+    ),
+    Failure.SERVER_LOST: Row(
+        "its server was lost",
+        "its model server went away",
+        retries=2,
+        wait_s=30.0,
+        breaker=GPU,
+        signatures=(
+            *("EngineDeadError", "Still waiting for server", "Connection refused", "RayActorError"),
+            *("Connection reset by peer", "Remote end closed connection", "APIConnectionError"),
+            *("ConnectionClosedError", "Server disconnected", "zmq.error.Again", "StatusCode.UNAVAILABLE"),
+            *("Error code: 50[0-4]", "50[0-4] Server Error"),
+        ),
+        mend="look at the log of its model server, then retry",
+    ),
+    Failure.NETWORK_FAULT: Row(
+        "network fault",
+        "a service on the network did not answer, or asked for fewer requests: a hub of models, an API",
+        retries=3,
+        wait_s=60.0,
+        breaker=HOST,
+        signatures=(
+            *("Max retries exceeded with url", "HTTPS?ConnectionPool\\(.*timed out", "NameResolutionError"),
+            *("[Nn]ame or service not known", "Temporary failure in name resolution", "Could not resolve host"),
+            *("Network is unreachable", "No route to host", "429 Client Error", "Error code: (429|50[0-4])"),
+            *("50[0-4] Server Error", "APIConnectionError", "APITimeoutError", "RateLimitError"),
+            *("ClientConnectorError", "ServiceUnavailable: 503", "ResourceExhausted: 429", "errors.CommError"),
+        ),
+        mend="see whether the host reaches the service that the line names (a proxy, a quota, a token), then retry",
+    ),
+    Failure.LAUNCH_FAILED: Row(
+        "the command never ran",
+        "setup failed, or the program or folder is missing",
+        breaker=HOST,
+        signatures=(
+            *("Address already in use", "address already in use", "EADDRINUSE"),
+            *("has failed to listen on any local network address", "Server is already active for display"),
+            *("Failed to acquire exclusive lock to data store", "could not connect to display"),
+            *("Cannot open display", "Could not load the Qt platform plugin", "no Qt platform plugin"),
+            *("Cannot initialize a EGL device display", "Unable to create windowless context"),
+            *("Cannot initialize a headless EGL display", "OpenGL platform library has not been loaded"),
+            *("NoSuchDisplayException", "failed to find a rendering device"),
+            *("Could not find the Qt platform plugin", "vk::Instance::\\w+: ErrorInitializationFailed"),
+            *("gladLoadGL error", "Failed to initialize OpenGL", "MUJOCO_EGL_DEVICE_ID"),
+        ),
+        report="launch failed",
+        mend="mend the setup, the program or the folder that is named, then retry",
+    ),
+    Failure.CRASHED: Row(
+        "crashed",
+        "by a segfault, an abort and the like",
+        retries=1,
+        breaker=GPU,
+        signatures=(
+            *("FIFO server failed to connect to Unity in time", "^Error: signal 11"),
+            *("Segmentation fault", "core dumped", "Bus error", "Fatal Python error", "terminate called"),
+            *("double free or corruption", "SIGSEGV", "Unity process has exited", "AI2-THOR backend timed out"),
+            *("EngineDeadError", "RayActorError", "ActorDiedError", "WorkerCrashedError", "BrokenProcessPool"),
+            "\\[Fatal\\] \\[carb",
+        ),
+        mend="read the end of its log; a crash that comes again is in the program or its libraries",
+    ),
+    Failure.KILLED: Row(
+        "killed",
+        "by a signal from outside",
+        retries=1,
+        breaker=GPU,
+        mend="find out who killed it: another user, a script, or the system's log",
+    ),
+    Failure.STALLED: Row(
+        "stalled",
+        "ended after `stall_after`",
+        retries=1,
+        breaker=GPU,
+        mend="see in its log where it stopped; if it only needs longer, raise `stall_after`, then retry",
+    ),
+    Failure.TIMED_OUT: Row(
+        "took too long", "ended after `max_time`", mend="raise `max_time` in the grid if it needs longer, then retry"
+    ),
+    Failure.ERROR: Row(
+        "program error", "exit code other than 0", in_log=True, mend="correct the program or its arguments, then retry"
+    ),
+    Failure.NO_RESULT: Row(
+        "no results",
+        "exit code 0, but its work is not complete",
+        mend="see with `combo check` which results are read; correct `results` in the grid, and launch again",
+    ),
+    Failure.LOST: Row(
+        "nobody saw it end",
+        "its processes are gone, and so is their supervisor: killed, or the host restarted",
+        retries=2,
+        wait_s=0.0,
+        breaker=GPU,
+        report="lost",
+        mend="retry; if it happens again, see with `combo doctor` what ends processes of your user",
+    ),
+    Failure.PREEMPTED: Row(
+        "preempted by Slurm",
+        "Slurm gave its place to another job; not counted by `attempts`",
+        retries=10,
+        wait_s=0.0,
+        mend="retry, or ask Slurm for a partition whose jobs are not preempted",
+    ),
+}
 _CAUSES = {cause.value: cause for cause in Cause}
 _CLASSES = {failure.value: failure for failure in Failure}
 _CRASHES = {4, 5, 6, 7, 8, 11, 31}

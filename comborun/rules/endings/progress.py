@@ -21,8 +21,6 @@ _START = 0.05
 class Limits:
     """The limits of one session in seconds; 0: never."""
 
-    __slots__ = ("hang", "most", "stall", "tell")
-
     def __init__(self, *, hang: float = 120.0, stall: float = 0.0, most: float = 0.0, tell: float = 1200.0) -> None:
         self.hang = hang
         self.stall = stall

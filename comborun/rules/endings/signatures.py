@@ -1,21 +1,27 @@
-"""The class of a failure, from what ended the program (last_error.py), held against the wordings of the classes.
+"""What ended a program, found in the last lines of its log, and of which class of failures that is. Pure.
+
+It is found by structure: the last exception, or a fatal line of a runtime. Lines that only warn, and lines of other
+programs' loggers, name nothing. Nor do exceptions that Python or a logger reports and ignores. What was printed before
+the last exception counts only where that one says that something else failed: a child process, a cause that it names,
+a simulator. Only such lines are held against the wordings of the classes (failures.py).
 
 Wordings only name a failure that other evidence shows; they never make a session fail. A line that matches `ignore` is
 checked by no other pattern, because good runs print it too. A line after which the program made progress is not checked
-either. The wordings are in the table of classes (failures.py).
+either.
 """
 
 from __future__ import annotations
 
 import re
 
-from comborun.rules import log_lines, patterns
-from comborun.rules.endings import last_error
+from comborun.rules import patterns
 from comborun.rules.endings.failures import Failure
+from comborun.rules.patterns import late
+from comborun.rules.results import caught
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     Signature = tuple[str, str]
 
@@ -31,8 +37,6 @@ _SPECIAL = frozenset("\\^$*+?{}[]|()")
 
 class Ended:
     """What is known of an end apart from its log."""
-
-    __slots__ = ("killed", "records", "served")
 
     def __init__(self, *, records: int = 0, killed: bool = False, served: bool = False) -> None:
         self.records = records
@@ -62,8 +66,8 @@ def find(lines: Sequence[str], own: Iterable[Signature], ended: Ended) -> tuple[
             lines = [line for line in lines if not finder(line)]
     ours, known = ([one for one in some if one[0] != IGNORE] for some in (ours, known))
     fatal = lambda line: any(finder(line) for _, finder in known)  # noqa: E731
-    groups = list(last_error.candidates(lines, killed=ended.killed, fatal=fatal))
-    program = [line for line in lines if line.strip() and not log_lines.of_others(line)]
+    groups = list(candidates(lines, killed=ended.killed, fatal=fatal))
+    program = [line for line in lines if line.strip() and not caught.of_others(line)]
     if found := _first(ours, [*(groups[0] if groups else ()), *program[-1:]]):
         return found
     for group in groups:
@@ -71,7 +75,7 @@ def find(lines: Sequence[str], own: Iterable[Signature], ended: Ended) -> tuple[
             return found
     if found := _first(ours, program):
         return found
-    telling = [group for group in groups if group and not last_error.says_other_failed(group)]
+    telling = [group for group in groups if group and not says_other_failed(group)]
     return "", next((group[0] for group in (*telling, *groups[:1]) if group), "")
 
 
@@ -82,7 +86,7 @@ def beside(text: str) -> tuple[int, str]:
     retried = [words for failure, words in BUILTIN if failure != IGNORE and Failure(failure).row.retries]
     finders = [finder for words in retried for finder in _there(words, text)]
     lines = text.split("\n") if finders else ()
-    told = [line for line in lines if any(finder(line) for finder in finders) and not log_lines.of_others(line)]
+    told = [line for line in lines if any(finder(line) for finder in finders) and not caught.of_others(line)]
     return len(told), told[0].strip() if told else ""
 
 
@@ -107,3 +111,230 @@ def _finder(pattern: str) -> Callable[[str], object] | None:
         return patterns.compiled(pattern).search
     except patterns.PatternError:
         return None
+
+
+# What ended a program
+
+_TRACEBACK = "Traceback (most recent call last)"
+_CAUSE = "The above exception was the direct cause of the following exception"
+_CONTEXT = "During handling of the above exception, another exception occurred"
+_GROUP = "Exception Group "
+_STACK = late(r"\s|$|> File|\[Previous line|[│└├╭╰❱]")
+_GUTTER = late(r"^\s*(?:\+-[-+ ]*(?:\d+ )?-*|[|+] ?)?\s*")
+_EXCEPTION = late(
+    r"(?:\w+\.)*\w*(?:Error|Exception|Expired|Interrupt|Exit)(?:[A-Z]\w*)?(?:\(\w+\))?"
+    r"(?::(?!\s*[-+\d.e]+\s*%?$)|$)"  # `TrackingError: 0.02` is a metric
+)
+_UNFINISHED = late(r"(?:[:(\[{,]|:\s*[\"']+)\s*$")
+"""an exception whose text goes on in the next line"""
+_MORE_LINES = 10
+
+_OF_WORKER = late(r"\bpid=\d")
+
+_FATAL = late(
+    r"Fatal Python error|terminate called |^\s*what\(\): |Segmentation fault|[Bb]us error|\bAborted\b|core dumped"
+    r"|Floating point exception|Illegal instruction|\bKilled$|^\*\*\* |\[Fatal\]|^F\d{4} |Check failed: "
+    r"|Assertion .*failed|double free or corruption|free\(\): |malloc\(\)|malloc_consolidate|corrupted size"
+    r"|stack smashing detected|panicked at"
+    r"|SIG(?:SEGV|ABRT|BUS|ILL|FPE)\b|[Ss]ignal 11\b|GPU crash|no Qt platform plugin"
+    r"|^\S{0,30}\s*(?:FATAL|CRITICAL|[Ff]atal):|^X Error of failed request"
+    r"|Unable to create windowless context|(?:PhysX|internal) error|slurmstepd: error|Killed process"
+)
+_CRASH = late(r"Segmentation fault|core dumped|SIG(?:SEGV|ABRT|BUS)|Aborted|Fatal Python error|[Ss]ignal 11\b")
+_HANDLED = late(r"(?:\w+\.)*(?:Connection|Timeout|HTTP|URL|File|Import|ModuleNotFound|Key|Index|Attribute|Stop)")
+"""exceptions that programs handle in passing: one that comes meanwhile has another cause"""
+_DUMP = late(r"\s+\S|Current thread|Thread 0x|Extension modules|\.\.\.|#\d+ |\[\w+:\d+\]")
+_DERIVED = late(
+    r"^(?:\w+\.)*(?:EOFError|BrokenPipeError|ConnectionResetError|CalledProcessError|BrokenProcessPool|SystemExit"
+    r"|ProcessExitedException|ProcessRaisedException|ChildFailedError|DistBackendError|AlreadyClosedPoolError"
+    r"|RayActorError|ActorDiedError|WorkerCrashedError|KeyboardInterrupt)\b"
+    r"|DataLoader worker|[Ff]ailed to create simulation|root cause|[Ee]rrors? above|[Ee]ngine core|Engine process"
+)
+"""exceptions which only say that something else has failed, which said why itself"""
+
+
+class Said:
+    """An exception, or a fatal line, in a log."""
+
+    def __init__(self, texts: list[str], *, exception: bool, aside: bool = False) -> None:
+        self.texts = texts
+        """the lines that name it"""
+        self.exception = exception
+        self.aside = aside
+        """of a thread, a child process or a task: the program may live on"""
+        self.before: Said | None = None
+        """the exception that it names as its cause, or during whose handling it came"""
+        self.warned = False
+        """whether it is aside only because the line before it warns"""
+        self.survived = False
+        """whether the program wrote on after it"""
+        self.crash = not exception and any(map(_CRASH.search, texts))
+
+    @property
+    def derived(self) -> bool:
+        return self.exception and says_other_failed(self.texts)
+
+
+def says_other_failed(texts: Sequence[str]) -> bool:
+    """Whether the lines of an exception only say that something else has failed: `ChildFailedError` of torchrun."""
+    return any(map(_DERIVED.search, texts))
+
+
+def candidates(lines: Sequence[str], *, killed: bool, fatal: Callable[[str], object]) -> Iterator[list[str]]:
+    """The lines that may name what ended a program, the most telling ones first: each group only if the one before
+    names no class of failures.
+
+    `killed`: a signal ended it, so an exception that it survived did not. `fatal`: further lines that are fatal.
+    A crash that was survived was another process's.
+    """
+    found = [one for one in _Reading(lines, fatal).found if not (one.crash and one.survived)]
+    if not found or (killed and found[-1].survived):
+        return
+    if found[-1].warned and not (killed or found[-1].survived):  # nothing came after it: it is the program's own
+        found[-1].aside = False
+    passage = [found[-1]]
+    for one in reversed(found[:-1]):
+        if one.survived:
+            break
+        passage.insert(0, one)
+    exception = next((one for one in reversed(passage) if one.exception and not one.aside), None)
+    if exception is None:
+        yield from _without_exception(passage)
+        return
+    yield from _chain(exception)
+    if exception.derived:
+        at = passage.index(exception)
+        earlier = [*passage[:at], *(one for one in found if one.aside and one not in passage)]
+        for one in sorted(earlier, key=found.index, reverse=True):
+            yield from _chain(one)
+    after = passage[passage.index(exception) + 1 :]
+    if killed:  # it crashed while it ended
+        yield [text for one in after if not one.exception for text in one.texts]
+
+
+def _without_exception(passage: Sequence[Said]) -> Iterator[list[str]]:
+    """Fatal lines together: a runtime prints several. Then exceptions of threads and children, the last one first."""
+    last = passage[-1]
+    native = [text for one in passage if not one.exception for text in one.texts]
+    beside = [one for one in reversed(passage) if one.exception]
+    if last.exception or last.crash:  # a crash often follows what a thread or child has said
+        for one in beside:
+            yield from _chain(one)
+    yield native
+
+
+def _chain(exception: Said) -> Iterator[list[str]]:
+    one: Said | None = exception
+    while one:
+        yield one.texts
+        one = one.before
+
+
+class _Reading:
+    """Finds all exceptions and fatal lines of a log, in their order."""
+
+    def __init__(self, lines: Sequence[str], fatal: Callable[[str], object]) -> None:
+        self.found: list[Said] = []
+        self._lines = lines
+        self._fatal = fatal
+        self._chained = ""
+        """what links the next exception to the last one"""
+        at = 0
+        while at < len(lines):
+            at = self._read(at)
+
+    def _read(self, at: int) -> int:
+        """Read what begins in a line; returns the line after it."""
+        line = self._lines[at]
+        mark = line.find(_TRACEBACK)
+        if mark >= 0:
+            return self._traceback(at, line[:mark])
+        if _CAUSE in line or _CONTEXT in line:
+            self._chained = _CAUSE if _CAUSE in line else _CONTEXT
+        elif not line.strip() or caught.of_others(line):
+            pass
+        elif _EXCEPTION.match(line):
+            text, after = self._text(at, "")
+            self._add(Said(text, exception=True))
+            return after
+        elif _FATAL.search(line) or self._fatal(line):
+            self._add(Said([line], exception=False))
+        elif self.found and not (caught.aside(line) or self._is_dump(line)):
+            self.found[-1].survived = True
+        return at + 1
+
+    def _is_dump(self, line: str) -> bool:
+        """Whether a line is part of what a runtime prints about a crash."""
+        last = self.found[-1]
+        return last.crash and not last.survived and _DUMP.match(line) is not None
+
+    def _add(self, one: Said) -> None:
+        if self._chained and self.found:
+            before = self.found.pop()
+            one.aside = before.aside
+            if self._chained == _CAUSE or not any(map(_HANDLED.match, before.texts)):
+                one.before = before
+        self._chained = ""
+        self.found.append(one)
+
+    def _traceback(self, at: int, prefix: str) -> int:
+        if _GROUP in prefix:
+            return self._group(at)
+        head = self._head(at)
+        lines, after = self._lines, at + 1
+        while after < len(lines) and _TRACEBACK not in lines[after] and _STACK.match(_without(lines[after], prefix)):
+            after += 1
+        if after >= len(lines):
+            return after
+        if _TRACEBACK in lines[after]:
+            return after
+        text, after = self._text(after, prefix)
+        if not caught.ignored(head):
+            aside = bool(caught.aside(head) or _OF_WORKER.search(prefix))
+            warned = not aside and caught.of_others(head)
+            one = Said(text, exception=True, aside=aside or warned)
+            one.warned = warned
+            self._add(one)
+        return after
+
+    def _head(self, at: int) -> str:
+        """The last line before a traceback that is not empty, and the one before if that belongs to it."""
+        before = [line for line in self._lines[max(0, at - 3) : at] if line.strip()]
+        if before and before[-1].startswith("future:"):
+            return " ".join(before[-2:])
+        return before[-1] if before else ""
+
+    def _text(self, at: int, prefix: str) -> tuple[list[str], int]:
+        """The lines of an exception, and the line after them. Its text may go on where the first line ends in the
+        middle, and in lines that are indented.
+        """
+        texts = [_without(self._lines[at], prefix)]
+        unfinished, after = bool(_UNFINISHED.search(texts[0])), at + 1
+        for line in self._lines[after : after + _MORE_LINES]:
+            text = _without(line, prefix)
+            if _TRACEBACK in text or caught.of_others(text) or not (unfinished or re.match(r"\s+\S", text)):
+                break
+            after += 1
+            if text.strip():
+                texts.append(text)
+                unfinished = False
+        return texts, after
+
+    def _group(self, at: int) -> int:
+        """An exception group: its exceptions count as one."""
+        texts, after = [], at + 1
+        while after < len(self._lines) and re.match(r"\s*[|+]", self._lines[after]):
+            line = _GUTTER.sub("", self._lines[after])
+            if _EXCEPTION.match(line) and "Group: " not in line:
+                texts.append(line)
+            after += 1
+        self._add(Said(texts, exception=True))
+        return after
+
+
+def _without(line: str, prefix: str) -> str:
+    """A line without the prefix that a launcher or a logger puts before each; numbers in it may change."""
+    size = len(prefix)
+    if size and re.sub(r"\d", "0", line[:size]) == re.sub(r"\d", "0", prefix):
+        return line[size:]
+    return line

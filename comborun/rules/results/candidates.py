@@ -180,7 +180,8 @@ def _chosen(found: list[Candidate], identity: Identity) -> list[Candidate]:
     groups = groups or [[one] for one in found if len(one.rows) == planned]
     groups = [group for group in groups if all(_another(one, group[0]) for one in found if one not in group)]
     alike = all([one.rows for one in group] == [one.rows for one in groups[0]] for group in groups)
-    if groups and (len(groups) == 1 or (alike and _telling(groups[0][0].rows))):
+    telling = groups and all(isinstance(row, dict) and len(row) > 1 for row in groups[0][0].rows)
+    if groups and (len(groups) == 1 or (alike and telling)):  # such rows are equal only in copies
         return groups[0]
     if not groups and any(identity.episode.find(row) is not MISSING for row in found[0].rows if isinstance(row, dict)):
         return found  # their own indexes say which of them are planned
@@ -199,11 +200,6 @@ def _another(one: Candidate, chosen: Candidate) -> bool:
         return True
     fields = [{*row} for rows in (one.rows, chosen.rows) for row in rows[:1] if isinstance(row, dict)]
     return len(fields) == 2 and fields[0] != fields[1]
-
-
-def _telling(rows: list[Any]) -> bool:
-    """Whether rows say so much that equal lists of them are copies."""
-    return all(isinstance(row, dict) and len(row) > 1 for row in rows)
 
 
 def _lists(value: Any, identity: Identity, path: Path, around: Row, depth: int) -> Iterator[Candidate]:
@@ -235,11 +231,8 @@ def _keyed(value: Row, identity: Identity) -> list[Row]:
     value = {key: one for key, one in value.items() if not SUM.fullmatch(key)}
     inner = {key: one for key, one in value.items() if isinstance(one, dict) and key not in METRICS}
     indexed = {key: one for key, one in inner.items() if INDEX_KEY.fullmatch(key)}
-    inner = (
-        indexed
-        if indexed and not any(_holds(one, identity) for key, one in inner.items() if key not in indexed)
-        else inner
-    )
+    if indexed and not any(_holds(one, identity) for key, one in inner.items() if key not in indexed):
+        inner = indexed
     if not inner or not all(_holds(one, identity) for one in inner.values()):
         return []
     numbers = [INDEX_KEY.fullmatch(key) for key in inner]
@@ -352,11 +345,8 @@ def _arrays(value: Any, identity: Identity, path: Path, around: Row, depth: int)
             rows = [{**words, **{name: column[at] for name, column in columns.items()}} for at in held]
             yield Candidate(ARRAYS, path, rows)
             return
-        if (
-            value
-            and all(isinstance(one, list) and all_truths(one) for one in value.values())
-            and _by_task(value, identity, path)
-        ):
+        truths = bool(value) and all(isinstance(one, list) and all_truths(one) for one in value.values())
+        if truths and _by_task(value, identity, path):
             for name, verdicts in value.items():
                 rows = [{**words, "task": name, identity.success.name: one} for one in verdicts]
                 yield Candidate(ARRAYS, (*path, name), rows)
@@ -395,15 +385,14 @@ def _keys(value: Row) -> list[str]:
 
 def unknown_document(value: object) -> RefusedError:
     """The refusal of a document in which no episodes are found; it names what is in it, or what is empty."""
-    within = (
-        {key: one for key, one in value.items() if isinstance(one, (list, dict))} if isinstance(value, dict) else {}
-    )
+    held = value if isinstance(value, dict) else {}
+    within = {key: one for key, one in held.items() if isinstance(one, (list, dict))}
     if value == [] or (within and not any(within.values())):
         return RefusedError(FORMAT, "empty_list", keys=_keys(within))
     if isinstance(value, list):
         first = next((one for one in value if isinstance(one, dict)), {})
         return RefusedError(FORMAT, "unknown_list", entries=len(value), keys=_keys(first))
-    if not isinstance(value, dict) or not value:
+    if not held:
         return RefusedError(FORMAT, "unknown_format")
-    inner = {key: 0 for one in value.values() if isinstance(one, dict) for key in one}
-    return RefusedError(FORMAT, "unknown_document", keys=_keys(value), inner=_keys(inner))
+    inner = {key: 0 for one in held.values() if isinstance(one, dict) for key in one}
+    return RefusedError(FORMAT, "unknown_document", keys=_keys(held), inner=_keys(inner))

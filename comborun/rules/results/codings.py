@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from comborun.rules.results.fields import amount_of, number
+from comborun.rules.vocabulary import word_set
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,33 +22,21 @@ TEXT_MOST = 60
 _FULL_MARKS = (1, 10, 100, 1000)
 _FEW = 3
 """rows with true or false that show that these are the coding"""
-GOOD = {"success", "succeeded", "successful", "pass", "passed", "true", "1", "yes", "ok", "done", "solved"}
-BAD = {"fail", "failed", "failure", "false", "0", "no", "timeout", "timed out"}
-_MORE_GOOD = GOOD.union(
-    {
-        *("y", "t", "s", "okay", "complete", "completed", "finished", "win", "won", "reached", "succ", "suc"),
-        *("goal", "reached_goal", "achieved", "accomplished", "correct", "good", "wahr", "ja", "erfolg", "erfolgreich"),
-        *("vrai", "oui", "succès", "réussi", "réussite", "verdadero", "si", "sí", "éxito", "exito", "vero", "sì"),
-        *("successo", "sim", "sucesso", "успех", "да", "成功", "是", "true_", "np.true_", "bool(true)", "+", "✓"),
-        *("✔", "✅", "√", "goal_reached"),
-    }
+_GOOD = word_set(
+    "success succeeded successful pass passed true 1 yes ok done solved y t s okay complete completed finished"
+    " win won reached succ suc goal reached_goal achieved accomplished correct good wahr ja erfolg erfolgreich"
+    " vrai oui succès réussi réussite verdadero si sí éxito exito vero sì successo sim sucesso успех да 成功 是 true_"
+    " np.true_ bool(true) + ✓ ✔ ✅ √ goal_reached"
 )
-_MORE_BAD = BAD.union(
-    {
-        *("n", "f", "ko", "nok", "incomplete", "lost", "lose", "loss", "unsolved", "unsuccessful", "missed"),
-        *("miss", "wrong", "bad", "collision", "collided", "fell", "fallen", "dropped", "stuck", "truncated"),
-        *("timelimit", "time_limit", "out_of_time", "max_steps", "step_limit", "horizon", "falsch", "nein", "fehler"),
-        *("misserfolg", "fehlgeschlagen", "faux", "non", "échec", "echec", "falso", "fallo", "fracaso", "fallito"),
-        *("falha", "неудача", "нет", "失败", "否", "false_", "np.false_", "bool(false)", "✗", "✘", "❌", "×"),
-        *("not completed", "time out", "timed_out", "time limit"),
-    }
-)
+_BAD = word_set(
+    "fail failed failure false 0 no timeout n f ko nok incomplete lost lose loss unsolved unsuccessful missed"
+    " miss wrong bad collision collided fell fallen dropped stuck truncated timelimit time_limit out_of_time"
+    " max_steps step_limit horizon falsch nein fehler misserfolg fehlgeschlagen faux non échec echec falso fallo"
+    " fracaso fallito falha неудача нет 失败 否 false_ np.false_ bool(false) ✗ ✘ ❌ × timed_out"
+) | {"timed out", "time out", "time limit"}
 """words that are known when they are seen, and are proposed only"""
-ERRORED = frozenset(
-    {
-        *("error", "errored", "crash", "crashed", "exception", "nan", "n/a", "na", "none", "null", "nil"),
-        *("unknown", "skipped", "invalid", "aborted", "-", "?", "--"),
-    }
+ERRORED = word_set(
+    "error errored crash crashed exception nan n/a na none null nil unknown skipped invalid aborted - ? --"
 )
 """words of an episode without a verdict"""
 _CALL = re.compile(r"[\w.]+\(\[?(\w+?)(?:\.0?)?\]?(?:, ?\w+=[\w.']+)*\)")
@@ -57,20 +46,17 @@ _AROUND = "[](){}<>!.:*'\" "
 _DENIAL = re.compile(r"not?[ _-](?:an? )?|un|in(?=c)")
 
 
-def verdict_word(word: str, wider: bool = False) -> bool | str:
+def verdict_word(word: str) -> bool | str:
     """A word as a verdict: `not` and `un` negate it. An unknown word stays text, so that `success` can test it."""
-    good, bad = (_MORE_GOOD, _MORE_BAD) if wider else (GOOD, BAD)
-    if word in good or word in bad:
-        return word in good
+    if word in _GOOD or word in _BAD:
+        return word in _GOOD
     denial = _DENIAL.match(word)
     bare = word[denial.end() :].lstrip("_-") if denial else word
-    return bare in bad if denial and (bare in good or bare in bad) else word
+    return bare in _BAD if denial and (bare in _GOOD or bare in _BAD) else word
 
 
 class Coding:
     """The values of one field in the rows of a session."""
-
-    __slots__ = ("decided", "field", "others", "rows", "truths")
 
     def __init__(self, field: str = "") -> None:
         self.field = field
@@ -125,7 +111,7 @@ class Coding:
         do a few odd texts."""
         if self.rows == 1 and self.decided >= _FEW and {"true", "false"} & {text.lower() for text in self.truths}:
             return False
-        known = any(amount_of(value) is not None or _known(str(value)) for value in self.others)
+        known = any(amount_of(value) is not None or isinstance(_word(str(value)), bool) for value in self.others)
         return known or (self.rows > 1 and self.rows * 10 >= self.rows + self.decided)
 
     @property
@@ -133,7 +119,7 @@ class Coding:
         """Some of the values, as they are written."""
         return [*self.truths, *(f"{value:g}" if isinstance(value, float) else str(value) for value in self.others)]
 
-    def proposal(self, field: str) -> dict[str, Any]:
+    def proposal(self) -> dict[str, Any]:
         """What to write for `success`, if the values show which of them mean a success; empty otherwise."""
         amounts = {value: amount_of(value) for value in (*self.others, *self.truths)}
         if self.others and all(amount is not None for amount in amounts.values()):
@@ -146,24 +132,23 @@ class Coding:
             if most not in _FULL_MARKS and most > 2 * len(amounts) > 4:
                 return {}  # the steps or seconds that successes took
             if signed:
-                return {"field": field, "any_of": [str(value) for value, amount in amounts.items() if amount == most]}
+                return {
+                    "field": self.field,
+                    "any_of": [str(value) for value, amount in amounts.items() if amount == most],
+                }
             least = 1.0 if most <= 1 else most
-            return {"field": field, "at_least": int(least) if float(least).is_integer() else least}
+            return {"field": self.field, "at_least": int(least) if float(least).is_integer() else least}
         if any(not isinstance(value, str) or amount_of(value) not in (None, 0, 1) for value in self.others):
             return {}
         good = [value for value in self.others if isinstance(value, str) and (_word(value) is True or amounts[value])]
         told = good or all(isinstance(value, str) and _word(value) is False for value in self.others)
         good += [text for text in self.truths if text.lower().startswith(("1", "true"))] if told else []
-        return {"field": field, "any_of": good} if good else {}
+        return {"field": self.field, "any_of": good} if good else {}
 
 
 def _word(text: str) -> bool | str:
     called = _CALL.fullmatch(text)
-    return verdict_word((called.group(1) if called else text).lower().strip(_AROUND) or text, wider=True)
-
-
-def _known(text: str) -> bool:
-    return not isinstance(_word(text), str)
+    return verdict_word((called.group(1) if called else text).lower().strip(_AROUND) or text)
 
 
 def joined(codings: Iterable[Coding]) -> Coding:

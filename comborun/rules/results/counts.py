@@ -10,7 +10,7 @@ from comborun.rules.facts import Fact, facts_of
 from comborun.rules.records import FACTS, TRAINED, integer
 from comborun.rules.results.caught import ASIDE
 from comborun.rules.results.fields import OUTSIDE
-from comborun.rules.vocabulary import Completeness
+from comborun.rules.vocabulary import Completeness, word_set
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 
 PLANNED = "{episodes}"
 """in a pattern of evidence: the number of episodes of the attempt"""
-OF_ANOTHER, WITHOUT_INDEX, REFUSED, WITHOUT_VERDICT = (
-    *("rows_of_another", "rows_without_index"),
-    *("rows_refused", "rows_without_verdict"),
-)
+OF_ANOTHER, WITHOUT_INDEX, REFUSED = "rows_of_another", "rows_without_index", "rows_refused"
+WITHOUT_VERDICT = "rows_without_verdict"
 NOT_PLANNED, REPEAT, NOT_COUNTED = "episodes_not_planned", "rows_repeat_episodes", "file_not_counted"
 PROPOSAL, ANOTHER_RAN, UNDECIDED = "results_line", "another_ran", "verdicts_undecided"
 EACH_AGAIN = "each_row_again"
@@ -46,7 +44,6 @@ REASONS = frozenset(
 """Codes of the facts that say why rows don't count. A PROPOSAL, and some others, hold `keys`: what to write in
 `results`, each with `key` and `value`. FORMER holds a sentence of an earlier version."""
 
-
 OF_LINE = ("keys", "score", "rivals")
 """fields of a fact that belong to the line which it proposes"""
 
@@ -58,13 +55,10 @@ def keys_of(fact: Fact) -> dict[str, Any]:
     return {str(one["key"]): one["value"] for one in listed if isinstance(one, dict) and {"key", "value"} <= one.keys()}
 
 
-_TORN = frozenset(
-    {
-        *("empty_file", "half_written_json", "half_written_archive", "half_written_database", "json_broken_off"),
-        *("last_line_cut_off", "last_row_cut_off", "member_cut_off", "printed_results_cut_off"),
-        *("printed_statistics_cut_off", "packed_file", "not_json", "not_json_after_record", "not_json_document"),
-        *("python_object", "nothing_but_nul"),
-    }
+_TORN = word_set(
+    "empty_file half_written_json half_written_archive half_written_database json_broken_off"
+    " last_line_cut_off last_row_cut_off member_cut_off printed_results_cut_off printed_statistics_cut_off"
+    " packed_file not_json not_json_after_record not_json_document python_object nothing_but_nul"
 )
 """codes of what is wrong with a file that no line of `results` mends"""
 
@@ -86,20 +80,6 @@ _VERDICTS = {_ERRORED: None, _FAILURE: False, _SUCCESS: True}
 
 class Counts:
     """Counts of an attempt, or of all attempts of a session."""
-
-    __slots__ = (
-        "countable",
-        "facts",
-        "failures",
-        "marks",
-        "numeric",
-        "ordered",
-        "records",
-        "refused",
-        "rows",
-        "successes",
-        "trained",
-    )
 
     def __init__(self) -> None:
         self.records = self.successes = self.failures = 0
@@ -278,12 +258,7 @@ def joined(attempts: Sequence[tuple[Span, Counts]], span: Span) -> Counts:
 def in_numbers(facts: Iterable[Fact]) -> dict[str, Fact]:
     """The fields that some session of a run shows to hold other numbers than 0 and 1, each with what says so."""
     shown = (fact for fact in facts if fact.code == UNDECIDED and fact.fields.get("numbers"))
-    return {
-        fact.text("field"): Fact(
-            UNDECIDED, **{key: one for key, one in fact.fields.items() if key not in ("rows", "of")}
-        )
-        for fact in shown
-    }
+    return {fact.text("field"): fact.without("rows", "of") for fact in shown}
 
 
 def _whole_attempt(attempts: Sequence[tuple[Span, Counts]], span: Span) -> Counts | None:
@@ -296,13 +271,11 @@ def where_it_ran(facts: Sequence[Fact], names: Mapping[str, Iterable[str]]) -> t
     """The reasons, with the names of the grid known, by kind. Rows that name another policy or environment of this grid
     are no matter of `results`: to accept them would count episodes of others.
     """
-    foreign = [
-        kind for kind, known in names.items() if any(set(known).intersection(_named(fact, kind)) for fact in facts)
-    ]
+    foreign = [kind for kind, known in names.items() if any({*known}.intersection(_named(one, kind)) for one in facts)]
     if not foreign:
         return tuple(facts)
-    kept = (fact for fact in facts if fact.code != PROPOSAL)
-    return (*map(_without_keys, kept), *(Fact(ANOTHER_RAN, kind=kind) for kind in foreign))
+    kept = (fact.without(*OF_LINE) for fact in facts if fact.code != PROPOSAL)
+    return (*kept, *(Fact(ANOTHER_RAN, kind=kind) for kind in foreign))
 
 
 def _named(fact: Fact, kind: str) -> tuple[str, ...]:
@@ -312,14 +285,8 @@ def _named(fact: Fact, kind: str) -> tuple[str, ...]:
     return tuple(name for inner in facts_of(fact.fields.get("another")) for name in _named(inner, kind))
 
 
-def _without_keys(fact: Fact) -> Fact:
-    return Fact(fact.code, **{key: value for key, value in fact.fields.items() if key not in OF_LINE})
-
-
 class RequiredEvidence:
     """The evidence that an attempt must show to be complete."""
-
-    __slots__ = ("others", "planned", "records", "results", "verdicts")
 
     def __init__(
         self, planned: int, records: bool, others: int = 0, results: bool = False, verdicts: bool = True

@@ -78,7 +78,10 @@ def evaluation(file: Whole) -> Iterator[Entry]:
         own.update({GROUP: name} if len(found) > 1 and name else {})
         tasks = list(_tasks(file, value.get(PER_TASK), Counter() if apart else taken))
         episodes = list(_episodes(file, value.get(PER_EPISODE)))
-        listed = [(line, _with(own, row), remark, at) for line, row, remark, at in (*tasks, *episodes)]
+        listed = [
+            (line, {**own, **row} if isinstance(row, dict) else row, remark, at)
+            for line, row, remark, at in (*tasks, *episodes)
+        ]
         rows, before = _rows(listed), _rows(told)
         if not (inside and rows and _copies(file, rows, before, name)):
             parts += bool(tasks) + bool(episodes)
@@ -87,14 +90,10 @@ def evaluation(file: Whole) -> Iterator[Entry]:
             if rows:
                 told += _compared(file, rows, group, total)
             elif not inside:
-                told += _counted(file, total, group)
+                told += stating(counted(total).of(next(iter(_named(file, group).values()), None), {}))
             elif before:
                 told += _compared(file, before, group or name, total)
     yield from _one_after_another(file, told) if parts > 1 else told
-
-
-def _with(own: Row, told: Any) -> Any:
-    return {**own, **told} if isinstance(told, dict) else told
 
 
 def _rows(told: list[Entry]) -> list[Row]:
@@ -235,11 +234,6 @@ def _compared(file: Whole, rows: list[Row], group: str, total: Mapping[str, Any]
         about = {"rate": str(rate), "successes": good, "episodes": len(counted)}
         code = "fraction_no_percentage" if agrees(str(rate), good, len(counted)) else "percentage_differs"
         yield 0, NOTHING, Fact(code, **about), None
-
-
-def _counted(file: Whole, total: Mapping[str, Any], group: str) -> Iterator[Entry]:
-    found = counted(total)
-    yield from stating(found.of(next(iter(_named(file, group).values()), None), {}))
 
 
 def _object(file: Whole) -> Row:

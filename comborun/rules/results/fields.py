@@ -5,9 +5,7 @@ What a row then is says `one_row.py`.
 
 from __future__ import annotations
 
-import json
-
-from comborun.rules.facts import Fact
+from comborun.rules.facts import Fact, json_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,13 +56,12 @@ def unreadable(error: Exception) -> RefusedError:
 class Field:
     """A field of the rows: its name, or one of the words above instead, perhaps with a test of its value. Frozen."""
 
-    __slots__ = ("at_least", "at_most", "key", "name", "names", "origin", "path", "values", "word")
-
     def __init__(self, key: str, value: object = "") -> None:
         """Of a key of `results`: the value that a plan holds, a name, a word, a list of names or a map. Foreign values
         mean nothing.
         """
-        text, given = (value, _former(value)) if isinstance(value, str) else ("", value)
+        text = value if isinstance(value, str) else ""
+        given = json_of(text) if text.startswith("{") else value  # a plan of the former version has JSON in a text
         names = value if key == "episode" and isinstance(value, (list, tuple)) else ()
         self.names = tuple(one for one in names if isinstance(one, str))
         """several fields that together tell an episode from others, which are numbered as they come"""
@@ -121,14 +118,6 @@ class Field:
         if amount is None:
             return None
         return (self.at_least is None or amount >= self.at_least) and (self.at_most is None or amount <= self.at_most)
-
-
-def _former(text: str) -> object:
-    """The map that a plan of the former version holds as JSON in a text; None for another text."""
-    try:
-        return json.loads(text) if text.startswith("{") else None
-    except (ValueError, RecursionError):
-        return None
 
 
 def integer(value: object) -> int | None:
@@ -264,11 +253,6 @@ class Identity:
 
     If policy or environment is None, each row must name it. If it is empty, it is unknown and not checked.
     """
-
-    __slots__ = (
-        *("base", "environment", "environment_field", "episode", "pattern", "planned", "policy", "policy_field"),
-        *("rules", "seed", "success"),
-    )
 
     def __init__(
         self, policy: str | None, environment: str | None, rules: ResultRules = _BY_DEFAULT, planned: int = 0

@@ -54,7 +54,7 @@ class Named(Reader):
         return iter(())
 
     def finish(self) -> Iterator[Entry]:
-        names = [name for name in map(_Name, self._paths) if name.known]
+        names = [*map(_Name, self._paths)]
         by_key: defaultdict[Key, list[_Name]] = defaultdict(list)
         for name in names:
             by_key[name.key].append(name)
@@ -78,11 +78,9 @@ class Named(Reader):
 class _Name:
     def __init__(self, path: str) -> None:
         parent, _, name = path.rpartition("/")
-        found = FILE.fullmatch(name)
         self.path = path
-        self.known = found is not None
-        if not found:
-            return
+        found = FILE.fullmatch(name)
+        assert found  # `groups` has it
         pose, number = parent.rpartition("/")[2], found.group("episode")
         self.numbered = number is not None
         """by the program, not by us"""

@@ -30,8 +30,6 @@ INDEX_KEY = re.compile(r"[A-Za-z_ .-]*(\d{1,9})")
 
 
 class Candidate:
-    __slots__ = ("bare", "path", "rank", "rows")
-
     def __init__(self, rank: int, path: Path, rows: list[Any], bare: bool = False) -> None:
         self.rank, self.path, self.rows = rank, path, rows
         self.bare = bare
@@ -89,7 +87,7 @@ def _bare(entries: Row, numbers: list[Any], identity: Identity) -> list[Row]:
 
 
 def _told(value: Any) -> bool:
-    return isinstance(value, bool) or (isinstance(value, str) and isinstance(verdict_word(value.lower(), True), bool))
+    return isinstance(value, bool) or (isinstance(value, str) and isinstance(verdict_word(value.lower()), bool))
 
 
 def as_rows(value: Any) -> Any:
@@ -129,11 +127,8 @@ def measures(value: Any, identity: Identity) -> list[Candidate]:
 
 
 def _numbers(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(one, float) or integer(one) is not None for one in value)
-    )
+    told = value if isinstance(value, list) else []
+    return bool(told) and all(isinstance(one, float) or integer(one) is not None for one in told)
 
 
 def all_verdicts(value: Any) -> bool:

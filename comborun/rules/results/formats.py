@@ -74,8 +74,6 @@ _SUMMARY_FILE = re.compile(r"summary(?:_all)?\.json|_resume_.*\.json")
 class Head:
     """What is known of a document by which its format is recognized: the beginning of its text, its keys, its path."""
 
-    __slots__ = ("folder", "keys", "name", "text")
-
     def __init__(self, text: str, name: str, folder: str) -> None:
         self.text, self.name, self.folder = text.lstrip(), name, folder
         self.keys = set(_KEY.findall(self.text))
@@ -90,16 +88,8 @@ class Format:
     or a line of a log; `at_end` by all lines of a log together, where no mark was found.
     """
 
-    __slots__ = ("at_end", "document", "end", "mark", "name", "named", "reader", "row", "suffix", "whole", "words")
-
     def __init__(
-        self,
-        name: str,
-        words: str,
-        reader: str,
-        whole: bool = False,
-        named: bool = True,
-        **recognized: Any,
+        self, name: str, words: str, reader: str, whole: bool = False, named: bool = True, **recognized: Any
     ) -> None:
         self.name, self.words, self.whole = name, words, whole
         """`words`: by what it is recognized"""
@@ -248,8 +238,6 @@ def candidate(path: str) -> bool:
 
 class File:
     """The format of a file (empty: no row can be read yet), and the byte from which it is read."""
-
-    __slots__ = ("content", "kind", "place", "start")
 
     def __init__(self, kind: str, start: int, place: str = "") -> None:
         self.kind = kind

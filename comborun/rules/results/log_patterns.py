@@ -90,10 +90,8 @@ class LogPattern(LogLines):
         told: dict[tuple[Any, ...], dict[str, Any]] = {}
         if not self._has_index:
             for piece in pieces[:-1]:
-                rows = [self._row(groups) for groups in self._matches(piece)]
-                if not rows:
-                    self._caught.hear(piece)
-                elif self._caught.texts:
+                rows = self._matches(piece)
+                if rows and self._caught.texts:
                     rows[0][self.identity.verdict_key] = None
                 self._overwritten += rows
             pieces = pieces[-1:]
@@ -124,8 +122,7 @@ class LogPattern(LogLines):
                 yield 0, NOTHING, Fact(OVERWRITTEN, matches=len(self._overwritten)), None
         for name, value in self._unclear.items():
             yield 0, NOTHING, Fact(UNCLEAR_COMMA, field=name, value=value), None
-        for remark in self._caught.remarks():
-            yield 0, NOTHING, remark, None
+        yield from ((0, NOTHING, remark, None) for remark in self._caught.remarks())
 
     def _counted(self) -> Iterator[Entry]:
         """The counts of all lines. A program that counts on says it anew after each episode."""
@@ -144,22 +141,24 @@ class LogPattern(LogLines):
 
     def _rows(self, piece: str) -> list[dict[str, Any]]:
         """The rows of a line; one that comes after a caught error has no verdict."""
-        rows = [self._row(groups) for groups in self._matches(piece)]
-        if not rows:
-            self._caught.hear(piece)
-        elif error := self._caught.verdict():
+        rows = self._matches(piece)
+        if rows and (error := self._caught.verdict()):
             rows[0].update({self.identity.verdict_key: None, "exception": error})
         return rows
 
-    def _matches(self, text: str) -> Iterator[dict[str, Any]]:
-        text = text[:_SEARCHED_MOST]
+    def _matches(self, piece: str) -> list[dict[str, Any]]:
+        """The rows of a line; one without any may tell of a caught error."""
+        text, rows = piece[:_SEARCHED_MOST], []
         position, end = 0, min(len(text), LONGEST_RECORD)
         while position < len(text):
             found = self._pattern.search(text, position, end)
             position = max(found.end(), position + 1) if found else end
             end = min(len(text), position + LONGEST_RECORD)
             if found:
-                yield found.groupdict()
+                rows.append(self._row(found.groupdict()))
+        if not rows:
+            self._caught.hear(piece)
+        return rows
 
     def _key(self, row: dict[str, Any]) -> tuple[Any, ...]:
         """What tells the episode of one match from others on its line."""
@@ -173,5 +172,5 @@ class LogPattern(LogLines):
                 self._unclear.setdefault(name, value)
         word = str(groups.get(VERDICT) or "").strip().lower()
         if word:
-            row[self.identity.success.name] = verdict_word(word, wider=True)
+            row[self.identity.success.name] = verdict_word(word)
         return row

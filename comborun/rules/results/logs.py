@@ -86,18 +86,15 @@ class EpisodeLog(ToldAtEnd):
         """the program's own verdicts, to compare with its total"""
 
     def hear(self, text: str) -> Iterator[Entry]:
-        completed = self._completed.search(text)
-        if completed:
+        if completed := self._completed.search(text):
             yield self._complete(int(completed.group(1)))
-            return
-        if self._caught.hear(text):
-            return
-        for pattern, keep in ((_SUCCESS, self._judge), (_TASK, self._begin)):
-            found = pattern.search(text)
-            if found:
-                keep(found.group(1))
-                return
-        if _BEGUN.search(text):
+        elif self._caught.hear(text):
+            pass
+        elif success := _SUCCESS.search(text):
+            self._success = {self.identity.verdict_key: success.group(1)}
+        elif task := _TASK.search(text):
+            self._task = {"task": task.group(1)}
+        elif _BEGUN.search(text):
             yield from self._abandon()
             self._begun = True
         else:
@@ -105,14 +102,7 @@ class EpisodeLog(ToldAtEnd):
 
     def told(self) -> Iterator[Entry]:
         yield from self._abandon()
-        for remark in self._caught.remarks():
-            yield 0, NOTHING, remark, None
-
-    def _judge(self, word: str) -> None:
-        self._success = {self.identity.verdict_key: word}
-
-    def _begin(self, task: str) -> None:
-        self._task = {"task": task}
+        yield from ((0, NOTHING, remark, None) for remark in self._caught.remarks())
 
     def _abandon(self) -> Iterator[Entry]:
         """The entry of an episode that was begun and never counted."""

@@ -272,7 +272,7 @@ def failures_only(samples: Sequence[Row]) -> tuple[str, list[str]]:
     seen yet."""
     for wanted, (path, _) in product(_OUTCOMES, list(_paths(samples[0])) if samples else ()):
         words = [Field("success", path).find(row) for row in samples] if plain(path) == wanted else []
-        if words and all(isinstance(word, str) and verdict_word(word.strip().lower(), True) is False for word in words):
+        if words and all(isinstance(word, str) and verdict_word(word.strip().lower()) is False for word in words):
             return path, list(dict.fromkeys(words))
     return "", []
 
@@ -286,7 +286,7 @@ def _coded(samples: Sequence[Row], path: str, clear: bool = True) -> dict[str, A
         coding.add(field.find(row), verdict_of(row, field)[0])
     numbers = {value for value in coding.others if not isinstance(value, str)}
     seen = len(coding.truths) + len(coding.others) > 1 and (not numbers or numbers in _FULL_MARKS)
-    return coding.proposal(path) if (seen or not clear) and coding.undecided else {}
+    return coding.proposal() if (seen or not clear) and coding.undecided else {}
 
 
 def is_verdict(name: str) -> bool:

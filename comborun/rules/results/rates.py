@@ -29,8 +29,6 @@ _DECIMALS = re.compile(r"\.(\d*)(?:[eE]([+-]?\d{1,4}))?$")
 class Count:
     """A number of successes and of episodes. Which ones succeeded is unknown, so nothing can be paired."""
 
-    __slots__ = ("complaint", "environment", "episodes", "metrics", "parts", "successes", "sure")
-
     def __init__(self, successes: int, episodes: int, complaint: Fact | None = None) -> None:
         self.successes = successes
         self.episodes = episodes

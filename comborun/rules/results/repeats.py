@@ -9,6 +9,7 @@ from comborun.rules.patterns import late
 from comborun.rules.results.episodes import COPY
 from comborun.rules.results.fields import INDEX, MISSING, TEXT_MOST, RefusedError
 from comborun.rules.results.one_row import verdict_of
+from comborun.rules.vocabulary import word_set
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,25 +28,17 @@ _PAIRS_MOST = 12
 FILE, STEPS = "file", "steps"
 CONTESTED, COUNTED = "contested", "counted"
 _WORD = late(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
-_NAMES = frozenset(
-    {
-        *("episode", "ep", "trial", "rollout", "task", "scene", "env", "environment", "house", "room", "level", "map"),
-        *("id", "idx", "index", "i", "e", "n", "t", "number", "instance", "inst", "layout", "object", "obj", "variant"),
-        *("subset", "suite", "split", "goal", "instruction", "init", "state", "rank", "shard", "worker", "case"),
-        *("epoch", "checkpoint", "ckpt", "phase", "mode", "subtask", "annotator", "rater", "reviewer"),
-    }
+_NAMES = word_set(
+    "episode ep trial rollout task scene env environment house room level map id idx index i e n t number"
+    " instance inst layout object obj variant subset suite split goal instruction init state rank shard worker"
+    " case epoch checkpoint ckpt phase mode subtask annotator rater reviewer"
 )
 """words in the names of fields that tell one episode from another"""
-_PARTS = frozenset(
-    {
-        *("robot", "agent", "arm", "hand", "player", "camera", "cam", "view"),
-        *("phase", "subtask", "stage", "annotator", "rater", "reviewer", "judge"),
-    }
-)
+_PARTS = word_set("robot agent arm hand player camera cam view phase subtask stage annotator rater reviewer judge")
 """words in the names of fields of which one episode may have several"""
-_WITHIN = frozenset({"index", "idx", "id", "i", "n", "t", "e", "number", "state", "init", "episode", "ep"})
+_WITHIN = word_set("index idx id i n t e number state init episode ep")
 """words that the fields of steps have too"""
-_AGAIN = frozenset({"attempt", "retry", "run", "rerun", "time", "timestamp", "date", "version", "created", "started"})
+_AGAIN = word_set("attempt retry run rerun time timestamp date version created started")
 """words in the names of fields that differ when an episode runs again"""
 _PARALLEL = late(r"(?:.*[^a-z])?(?:rank|shard|seed|worker|gpu|proc|process|device|replica)s?[-_=]?\d+", re.IGNORECASE)
 """a part of a path that says that several processes wrote such files"""
@@ -208,7 +201,10 @@ def _by_file(told: list[Told], planned: int, identity: Identity) -> dict[str, An
     times = {sum(two == one for two in rows) for one in rows}
     copies = len(times) == 1 and times != {1} and any(map(_COPY_OF.search, files))
     found = (fits or even) if not equal else fits and (parallel or (len(told) == planned and not copies))
-    contested = any({True, False} <= {*verdicts} for verdicts in _verdicts(told, identity).values())
+    verdicts: dict[int, set[bool | None]] = {}
+    for _, index, row in told:
+        verdicts.setdefault(index, set()).add(verdict_of(row, identity.success)[0])
+    contested = any({True, False} <= one for one in verdicts.values())
     # of a trial, whose program ran more than was asked for, or steps of an episode
     others = (contested or not equal) and not any(map(_COPY_OF.search, files))
     return _numbered("line", FILE) if found or (parallel and not equal) or (others and len(told) > planned) else {}
@@ -217,13 +213,6 @@ def _by_file(told: list[Told], planned: int, identity: Identity) -> dict[str, An
 def _measured(rows: list[tuple[int, Any]]) -> bool:
     """Whether rows hold measurements that chance does not make equal in another file."""
     return len({one for _, row in rows for one in row.values() if isinstance(one, float) and one % 1}) > 1
-
-
-def _verdicts(told: list[Told], identity: Identity) -> dict[int, list[bool | None]]:
-    verdicts: dict[int, list[bool | None]] = {}
-    for _, index, row in told:
-        verdicts.setdefault(index, []).append(verdict_of(row, identity.success)[0])
-    return verdicts
 
 
 def _numbered(value: object, by: str) -> dict[str, Any]:

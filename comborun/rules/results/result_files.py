@@ -27,7 +27,7 @@ from comborun.rules.results.fields import (
     unreadable,
 )
 from comborun.rules.results.readers import WHOLE_MOST
-from comborun.rules.results.rows import Rows
+from comborun.rules.results.tally import Rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

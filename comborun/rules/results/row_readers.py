@@ -79,20 +79,17 @@ class RowLines(Lines):
     def finish(self) -> Iterator[Entry]:
         yield from super().finish()
         rows = [value for _, value in self._held or ()]
-        if are_counts(rows, self.identity):
-            try:
+        try:
+            if are_counts(rows, self.identity):
                 yield from stating(aggregate(rows, self.path.rpartition("/")[2]))
-            except RefusedError as refused:
-                yield 0, refused, None, None
-        elif rows and all(map(self._lists, rows)):
-            from comborun.rules.results.candidates import spread
+            elif rows and all(map(self._lists, rows)):
+                from comborun.rules.results.candidates import spread
 
-            try:
                 yield from ((0, row, None, at) for row, at in spread(rows, self.identity))
-            except RefusedError as refused:
-                yield 0, refused, None, None
-        else:
-            yield from self._released(self._held or [])
+            else:
+                yield from self._released(self._held or [])
+        except RefusedError as refused:
+            yield 0, refused, None, None
         self._held = None
 
 

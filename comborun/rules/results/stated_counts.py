@@ -19,6 +19,7 @@ from comborun.rules.results.fields import (
 )
 from comborun.rules.results.one_row import verdict_of
 from comborun.rules.results.rates import EPISODES_MOST, SHOWN, Count, count, total
+from comborun.rules.vocabulary import word_set
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,24 +31,12 @@ if TYPE_CHECKING:
 
 METRICS = ("metrics", "info", "final_info")
 """objects in an episode whose fields count as the episode's own"""
-_GOOD = {
-    "success",
-    "successes",
-    "successful",
-    "succeeded",
-    "succ",
-    "suc",
-    "solved",
-    "passed",
-    "pass",
-    "wins",
-    "correct",
-}
-_BAD = {"fail", "fails", "failed", "failure", "failures", "unsuccessful"}
-_NUMBER = {"n", "num", "nums", "count", "cnt", "total"}
-_EPISODES = {"episodes", "trials", "rollouts", "attempts", "tests", "evals", "trajectories", "tasks", "runs"}
-_ONE = {"episode", "trial", "rollout", "test", "eval", "trajectory"}
-_MEAN = {"rate", "ratio", "mean", "avg", "average", "pct", "percent", "pc", "sr"}
+_GOOD = word_set("success successes successful succeeded succ suc solved passed pass wins correct")
+_BAD = word_set("fail fails failed failure failures unsuccessful")
+_NUMBER = word_set("n num nums count cnt total")
+_EPISODES = word_set("episodes trials rollouts attempts tests evals trajectories tasks runs")
+_ONE = word_set("episode trial rollout test eval trajectory")
+_MEAN = word_set("rate ratio mean avg average pct percent pc sr")
 GOOD, BAD, EVERY, RATE = "good", "bad", "every", "rate"
 _SPECIAL = {"of": EVERY, "test_num": EVERY, "eval_num": EVERY, "successrate": RATE, "sr": RATE}
 _SPECIAL.update({"success_once": RATE, "success_at_end": RATE})
@@ -55,7 +44,7 @@ PERCENTAGES = ("pc_success", "success_pct", "success_percent")
 """rates that always are percentages"""
 _FRACTION = re.compile(r"\s*(\d{1,7})\s*(?:/|of|out of)\s*(\d{1,7})\s*")
 """k of n in a text"""
-_IDS = {"ids", "indices", "indexes", "idx", "idxs", "list", "numbers"}
+_IDS = word_set("ids indices indexes idx idxs list numbers")
 DEPTH = 8
 
 
@@ -80,10 +69,8 @@ def kind_of(name: str) -> str:
     return EVERY if sized and rest <= _NUMBER | _EPISODES | _ONE else ""
 
 
-def stated(row: Mapping[str, Any], wanted: str = "") -> Count | None:
-    """k of n, or a rate of n, that an object states; `wanted` is the name of its rate. None if it states none. Its
-    other numbers are metrics.
-    """
+def stated(row: Mapping[str, Any]) -> Count | None:
+    """k of n, or a rate of n, that an object states. None if it states none. Its other numbers are metrics."""
     fields = opened(row)
     for key, one in fields.items():
         if isinstance(one, (str, list)) and kind_of(key) in (GOOD, RATE) and (found := _k_of_n(one)):
@@ -92,7 +79,7 @@ def stated(row: Mapping[str, Any], wanted: str = "") -> Count | None:
     fields = {**{kind: len(one) for kind, one in listed if kind}, **fields}
     held = {key: one for key, one in fields.items() if amount_of(one) is not None}
     whole = {key: at for key, one in held.items() if (at := _whole(one)) is not None}
-    rates = [key for key in held if key == wanted] or [key for key in held if kind_of(key) == RATE]
+    rates = [key for key in held if kind_of(key) == RATE]
     good, bad, every = (
         min((key for key in whole if kind_of(key) == kind), key=_of_tasks, default="") for kind in (GOOD, BAD, EVERY)
     )
@@ -264,7 +251,8 @@ def _counts(value: Any, path: Path, depth: int) -> Iterator[tuple[Path, Count]]:
         one = stated(value)
         if one:
             yield path, one
-        lists = all(isinstance(entry, list) for entry in value.values()) and (len(value) > 1 or _of_success(path))
+        named = bool(path) and kind_of(path[-1]) in (GOOD, RATE)
+        lists = all(isinstance(entry, list) for entry in value.values()) and (len(value) > 1 or named)
         kinds = (str, list) if lists else str
         texts = {key: _k_of_n(entry) for key, entry in value.items() if isinstance(entry, kinds)} if not one else {}
         if texts and None not in texts.values():
@@ -272,10 +260,6 @@ def _counts(value: Any, path: Path, depth: int) -> Iterator[tuple[Path, Count]]:
     for key, entry in entries(value):
         if not (key in METRICS and isinstance(value, dict) and stated(value)):
             yield from _counts(entry, (*path, key), depth + 1)
-
-
-def _of_success(path: Path) -> bool:
-    return bool(path) and kind_of(path[-1]) in (GOOD, RATE)
 
 
 def entries(value: Any) -> Iterable[tuple[str, Any]]:

@@ -13,7 +13,7 @@ from comborun.rules.results.fields import NO_VERDICTS, OUTSIDE, Identity, Result
 from comborun.rules.results.log_patterns import LOG_PATTERNS
 from comborun.rules.results.proposals import VERDICTS, proposed
 from comborun.rules.results.result_files import CHUNK, Folder, unhindered
-from comborun.rules.results.rows import VAGUE
+from comborun.rules.results.tally import VAGUE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ PATTERNS_MOST = 20
 """patterns of a grid that a reason quotes"""
 _NAMED_KINDS = ("foreign_kind", "pickle", "member_of_objects", "packed_file", "unreadable_archive", "unknown_text")
 """why a file is named that holds no rows, JSON or tables"""
+_RESULTS = (*formats.LINES, *formats.DOCUMENTS, *formats.TABLES)
 _FILES_MOST = 200
 """files that are searched for unread results, or read again to join what is proposed"""
 _LOG_MOST = 4 << 20
@@ -40,8 +41,7 @@ def name_unread(counts: Counts, folder: Folder, span: Span, log: str = "") -> No
         _, keys = counted_by(folder, span)
         first = next(at for at, fact in enumerate(counts.facts) if reasons.keys_of(fact))
         before, fact, after = counts.facts[:first], counts.facts[first], counts.facts[first + 1 :]
-        told = {key: one for key, one in fact.fields.items() if key != "keys"}
-        fact = Fact(fact.code, **told, **proposed(keys, ())) if keys else fact
+        fact = Fact(fact.code, **fact.without("keys").fields, **proposed(keys, ())) if keys else fact
         counts.facts = (*before, fact, *(one for one in after if not reasons.keys_of(one)))
     if 0 < counts.records < span[1] and folder.patterns and counts.countable:
         counts.facts = (*counts.facts, *_beside(counts, folder, span))
@@ -58,14 +58,9 @@ def _in_texts(folder: Folder, span: Span) -> Fact | None:
     """The episodes of texts that the grid takes and whose format is not known, with the pattern that finds them."""
     taken = globs.found(folder.directory, folder.patterns)[:_FILES_MOST]
     texts = [path for path in taken if formats.is_log(path)]
-    if (
-        folder.identity.pattern
-        or folder.kind
-        or len(texts) < len(taken)
-        or not 0 < sum(map(folder.size, texts)) <= _LOG_MOST
-    ):
-        return None
-    return _by_pattern(folder, span, {})
+    named = folder.identity.pattern or folder.kind or len(texts) < len(taken)
+    readable = not named and 0 < sum(map(folder.size, texts)) <= _LOG_MOST
+    return _by_pattern(folder, span, {}) if readable else None
 
 
 def _beside(counts: Counts, folder: Folder, span: Span) -> list[Fact]:
@@ -79,8 +74,8 @@ def _beside(counts: Counts, folder: Folder, span: Span) -> list[Fact]:
     identity = folder.identity.by(**{key: value for key, value in keys.items() if key != "files"})
     both = Folder(folder.directory, keys["files"], identity, folder.kind)
     told = tally.tally(both.read(), identity, span, over=True)
-    own = {key: value for key, value in found.fields.items() if key != "keys"}
-    return [Fact(found.code, **own, **proposed(keys, ()))] if told.verdicts > counts.verdicts else []
+    both_read = Fact(found.code, **found.without("keys").fields, **proposed(keys, ()))
+    return [both_read] if told.verdicts > counts.verdicts else []
 
 
 def _without_results(folder: Folder) -> Fact:
@@ -131,20 +126,16 @@ def _search(folder: Folder, span: Span) -> tuple[Fact | None, list[Fact]]:
     for suffix in dict.fromkeys(map(formats.ending_of, others)):
         pattern = f"**/*{suffix}"
         held = Folder(folder.directory, [pattern], folder.identity, folder.kind)
-        if found := uncounted(held, span, {"files": pattern}):
-            return Fact(found.code, taken=own, **found.fields), []
-        texts = suffix in formats.LOGS and sum(map(held.size, globs.found(folder.directory, [pattern]))) <= _LOG_MOST
-        if found := _by_pattern(held, span, {"files": pattern}) if texts else None:
+        found = uncounted(held, span, {"files": pattern})
+        if not found and suffix in formats.LOGS:
+            size = sum(map(held.size, globs.found(folder.directory, [pattern])))
+            found = _by_pattern(held, span, {"files": pattern}) if size <= _LOG_MOST else None
+        if found:
             return Fact(found.code, taken=own, **found.fields), []
         path, why = _why_not(held, span, pattern)
-        if why and formats.suffix_of(formats.unpacked_name(path)) in (
-            *formats.LINES,
-            *formats.DOCUMENTS,
-            *formats.TABLES,
-        ):
-            refused.append(Fact(reasons.FILE_NOT_READ, file=path, why=why.as_data(), taken=own))
-        elif why and why.code in _NAMED_KINDS and may_hold(f"{folder.directory}/{path}", why):
-            foreign.append(Fact(reasons.FILE_NOT_READ, file=path, why=why.as_data(), taken=own))
+        known = formats.suffix_of(formats.unpacked_name(path)) in _RESULTS
+        if why and (known or (why.code in _NAMED_KINDS and may_hold(f"{folder.directory}/{path}", why))):
+            (refused if known else foreign).append(Fact(reasons.FILE_NOT_READ, file=path, why=why.as_data(), taken=own))
     return None, [*refused, *foreign]
 
 
@@ -195,7 +186,7 @@ def _by_pattern(folder: Folder, span: Span, keys: Mapping[str, Any]) -> Fact | N
             best, most = found, found.count("episodes")
         if span[1] and most >= span[1]:
             break
-    return best and Fact(best.code, **{key: one for key, one in best.fields.items() if key != "file" or not folder.log})
+    return best.without("file") if best and folder.log else best
 
 
 def uncounted(folder: Folder, span: Span, keys: Mapping[str, Any]) -> Fact | None:

@@ -232,18 +232,11 @@ class Ledger:
         free = capacity.memory - held - foreign - kept
         if request.memory <= free:
             return None
-        fact = Fact(
-            Wait.MEMORY_TAKEN,
-            needs_mib=request.memory,
-            free_mib=max(0, free),
-            total_mib=capacity.memory_total or 0,
-            others_mib=capacity.others.get(None),
-            reserve_mib=capacity.memory_reserve,
-            held_mib=held,
-            foreign_mib=foreign,
-            kept_mib=kept,
-        )
-        return Blocker(fact)
+        of_this_user = {"held_mib": held, "foreign_mib": foreign, "kept_mib": kept}
+        others, reserve = capacity.others.get(None), capacity.memory_reserve
+        of_host = {"total_mib": capacity.memory_total or 0, "others_mib": others, "reserve_mib": reserve}
+        free = max(0, free)
+        return Blocker(Fact(Wait.MEMORY_TAKEN, needs_mib=request.memory, free_mib=free, **of_host, **of_this_user))
 
     def _gpu_blocks(self, request: Request, gpu: int, who: str) -> Blocker | None:
         """Why a GPU is refused for another reason than memory."""

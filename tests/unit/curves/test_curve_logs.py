@@ -6,8 +6,7 @@ import curve_samples as samples
 import pytest
 
 from comborun.rules.curves.log_values import LogValues
-from comborun.rules.curves.metrics import UNITS, metric, step_unit
-from comborun.rules.curves.numbers import number
+from comborun.rules.curves.metrics import metric, number, step_unit
 from comborun.rules.curves.series import best_of
 
 Curves = dict[tuple[str, str], tuple[str, list[tuple[float, float]]]]
@@ -24,7 +23,7 @@ def read(text: str, piece: int = 1 << 20) -> LogValues:
 def curves(text: str, piece: int = 1 << 20) -> Curves:
     """The surest curve of each role: its unit and points."""
     found: Curves = {}
-    for one in best_of(read(text, piece).tracks.curves(UNITS)):
+    for one in best_of(read(text, piece).tracks.curves()):
         if one.steps:
             found.setdefault((one.of, one.role), (one.unit, [*zip(one.steps, one.values, strict=True)]))
     return found
@@ -206,7 +205,7 @@ def test_lines_of_a_training_after_an_evaluation_are_of_the_training_again() -> 
 
 def test_a_restart_in_the_same_log_supersedes_what_it_writes_again() -> None:
     lines = [(step, 1.0) for step in range(0, 100, 10)] + [(step, 2.0) for step in range(50, 80, 10)]
-    (one,) = best_of(read("".join(f"step={step} reward={value}\n" for step, value in lines)).tracks.curves(UNITS))
+    (one,) = best_of(read("".join(f"step={step} reward={value}\n" for step, value in lines)).tracks.curves())
     assert [*zip(one.steps, one.values, strict=True)] == [
         *((step, 1.0) for step in range(0, 50, 10)),
         *((step, 2.0) for step in range(50, 80, 10)),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from both_sides import host_counts
 
 from comborun.reporter.collect import collect_folder
 from comborun.rules.facts import Fact
@@ -17,7 +18,6 @@ from comborun.rules.results.episodes import plain
 from comborun.rules.results.fields import Identity, RefusedError, ResultRules
 from comborun.rules.results.result_files import Folder
 from comborun.rules.results.tally import tally
-from comborun.rules.results.unread import name_unread
 from comborun.words.rows import proposed
 
 TEN = [at % 3 != 0 for at in range(10)]
@@ -29,12 +29,7 @@ def counted(folder: Path, files: dict[str, Any], planned: int, **rules: Any) -> 
     for name, value in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(value if isinstance(value, str) else json.dumps(value))
-    asked = ResultRules(**{"files": ("**/*.json",), **rules})
-    identity, span = Identity("p", "e", asked, planned), (0, planned)
-    held = Folder(str(folder), asked.files, identity, asked.format)
-    counts = tally(held.read(), identity, span, over=True)
-    name_unread(counts, held, span)
-    return counts
+    return host_counts(folder, ResultRules(**{"files": ("**/*.json",), **rules}), planned)
 
 
 def told(counts: Counts) -> tuple[int, int, int]:

@@ -10,7 +10,7 @@ from comborun.rules.results import tally
 from comborun.rules.results.caught import broken_off
 from comborun.rules.results.fields import Identity, ResultRules
 from comborun.rules.results.formats import reader
-from comborun.rules.results.rows import Rows
+from comborun.rules.results.tally import Rows
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "eval.py", line 3, in step\n    send()\n'
 

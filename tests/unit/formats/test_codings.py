@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from both_sides import host_counts
 from report_runs import RunDirectory, row
 
 from comborun.reporter.collect import collect_folder, collect_run
@@ -16,13 +17,6 @@ from comborun.rules.results.result_files import Folder
 from comborun.rules.results.tally import tally
 from comborun.rules.results.unread import name_unread
 from comborun.words.rows import proposed, why_not_counted, without_line
-
-
-def host(folder: Path, rules: ResultRules, count: int) -> Counts:
-    """The counts of a host for the files of one session."""
-    identity = Identity("p", "e", rules)
-    read = Folder(str(folder), rules.files, identity, rules.format).read()
-    return tally(read, identity, (0, count), over=True)
 
 
 def written(folder: Path, values: list[Any], field: str = "success") -> ResultRules:
@@ -63,11 +57,11 @@ def test_a_field_of_another_coding_gives_no_verdict_and_the_line_that_reads_it(
 ) -> None:
     values, wanted = CODINGS[case]
     rules = written(tmp_path, values, field)
-    counts = host(tmp_path, rules, len(values))
+    counts = host_counts(tmp_path, rules, len(values))
     assert (counts.records, counts.verdicts) == (len(values), 0)
     fact = next(fact for fact in counts.facts if fact.code == UNDECIDED)
     assert proposed(fact) == {"success": {"field": field, **wanted}}
-    by_line = host(tmp_path, ResultRules(success=proposed(fact)["success"]), len(values))
+    by_line = host_counts(tmp_path, ResultRules(success=proposed(fact)["success"]), len(values))
     assert by_line.verdicts == sum(value is not None for value in values)
     assert 0 < by_line.successes < len(values)
     if field == "success":
@@ -93,14 +87,14 @@ GOOD = [True, False, True, True]
 @pytest.mark.parametrize("odd", [None, "", "error", "n/a", float("nan"), {}, [1, 0], "maybe", 0.5])
 def test_one_odd_row_among_verdicts_costs_only_itself(tmp_path: Path, odd: Any) -> None:
     rules = written(tmp_path, [*GOOD, odd])
-    counts = host(tmp_path, rules, 5)
+    counts = host_counts(tmp_path, rules, 5)
     assert (counts.records, counts.verdicts, counts.successes) == (5, 4, 3)
     assert sum(record.success is not None for record in collect_folder(tmp_path).records) == 4
 
 
 @pytest.mark.parametrize("values", [[1, 0, 0.5], [1.0, 0.0, 100.0], [True, False, True, True, 0.5, 0.25]])
 def test_a_number_that_is_no_verdict_shows_that_the_others_are_none(tmp_path: Path, values: list[Any]) -> None:
-    assert not host(tmp_path, written(tmp_path, values), len(values)).verdicts
+    assert not host_counts(tmp_path, written(tmp_path, values), len(values)).verdicts
 
 
 def test_another_attempt_of_the_session_is_of_the_same_coding() -> None:
@@ -120,7 +114,7 @@ def test_another_attempt_of_the_session_is_of_the_same_coding() -> None:
 
 @pytest.mark.parametrize("values", [["a", "b", "a"], [50, 50, 50], [0, 137, 92, 0, 204], ["60%", "20%", "60%"]])
 def test_values_that_show_no_success_come_with_a_line_to_fill_in(tmp_path: Path, values: list[Any]) -> None:
-    counts = host(tmp_path, written(tmp_path, values), len(values))
+    counts = host_counts(tmp_path, written(tmp_path, values), len(values))
     assert not counts.verdicts
     assert not counts.proposes
     line = "at_least: NUMBER" if isinstance(values[0], int) else "any_of: [VALUE]"
@@ -129,14 +123,14 @@ def test_values_that_show_no_success_come_with_a_line_to_fill_in(tmp_path: Path,
 
 @pytest.mark.parametrize(("values", "asks"), [([1, 0, 2, 1], True), ([0, 50, 100], False), ([0.5, 1.0, 0.0], False)])
 def test_a_number_above_1_beside_1_is_proposed_with_a_doubt(tmp_path: Path, values: list[Any], asks: bool) -> None:
-    shown = why_not_counted(host(tmp_path, written(tmp_path, values), len(values)).facts)
+    shown = why_not_counted(host_counts(tmp_path, written(tmp_path, values), len(values)).facts)
     assert ("but only if 2 means a success" in shown) is asks
     assert "counts them" in shown
 
 
 @pytest.mark.parametrize("values", [[0.0, 0.98, 0.3], [0, 1, 100], [1, 10, 0]])
 def test_no_number_is_proposed_where_no_full_mark_or_more_than_one_is_seen(tmp_path: Path, values: list[Any]) -> None:
-    counts = host(tmp_path, written(tmp_path, values), len(values))
+    counts = host_counts(tmp_path, written(tmp_path, values), len(values))
     assert (counts.verdicts, counts.proposes) == (0, False)
     assert "at_least: NUMBER" in why_not_counted(counts.facts)
 
@@ -148,9 +142,9 @@ def test_a_list_of_one_verdict_is_the_verdict_and_an_object_with_one_is_proposed
     ):
         (tmp_path / folder).mkdir()
         rules = written(tmp_path / folder, values)
-        counts = host(tmp_path / folder, rules, 3)
+        counts = host_counts(tmp_path / folder, rules, 3)
         success = next((line["success"] for fact in counts.facts if (line := proposed(fact))), "success")
-        counts = host(tmp_path / folder, ResultRules(success=success), 3)
+        counts = host_counts(tmp_path / folder, ResultRules(success=success), 3)
         assert (counts.successes, counts.verdicts) == (2, 3)
 
 
@@ -173,13 +167,13 @@ def test_a_table_that_no_pattern_takes_comes_with_one_line_for_all_of_it(
     (keys,) = filter(None, map(proposed, counts.facts))
     assert keys == {"files": "**/*.csv", "episode": "trial", "success": success}
     files = keys.pop("files")
-    counts = host(tmp_path, ResultRules(files=(files,), **keys), 6)
+    counts = host_counts(tmp_path, ResultRules(files=(files,), **keys), 6)
     assert (counts.successes, counts.verdicts) == (3, 6)
 
 
 def test_values_that_may_be_means_are_warned_of_and_the_line_is_said_once(tmp_path: Path) -> None:
     for values, means in (([1.0, 0.8, 0.6], True), ([100.0, 0.0, 100.0], False)):
-        (fact,) = host(tmp_path, written(tmp_path, values), len(values)).facts
+        (fact,) = host_counts(tmp_path, written(tmp_path, values), len(values)).facts
         assert ("mean" in why_not_counted([fact])) is means
         assert "results:" in why_not_counted([fact])
         apart = why_not_counted(without_line(fact))
@@ -190,8 +184,8 @@ def test_values_that_may_be_means_are_warned_of_and_the_line_is_said_once(tmp_pa
 def test_verdicts_of_a_vector_of_one_environment_are_proposed_at_their_place(tmp_path: Path) -> None:
     rows = [{"episode": at, "info": {"metrics": {"is_success": [at > 0]}}} for at in range(3)]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert {"success": "info.metrics.is_success"} in [*map(proposed, host(tmp_path, ResultRules(), 3).facts)]
-    counts = host(tmp_path, ResultRules(success="info.metrics.is_success"), 3)
+    assert {"success": "info.metrics.is_success"} in [*map(proposed, host_counts(tmp_path, ResultRules(), 3).facts)]
+    counts = host_counts(tmp_path, ResultRules(success="info.metrics.is_success"), 3)
     assert (counts.verdicts, counts.successes) == (3, 2)
 
 
@@ -202,7 +196,7 @@ def test_verdicts_of_a_vector_of_one_environment_are_proposed_at_their_place(tmp
 def test_a_host_tells_which_field_holds_numbers_and_which_only_0_and_1(
     tmp_path: Path, values: list[Any], numeric: bool, numbers: bool
 ) -> None:
-    counts = host(tmp_path, written(tmp_path, values, "won"), len(values))
+    counts = host_counts(tmp_path, written(tmp_path, values, "won"), len(values))
     assert counts.numeric == ("won" if numeric else "")
     assert [*in_numbers(counts.facts)] == (["won"] if numbers else [])
     assert Counts.of({key: value for key, value in counts.pairs() if key == "numeric"}).numeric == counts.numeric

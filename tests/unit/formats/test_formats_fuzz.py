@@ -25,7 +25,7 @@ from comborun.rules.results.fields import RefusedError, ResultRules
 from comborun.rules.results.filename_results import FILE, groups
 from comborun.rules.results.formats import FORMATS, LOG_PATTERN, NAMED, look
 from comborun.rules.results.log_patterns import LOG_PATTERNS
-from comborun.rules.results.rows import Rows
+from comborun.rules.results.tally import Rows
 from comborun.words import say
 
 MANY = int(os.environ.get("COMBORUN_FUZZ", rounds(2000)))

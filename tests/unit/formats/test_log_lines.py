@@ -11,7 +11,7 @@ from comborun.reporter.records.reading import Context
 from comborun.rules.results.caught import OVERWRITTEN
 from comborun.rules.results.fields import Identity, ResultRules
 from comborun.rules.results.formats import LOG_PATTERN, reader
-from comborun.rules.results.rows import Rows
+from comborun.rules.results.tally import Rows
 
 INDEXED = r"Episode (?P<episode>\d+): (?P<verdict>\w+)"
 PLAIN = r"success[: =]+(?P<success>True|False)"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from both_sides import host_counts
 
 from comborun.reporter.collect import collect_folder
 from comborun.rules.results.counts import Counts
@@ -24,11 +25,7 @@ SIX = [at % 3 != 0 for at in range(6)]
 
 
 def counted(folder: Path, pattern: str = "**/*.jsonl") -> Counts:
-    identity, span = Identity("p", "e", ResultRules(), 6), (0, 6)
-    held = Folder(str(folder), [pattern], identity, "")
-    counts = tally(held.read(), identity, span, over=True)
-    name_unread(counts, held, span)
-    return counts
+    return host_counts(folder, ResultRules(files=(pattern,)), 6)
 
 
 def lines() -> bytes:

@@ -18,7 +18,7 @@ from comborun.rules.results import formats
 from comborun.rules.results.fields import Identity, ResultRules
 from comborun.rules.results.formats import look, reader
 from comborun.rules.results.proposals import propose
-from comborun.rules.results.rows import Rows
+from comborun.rules.results.tally import Rows
 from comborun.words import say
 
 IDENTITY = Identity("flat", "stairs")

@@ -8,19 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_runs import RUN, RunDirectory
+from both_sides import both_sides, host_counts
 
-from comborun.generate.bundle import judging as judging_data
-from comborun.host.record import judging
-from comborun.host.record.judging import Rules
-from comborun.reporter.collect import collect_run
-from comborun.reporter.summary import summarize
-from comborun.rules import records
-from comborun.rules.names import AttemptLayout
 from comborun.rules.results.counts import REPEAT, Counts
-from comborun.rules.results.fields import Identity, ResultRules
-from comborun.rules.results.result_files import Folder
-from comborun.rules.results.tally import tally
+from comborun.rules.results.fields import ResultRules
 from comborun.words.rows import proposed
 
 TWELVE = [(task, trial, (task + trial) % 3 != 0) for task in range(3) for trial in range(4)]
@@ -29,20 +20,10 @@ TURN = itemgetter(1, 0)
 
 def both(folder: Path, files: dict[str, list[Any]], rules: ResultRules) -> tuple[Counts, int]:
     """What a host counts of twelve planned episodes; and how many the report counts, with the same successes."""
-    run = RunDirectory(folder)
-    session = run.session("mason", "stairs", count=12, results=rules)
-    run.attempt(session)
-    run.write()
-    at = AttemptLayout(str(run.path / RUN.attempt(session.name, 1).directory))
-    for name, rows in files.items():
-        Path(at.output, name).parent.mkdir(parents=True, exist_ok=True)
-        Path(at.output, name).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    Path(at.claim).write_text(records.render(Rules(judging_data(session), 0, 12).fields()))
-    (combo,) = summarize(collect_run(run.path)).summary.combos
-    told = judging.judge(at, 0).counts
-    assert combo.counts
-    assert combo.counts.successes == told.successes
-    return told, combo.counts.completed
+    texts = {name: "".join(json.dumps(row) + "\n" for row in rows) for name, rows in files.items()}
+    judged, reported = both_sides(folder, texts, 12, rules)
+    assert reported.successes == judged.counts.successes
+    return judged.counts, reported.completed
 
 
 def per_file(name: str, **fields: Any) -> dict[str, list[Any]]:
@@ -199,8 +180,7 @@ def test_two_ranks_of_one_episode_each_differ_from_copies(
         (tmp_path / f"rank{rank}.jsonl").write_text(
             json.dumps({"episode": 0, "success": True, "length": length}) + "\n"
         )
-    identity = Identity("p", "e", ResultRules(), 1)
-    counts = tally(Folder(str(tmp_path), ["*.jsonl"], identity, "").read(), identity, (0, 1), over=True)
+    counts = host_counts(tmp_path, ResultRules(), 1)
     assert [*filter(None, map(proposed, counts.facts))] == line
 
 

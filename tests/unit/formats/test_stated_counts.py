@@ -7,15 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_runs import RUN, RunDirectory
+from both_sides import both_sides
 
-from comborun.generate.bundle import judging as judging_data
-from comborun.host.record import judging
-from comborun.host.record.judging import Rules
-from comborun.reporter.collect import collect_run
-from comborun.reporter.summary import summarize
-from comborun.rules import records
-from comborun.rules.names import AttemptLayout
 from comborun.rules.results.counts import UNDECIDED, Counts
 from comborun.rules.results.fields import ResultRules
 from comborun.words.rows import proposed, why_not_counted
@@ -31,21 +24,9 @@ def lines(rows: list[Any]) -> str:
 
 def both(folder: Path, written: dict[str, Any], log: str = "", **rules: Any) -> tuple[Counts, tuple[int, int]]:
     """What a host counts of ten planned episodes, and successes and completed ones of the report."""
-    run = RunDirectory(folder)
-    session = run.session("mason", "stairs", count=10, results=ResultRules(**{"files": FILES, **rules}))
-    run.attempt(session)
-    run.write()
-    at = AttemptLayout(str(run.path / RUN.attempt(session.name, 1).directory))
-    Path(at.output).mkdir(parents=True, exist_ok=True)
-    for name, value in written.items():
-        Path(at.output, name).parent.mkdir(parents=True, exist_ok=True)
-        Path(at.output, name).write_text(value if isinstance(value, str) else json.dumps(value))
-    if log:
-        Path(at.log).write_text(log)
-    Path(at.claim).write_text(records.render(Rules(judging_data(session), 0, 10).fields()))
-    (combo,) = summarize(collect_run(run.path)).summary.combos
-    assert combo.counts
-    return judging.judge(at, 0).counts, (combo.counts.successes, combo.counts.completed)
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in written.items()}
+    judged, reported = both_sides(folder, texts, 10, ResultRules(**{"files": FILES, **rules}), log)
+    return judged.counts, (reported.successes, reported.completed)
 
 
 STATED: dict[str, dict[str, Any]] = {

@@ -8,16 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from both_sides import both_sides
 from report_runs import RUN, RunDirectory
 
-from comborun.generate.bundle import judging as judging_data
-from comborun.host.record import judging
-from comborun.host.record.judging import Rules
+from comborun.host.record.judging import Judged
 from comborun.reporter.collect import collect_run
 from comborun.reporter.counting.combo import EpisodeCounts
-from comborun.reporter.summary import summarize
-from comborun.rules import records
-from comborun.rules.names import AttemptLayout
 from comborun.rules.results.fields import ResultRules
 from comborun.rules.vocabulary import Completeness
 from comborun.words.rows import proposed
@@ -37,19 +33,9 @@ TABLE = {
 """what ten episodes are written as, and how many of them count: records, verdicts, successes"""
 
 
-def both(folder: Path, name: str, text: str, rules: ResultRules) -> tuple[judging.Judged, EpisodeCounts, Completeness]:
+def both(folder: Path, name: str, text: str, rules: ResultRules) -> tuple[Judged, EpisodeCounts]:
     """What the host says of one file of ten planned episodes, and what the report does."""
-    run = RunDirectory(folder)
-    session = run.session("mason", "stairs", count=10, results=rules)
-    run.attempt(session)
-    run.write()
-    at = AttemptLayout(str(run.path / RUN.attempt(session.name, 1).directory))
-    Path(at.output).mkdir(parents=True, exist_ok=True)
-    Path(at.output, name).write_bytes(text.encode("utf-8", "surrogateescape"))
-    Path(at.claim).write_text(records.render(Rules(judging_data(session), 0, 10).fields()))
-    (combo,) = summarize(collect_run(run.path)).summary.combos
-    assert combo.counts
-    return judging.judge(at, 0), combo.counts, combo.counts.completeness
+    return both_sides(folder, {name: text}, 10, rules)
 
 
 @pytest.mark.parametrize("case", TABLE)
@@ -57,12 +43,12 @@ def test_host_and_report_count_alike(tmp_path: Path, case: str) -> None:
     name, rows, wanted = TABLE[case]
     lines: list[Any] = rows if isinstance(rows, list) else [rows]
     text = "".join(json.dumps(row) + "\n" for row in lines)
-    judged, counts, completeness = both(tmp_path, name, text, ResultRules(files=("*.jsonl", "*.json")))
+    judged, counts = both(tmp_path, name, text, ResultRules(files=("*.jsonl", "*.json")))
     told = judged.counts
     assert (told.records, told.verdicts, told.successes) == wanted
     assert (counts.completed + counts.errored, counts.completed, counts.successes) == wanted
-    assert judged.completeness is completeness
-    assert (completeness is Completeness.COMPLETE) == (wanted[:2] == (10, 10))
+    assert judged.completeness is counts.completeness
+    assert (counts.completeness is Completeness.COMPLETE) == (wanted[:2] == (10, 10))
     assert bool(told.facts) == (wanted[:2] != (10, 10))
 
 
@@ -91,7 +77,7 @@ def test_they_count_alike_whatever_a_program_writes(tmp_path: Path) -> None:
             row = {name: draw.choice(fields[name]) for name in names if draw.random() < 0.9}
             lines.append(draw.choice(broken) if draw.random() < 0.1 else json.dumps(row))
         text = "\n".join(lines) + draw.choice(["", "\n"])
-        judged, counts, _ = both(tmp_path / str(number), "r.jsonl", text or " ", ResultRules(files=("*.jsonl",)))
+        judged, counts = both(tmp_path / str(number), "r.jsonl", text or " ", ResultRules(files=("*.jsonl",)))
         told = judged.counts.records, judged.counts.verdicts, judged.counts.successes
         assert told == (counts.completed + counts.errored, counts.completed, counts.successes), text
         found.add(told)
@@ -111,12 +97,12 @@ PROPOSED = {
 def test_with_the_line_that_is_proposed_both_count_every_episode(tmp_path: Path, case: str) -> None:
     name, rows, _ = TABLE[case]
     text = "".join(json.dumps(row) + "\n" for row in rows)
-    judged, counts, _ = both(tmp_path / "before", name, text, ResultRules(files=("*.jsonl",)))
+    judged, counts = both(tmp_path / "before", name, text, ResultRules(files=("*.jsonl",)))
     assert proposed(judged.counts.facts[-1]).keys() == PROPOSED[case].keys()
     rules = ResultRules(**{"files": ("*.jsonl",), **PROPOSED[case]})  # type: ignore[arg-type]
-    judged, counts, completeness = both(tmp_path / "after", name, text, rules)
+    judged, counts = both(tmp_path / "after", name, text, rules)
     assert (judged.counts.records, judged.counts.verdicts, counts.completed) == (10, 10, 10)
-    assert judged.completeness is completeness is Completeness.COMPLETE
+    assert judged.completeness is counts.completeness is Completeness.COMPLETE
     assert judged.counts.successes == counts.successes
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from comborun.rules.endings.breaker import Breaker, closed, quarantined, too_many
+from comborun.rules.endings.breaker import Breaker, barred, too_many
 from comborun.rules.endings.failures import HOST
 
 
@@ -62,7 +62,7 @@ def test_rows_outlive_their_dispatcher_and_what_is_no_row_is_passed_over() -> No
     assert after.counts == {"0": ("stalled", 2), "12": ("stalled", 1), HOST: ("lost", 2)}
     assert after.quarantine == {"7": "lost"}
     assert trips(after, "stalled", 0) == [("0", "stalled", 3)]
-    again = [(one.gpu, one.failure, one.since) for one in quarantined(after.quarantined("9.5"))]
+    again = [(one.name, one.failure, one.since) for one in barred(after.quarantined("9.5"), "gpu")]
     assert again == [("7", "lost", "3.5"), ("0", "stalled", "9.5")]
 
 
@@ -74,8 +74,8 @@ def test_a_streak_of_one_environment_closes_it_while_others_make_progress() -> N
     assert breaker.record("gpu_memory", (0,), "push", lambda: True) == {}, "the last of its running ones count no more"
     known = Breaker(3, breaker.rows(), breaker.quarantined("9.5"))
     assert known.closed == {"push": "gpu_memory"}
-    assert [(one.environment, one.since) for one in closed(known.quarantined("12"))] == [("push", "9.5")]
-    assert quarantined(known.quarantined("12")) == []
+    assert [(one.name, one.since) for one in barred(known.quarantined("12"), "environment")] == [("push", "9.5")]
+    assert barred(known.quarantined("12"), "gpu") == []
 
 
 @pytest.mark.parametrize(

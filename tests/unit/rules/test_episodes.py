@@ -14,7 +14,7 @@ from comborun.rules.results.candidates import unknown_document
 from comborun.rules.results.fields import Identity, RefusedError
 from comborun.rules.results.formats import reader
 from comborun.rules.results.one_row import read_row
-from comborun.rules.results.rows import Rows
+from comborun.rules.results.tally import Rows
 
 MASON = Identity("mason", "stairs")
 

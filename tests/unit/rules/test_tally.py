@@ -14,8 +14,7 @@ from comborun.rules.results import tally
 from comborun.rules.results.counts import Counts
 from comborun.rules.results.fields import FORMAT, Identity, RefusedError
 from comborun.rules.results.formats import reader
-from comborun.rules.results.rows import Rows
-from comborun.rules.results.tally import Files
+from comborun.rules.results.tally import Files, Rows
 from comborun.rules.vocabulary import Completeness
 from comborun.words.rows import why_not_counted
 

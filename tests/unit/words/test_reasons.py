@@ -18,8 +18,7 @@ from comborun.rules.results import counts
 from comborun.rules.results.counts import REASONS, Counts, where_it_ran
 from comborun.rules.results.fields import FIELDS, Field, Identity, ResultRules
 from comborun.rules.results.formats import reader
-from comborun.rules.results.rows import Rows
-from comborun.rules.results.tally import Files, tally
+from comborun.rules.results.tally import Files, Rows, tally
 from comborun.words import rows as words
 from comborun.words import say
 from comborun.words.rows import flow, proposed, why_not_counted
