@@ -8,18 +8,19 @@ from typing import NamedTuple
 
 from rich.text import Text
 
+from comborun.monitor import gpu_samples
 from comborun.monitor.columns import bar, cut
 from comborun.monitor.fleet import FleetRow
 from comborun.monitor.fleet_table import Layout
 from comborun.monitor.fullscreen.keys import KEYS, PAGES
 from comborun.monitor.fullscreen.pane import wrapped
 from comborun.monitor.fullscreen.table import clipped, symbol
+from comborun.monitor.gpu_samples import GpuSample
 from comborun.monitor.snapshot import HostUse
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.table import box_line, server_line
 from comborun.monitor.wording import sizes, visible
 from comborun.rules.events import Event, Kind
-from comborun.rules.facts import Fact
 from comborun.rules.room.capacity import Card
 from comborun.rules.vocabulary import Life, Outcome, amount
 from comborun.text import MIB, printable
@@ -48,45 +49,13 @@ class Sample(NamedTuple):
 # The host
 
 
-class GpuUse(NamedTuple):
-    """A GPU at one time, as the dispatcher saw it; all sizes in MiB."""
-
-    at: float
-    used: float
-    total: float
-    sessions: tuple[tuple[str, float], ...] = ()
-    others: tuple[tuple[str, str, float], ...] = ()
-    """user, program, size"""
-
-
-def uses_of(found: Sequence[Event], gpu: int) -> list[GpuUse]:
-    """What the events say of one GPU, the oldest first. An event may hold anything."""
-    uses = []
-    for event in found:
-        gpus = event.fields.get("gpus") if event.kind == Kind.GPU_USE else None
-        one = gpus.get(str(gpu)) if isinstance(gpus, dict) else None
-        fact = Fact.of({**one, "code": Kind.GPU_USE}) if isinstance(one, dict) else None
-        if fact and (total := fact.number("total")):
-            ours, others = fact.fields.get("sessions"), fact.fields.get("others")
-            sessions = [(str(name), _size(mib)) for name, mib in ours.items()] if isinstance(ours, dict) else []
-            rows = others if isinstance(others, list) else []
-            whose = [
-                (str(row[0]), str(row[1]), _size(row[2])) for row in rows if isinstance(row, list) and len(row) == 3
-            ]
-            uses.append(GpuUse(event.at, fact.number("used") or 0.0, total, tuple(sessions), tuple(whose)))
-    return uses
-
-
-def _size(value: object) -> float:
-    return Fact(Kind.GPU_USE, size=value).number("size") or 0.0
-
-
 def host(status: RunStatus, samples: Sequence[Sample], found: Sequence[Event], width: int) -> Page:
     """Each GPU with its users and its past, the use of the machine, and what ends and starts next."""
     if status.hosts:
         lines = list(_several(status, width))
     else:
-        lines = [line for card in status.use.gpus for line in _gpu(card, status, uses_of(found, card.index), width)]
+        past = list(gpu_samples.samples(found))
+        lines = [line for card in status.use.gpus for line in _gpu(card, status, past, width)]
         if not lines:
             lines = [Text("the run uses no GPU", "dim")]
         lines += [Text(), *_machine(status, samples, width), Text()]
@@ -109,8 +78,8 @@ def _several(status: RunStatus, width: int) -> Iterator[Text]:
         yield Text()
 
 
-def _gpu(card: Card, status: RunStatus, past: Sequence[GpuUse], width: int) -> Iterator[Text]:
-    name = f"GPU {card.index}"
+def _gpu(card: Card, status: RunStatus, found: Sequence[GpuSample], width: int) -> Iterator[Text]:
+    name, past = f"GPU {card.index}", [one for one in found if one.gpu == card.index]
     if card.used is None or not card.total:
         yield Text(f"{name} unknown: nvidia-smi has no row for it", "yellow")
         return
@@ -122,7 +91,7 @@ def _gpu(card: Card, status: RunStatus, past: Sequence[GpuUse], width: int) -> I
     if len(past) > 1:
         drawn = curve([one.used / one.total for one in past], width - 24)
         yield Text(f"{indent}{drawn}", "cyan").append(f" since {clock(past[-len(drawn)].at, near=status.now)}", "dim")
-    held = dict(past[-1].sessions) if past else {}
+    held = past[-1].sessions if past else {}
     ours = [one for one in status.busy if card.index in one.gpus]
     for one in ours[:6]:
         size = f"  {amount(held[one.name] * MIB)}" if one.name in held else ""
@@ -131,7 +100,7 @@ def _gpu(card: Card, status: RunStatus, past: Sequence[GpuUse], width: int) -> I
         yield line.append(size).append(end, "dim")
     if len(ours) > 6:
         yield Text(f"{indent}and {len(ours) - 6} more sessions", "dim")
-    for who, what, mib in past[-1].others if past else ():
+    for (who, what), mib in past[-1].others.items() if past else ():
         yield Text(f"{indent}  {visible(who, 20)}  {visible(what, 30)}  {amount(mib * MIB)}", "magenta")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
+from comborun.monitor.explain import explanation
 from comborun.monitor.fullscreen import grid, heading, keys, pages, pane
 from comborun.monitor.fullscreen.desk import Desk
 from comborun.monitor.fullscreen.pages import Page
@@ -199,7 +200,7 @@ def _scrolled(desk: Desk, page: Page, height: int) -> Page:
 def _pane_lines(desk: Desk, session: SessionStatus, width: int) -> list[Text]:
     if desk.pane == "explain":
         cause = next((one for one in desk.causes if session.name in one.names), None)
-        found = pane.explanation(desk.look, session.name, desk.events or ())
+        found = explanation(desk.look, session.name, desk.events or ())
         return pane.explain_lines(found, cause, f"{desk.program} {{}}{desk.options}", width)
     if desk.pane == "episodes":
         return pane.episode_lines(desk.look, session, width)
