@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from comborun.monitor.explain import explanation
-from comborun.monitor.fullscreen import grid, heading, keys, pages, pane
+from comborun.monitor.fullscreen import heading, keys, pages, pane
 from comborun.monitor.fullscreen.desk import Desk
 from comborun.monitor.fullscreen.pages import Page
 from comborun.monitor.fullscreen.pane import wrapped
@@ -187,9 +187,8 @@ def _grid(desk: Desk, height: int) -> Page:
     found = the_map(desk.look.status)
     if not found.rows:
         return Page(Text(), [Text("  no session", "dim")])
-    head, lines = grid.drawn(found, desk.cell, desk.width)
-    top = _window(0, desk.cell[0], [1] * len(lines), height)
-    return Page(head, lines[top:])
+    page = pages.grid(found, desk.cell, desk.width)
+    return page._replace(lines=page.lines[_window(0, desk.cell[0], [1] * len(page.lines), height) :])
 
 
 def _scrolled(desk: Desk, page: Page, height: int) -> Page:
