@@ -60,18 +60,13 @@ class Explanation:
     @property
     def answer(self) -> runs.Explanation:
         from comborun.answers import runs  # slow to import, and only JSON needs it
+        from comborun.monitor.document import answer_of
 
-        return runs.Explanation(
-            run=self.run,
-            session=self.session,
-            policy=self.policy,
-            environment=self.environment,
-            state=self.state,
-            outcome=self.outcome,
-            attempt=self.attempt,
+        return answer_of(
+            runs.Explanation,
+            self,
             reasons=tuple(harmless(say(one)) for one in self.reasons),
             commands=tuple(runs.NextCommand(f"combo {one.words}", one.does) for one in self.commands),
-            last_lines=self.last_lines,
             facts=self.reasons,
         )
 

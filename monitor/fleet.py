@@ -296,21 +296,19 @@ def each_once(found: Iterable[Listing]) -> list[tuple[Listing, Run]]:
 def answer(row: FleetRow) -> runs.ListedRun:
     from comborun.answers import runs  # slow to import, and only JSON needs it
     from comborun.answers.status import Hold
+    from comborun.monitor.document import answer_of
 
     run, expected = row.run, row.expected
     kind, why = (run.held.get(key, "") for key in ("kind", "why"))
     held = Hold(kind, number(run.held.get("at")), why, Fact.of(run.held.get("reason")))
-    return runs.ListedRun(
+    return answer_of(
+        runs.ListedRun,
+        run,
         host=row.host,
         run=run.id,
-        grid=run.grid,
-        canary=run.canary,
-        directory=run.directory,
-        finished=run.finished,
         counts={str(word): count for word, count in run.counts.items()},
         smoke={str(word): count for word, count in run.smoke.items()},
         started=row.started,
-        seconds=run.seconds,
         reachable=not row.complaint,
         complaint=row.complaint or None,
         last_seen_seconds=row.age,

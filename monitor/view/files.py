@@ -1,7 +1,7 @@
 """What the page gives of a run's files: logs in parts, what a search finds in them, records and videos.
 
-A log stays on its host: a short script there gives a part of it, or the lines that hold a word. A video is copied from the
-host on a click.
+A log stays on its host: a short script there gives a part of it, or the lines that hold a word. A video is copied from
+the host on a click.
 """
 
 from __future__ import annotations
