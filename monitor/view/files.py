@@ -75,7 +75,7 @@ class Logs:
         self._lock = Lock()
         self._kept: dict[tuple[object, ...], tuple[float, object]] = {}
 
-    def part(self, source: Source, name: str, attempt: int, start: int, most: int = PART) -> Part | None:
+    def part(self, source: Source, name: str, attempt: int, start: int, most: int) -> Part | None:
         """A part from offset `start` on; -1: the last one. None if there is no log. Raises HostError."""
 
         def read() -> Part | None:
@@ -166,9 +166,10 @@ class Files:
         source, name, attempt = self._addressed(request)
         if source is None:
             return PlainTextResponse("there is no such session", 404)
-        start = request.query_params.get("from", "-1")
+        start, most = (request.query_params.get(key, "") for key in ("from", "most"))
+        begin, length = int(start) if start.isdecimal() else -1, int(most) if most.isdecimal() else PART
         try:
-            part = self._logs.part(source, name, attempt, int(start) if start.isdecimal() else -1)
+            part = self._logs.part(source, name, attempt, begin, min(length, PART))
         except UserError as error:
             return JSONResponse({"complaint": harmless(error.headline)}, 503)
         return JSONResponse(None if part is None else part._asdict())

@@ -235,6 +235,10 @@ def templates() -> Environment:
         percent=lambda share: f"{100 * share:.0f}",
     )
     environment.globals.update(
-        chips=chips, alerts=alerts, AFTER=AFTER, log_path=lambda name, number: RUN.attempt(name, number).log
+        parts=environment.get_template("parts.html.j2").module,
+        chips=chips,
+        alerts=alerts,
+        AFTER=AFTER,
+        log_path=lambda name, number: RUN.attempt(name, number).log,
     )
     return environment
