@@ -15,7 +15,7 @@ from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, last_look, load_run
 from comborun.monitor.status import Expected, Link
 from comborun.monitor.watch import Clock, Source, last_seen
-from comborun.monitor.wording import MARKS, listed, urgency
+from comborun.monitor.wording import MARKS, by_urgency, listed
 from comborun.remote.launches import remembered
 from comborun.remote.runs import STAMPED, GpuUser, Listing, Run, keep_listings, last_listings
 from comborun.remote.transport import LOCAL, LocalTransport
@@ -62,8 +62,8 @@ class FleetRow(NamedTuple):
     def brief_state(self) -> str:
         """`●8 ✗5 ·20`, after what holds the run."""
         held = "gone" if self.run.now.get("abandoned") else self.run.held.get("kind", "") if not self.run.done else ""
-        counts = sorted(self.run.counts.items(), key=lambda item: urgency(item[0]))
-        return " ".join([*([held] if held else []), *(f"{MARKS[word].symbol}{count}" for word, count in counts)])
+        symbols = (f"{MARKS[word].symbol}{count}" for word, count in by_urgency(self.run.counts))
+        return " ".join(filter(None, [held, *symbols]))
 
     @property
     def done(self) -> int | None:

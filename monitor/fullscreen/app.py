@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rich.text import Text
     from textual import events
 
-    from comborun.monitor.fullscreen.orders import Orders
+    from comborun.monitor.fullscreen.ordering import Orders
     from comborun.monitor.watcher import Watcher
 
 _TICK_S, _TICKS = 1.0, 5

@@ -19,7 +19,7 @@ from comborun.rules.names import RunLayout
 
 if TYPE_CHECKING:
     from comborun.monitor.fleet import Fleet
-    from comborun.monitor.fullscreen.orders import Orders
+    from comborun.monitor.fullscreen.ordering import Orders
     from comborun.monitor.status import SessionStatus
     from comborun.monitor.watcher import Watcher
 

@@ -51,6 +51,8 @@ _SEARCH = """
 [[ -f $1 && ! -L $1 ]] || exit 4
 LC_ALL=C.UTF-8 grep -a -n -i -F -m "$3" -e "$2" -- "$1" | cut -b -2000
 """
+_OF_FILE = {"content-security-policy": FILE_POLICY, "cache-control": "private, no-cache"}
+"""headers"""
 _BODY_MOST = 4096
 _FETCH_BYTES = 1 << 20
 _PLAYED = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
@@ -213,10 +215,8 @@ class Files:
         kind = _PLAYED.get(found.suffix.lower())
         guessed = mimetypes.guess_type(found.name)[0] or "text/plain"
         shown = kind or ("text/plain; charset=utf-8" if _is_text(found, guessed) else "application/octet-stream")
-        headers = {"content-security-policy": FILE_POLICY, "cache-control": "private, no-cache"}
-        if shown == "application/octet-stream":
-            headers["content-disposition"] = "attachment"
-        return FileResponse(found, media_type=shown, headers=headers)
+        saved = {"content-disposition": "attachment"} if shown == "application/octet-stream" else {}
+        return FileResponse(found, media_type=shown, headers={**_OF_FILE, **saved})
 
     def _log_there(self, path: str) -> Response:
         """A log that only the host has; logs are not copied while a run goes on."""
@@ -232,8 +232,7 @@ class Files:
             return PlainTextResponse(harmless(error.headline), 503)
         if first is None:
             return PlainTextResponse("there is no such log", 404)
-        headers = {"content-security-policy": FILE_POLICY, "cache-control": "private, no-cache"}
-        return StreamingResponse(chain([first], sent), media_type="text/plain; charset=utf-8", headers=headers)
+        return StreamingResponse(chain([first], sent), media_type="text/plain; charset=utf-8", headers=_OF_FILE)
 
     async def _fetch(self, request: Request) -> Response:
         """Copy one file of an attempt to this machine."""

@@ -23,7 +23,7 @@ from comborun.monitor.states import verdicts_of
 from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
 from comborun.monitor.view import drawing
 from comborun.monitor.view.gpus import GpuHistory
-from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED, clock_words, sizes, urgency, visible
+from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED, by_urgency, clock_words, sizes, visible
 from comborun.remote.launches import short
 from comborun.rules.names import AFTER, RUN
 from comborun.rules.vocabulary import Life, amount
@@ -149,11 +149,6 @@ def of_host(look: Look, history: GpuHistory, hours: float) -> dict[str, Any]:
     }
 
 
-def chips(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    """The states of sessions, the most urgent first."""
-    return sorted(counts.items(), key=lambda item: urgency(item[0]))
-
-
 def alerts(status: RunStatus) -> list[tuple[str, str, str]]:
     """What concerns the run as a whole: a state for its colour, words, and the order that helps, if any."""
     found = []
@@ -190,7 +185,7 @@ def news(status: RunStatus, looked: float) -> list[tuple[str, list[SessionStatus
         at = one.stalled if one.life is Life.STALLED else one.latest.end.ended if one.latest.end else None
         if at is not None and at > looked and one.word != Life.QUEUED:
             found.setdefault(one.word, []).append(one)
-    return sorted(found.items(), key=lambda item: urgency(item[0]))
+    return by_urgency(found)
 
 
 # Templates
@@ -236,7 +231,7 @@ def templates() -> Environment:
     )
     environment.globals.update(
         parts=environment.get_template("parts.html.j2").module,
-        chips=chips,
+        chips=by_urgency,
         alerts=alerts,
         AFTER=AFTER,
         log_path=lambda name, number: RUN.attempt(name, number).log,
