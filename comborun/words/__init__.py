@@ -45,6 +45,7 @@ MODULES = (
 
 _BRACKETS, _NAME = re.compile(r"\[([^][]*)\]"), re.compile(r"\{(\w+)(?::(\+))?")
 BECAUSE = "[: {reason}|: {words}]"
+"""`: ` and the reason of a fact; `words` is that of the former version"""
 
 
 @lru_cache(maxsize=None)
@@ -105,12 +106,6 @@ def part(fact: Fact, key: str) -> str:
     """A field in words: one that is a fact is said."""
     inner = Fact.of(fact.fields.get(key))
     return say(inner) if inner else fact.text(key)
-
-
-def because(fact: Fact) -> str:
-    """`: ` and the reason; empty without one."""
-    why = part(fact, "reason") or fact.text("words")
-    return f": {why}" if why else ""
 
 
 class _Fields(dict):  # type: ignore[type-arg]

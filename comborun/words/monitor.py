@@ -6,7 +6,7 @@ from comborun.rules.endings.failures import mend, words_of
 from comborun.rules.facts import Fact
 from comborun.rules.holds import Notice
 from comborun.rules.vocabulary import first_of, several
-from comborun.words import BECAUSE, because, fill
+from comborun.words import BECAUSE, fill
 from comborun.words.endings import class_words, how_ended, outcome_words
 from comborun.words.times import brief, clock, clocks, span
 
@@ -43,10 +43,9 @@ def _lacking(fact: Fact) -> str:
 
 def _run_held(fact: Fact) -> str:
     """The command comes first, because the reason may be long and cut off."""
-    going = "; running sessions continue to their end" if fact.fields.get("sessions_continue") else ""
     rest = f", {_lacking(fact)}" if "lack" in fact.fields else ""
-    resume = f"run `combo resume {fact.text('run')}` to continue"
-    return f"{fact.text('hold')}: {resume}{going}; nothing new starts{rest}{because(fact)}"
+    resume = f"{{hold}}: {_RESUME}[; running sessions continue to their end{{sessions_continue:if}}]"
+    return fill(f"{resume}; nothing new starts{rest}{BECAUSE}", fact)
 
 
 def _slurm_holds(fact: Fact) -> str:

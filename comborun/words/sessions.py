@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from comborun.rules.endings.failures import words_of
 from comborun.rules.facts import Fact, facts_of
 from comborun.rules.room.waits import WaitFor
 from comborun.rules.vocabulary import Cause, amount, first_of, several
-from comborun.words import because
+from comborun.words import BECAUSE
 from comborun.words.endings import CAUSES, SIGNALS, behind, beside_records, how_ended
 from comborun.words.rows import why_not_counted
 from comborun.words.times import brief, clock
@@ -17,6 +16,10 @@ if TYPE_CHECKING:
     from comborun.words import Words
 
 _MOST_NAMED = 4
+FORMS = {
+    "free": lambda what: f"there is {RESOURCES[what]}" if what in RESOURCES else "a slot is free",
+    "for": lambda what: "" if what in (WaitFor.STAGGER, WaitFor.WARM_UP) else f" for {RESOURCES.get(what, what)}",
+}
 _WHERE = "[ on GPU {gpus} of {node}| on GPU {gpus}| on {node}][, as task {task}]"
 _SHARED = (
     "[{memory_mib:+} MiB on each, at most {per_gpu:+session} on each|{memory_mib:+} MiB on each"
@@ -32,31 +35,6 @@ def _when(fact: Fact) -> str:
     moment, left = fact.number("at") or 0.0, fact.number("in_s") or 0.0
     when = clock(moment, near=moment - left)
     return f"{when} (in {brief(left)})" if left >= 0 else f"{when} ({brief(-left)} ago)"
-
-
-def _starts_again(fact: Fact) -> str:
-    """`again in 40 s: out of GPU memory, attempt 2 of 3`."""
-    left, resource = fact.number("in_s"), RESOURCES.get(fact.text("waits_for"))
-    if fact.fields.get("held"):
-        said = "again when the run goes on"
-    elif left is not None:
-        said = f"again in {brief(left)}"
-    elif resource:
-        said = f"again as soon as there is {resource}"
-    else:
-        said = "again as soon as a slot is free"
-    failure = fact.text("failure")
-    if not failure:
-        return f"{said}{because(fact)}"
-    of = f" of {fact.count('of')}" if fact.count("of") else ""
-    return f"{said}: {words_of(failure)}, attempt {fact.count('attempt')}{of}"
-
-
-def _waits(fact: Fact) -> str:
-    what = fact.text("waits_for")
-    if what in (WaitFor.STAGGER, WaitFor.WARM_UP):
-        return f"waits{because(fact)}"
-    return f"waits for {RESOURCES.get(what, what)}{because(fact)}"
 
 
 def _waits_for_smoke_test(fact: Fact) -> str:
@@ -154,9 +132,12 @@ WORDS: Words = {
         f"nothing new starts{f' since {_when(fact)}' if 'at' in fact.fields else ''},"
         f" until `combo resume {fact.text('run')}`"
     ),
-    "starts_again": _starts_again,
-    "waits": _waits,
-    "waits_for_room": _waits,
+    "starts_again": (
+        "again [when the run goes on{held:if}|in {in_s:brief}|as soon as {waits_for:free}|as soon as a slot is free]"
+        "[: {failure:class}, attempt {attempt}[ of {of:+}]|: {reason}|: {words}]"
+    ),
+    "waits": "waits{waits_for:for}" + BECAUSE,
+    "waits_for_room": "waits{waits_for:for}" + BECAUSE,
     "waits_for_next_start": "its attempt {attempt} [was stopped{stopped:if}|failed]; {start}",
     "waits_for_smoke_test": _waits_for_smoke_test,
     "waits_for_server": (
