@@ -85,7 +85,7 @@ class FullScreen(App[None]):
         self.watcher = watcher
         self.orders = orders
         self.desk = Desk(watcher.look, watcher.link(), orders.program, orders.options)
-        self.fetcher = Fetcher(self.desk, watcher, orders, self._post)
+        self.fetcher = Fetcher(self.desk, watcher, orders.fleet, self._post)
         self.ordering = Ordering(self.desk, watcher, orders, self.fetcher)
         self.canvas = Canvas()
         self.left = False
