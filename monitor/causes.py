@@ -72,26 +72,24 @@ class RunCauses(NamedTuple):
     def answer(self) -> runs.Causes:
         from comborun.answers import runs  # slow to import, and only JSON needs it
 
-        return runs.Causes(self.run, self.advice, tuple(map(_answer, self.causes)))
+        causes = (
+            runs.Cause(
+                failure=cause.failure and str(cause.failure),
+                sessions=cause.names,
+                cause=cause.words,
+                next=say(cause.step),
+                facts=(cause.what, cause.step),
+                commands=tuple(runs.NextCommand(f"combo {one.words}", one.does) for one in cause.commands),
+            )
+            for cause in self.causes
+        )
+        return runs.Causes(self.run, self.advice, tuple(causes))
 
 
 def run_causes(status: RunStatus) -> RunCauses:
     said = (status.ordered.fact if status.ordered else None, status.advice)
     advice = tuple(say(one) for one in said if one)
     return RunCauses(status.run, advice, shared_causes(status))
-
-
-def _answer(cause: SharedCause) -> runs.Cause:
-    from comborun.answers import runs  # slow to import, and only JSON needs it
-
-    return runs.Cause(
-        failure=cause.failure and str(cause.failure),
-        sessions=cause.names,
-        cause=cause.words,
-        next=say(cause.step),
-        facts=(cause.what, cause.step),
-        commands=tuple(runs.NextCommand(f"combo {one.words}", one.does) for one in cause.commands),
-    )
 
 
 def shared_causes(status: RunStatus) -> tuple[SharedCause, ...]:

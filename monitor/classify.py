@@ -1,4 +1,4 @@
-"""From attempts to statuses, of a session and of its run: (RunView, History, now) -> RunStatus. Pure."""
+"""From attempts to statuses, of a session and of its run: (RunView, History) -> RunStatus. Pure."""
 
 from __future__ import annotations
 
@@ -23,18 +23,14 @@ _TOGETHER = 2
 """least number of sessions that must vanish together to count as an event of the host, without a restart"""
 
 
-def classify(view: RunView, history: History, now: float | None = None, link: Link = UP) -> RunStatus:
-    """The run at `now` on the host's clock; by default at the probe.
-
-    States, counts and estimates are those of the probe. Only durations that grow between two probes go up to `now`.
-    """
+def classify(view: RunView, history: History, link: Link = UP) -> RunStatus:
+    """The run at the probe."""
     snapshot, plan = history.snapshot, view.plan
     bare = RunStatus(run=view.id, grid=plan.grid, host=view.host, directory=view.directory, sessions=(), link=link)
     if snapshot is None:
         parts = _parts(plan)
         return replace(bare, sessions=tuple(session_status(Case(plan, one), parts[one.name]) for one in plan.current))
-    moment = snapshot.now if now is None else now
-    sessions = _sessions(plan, history, snapshot, moment)
+    sessions = _sessions(plan, history, snapshot)
     expected = forecast(sessions, _slots(plan, snapshot), snapshot.now)
     # on Slurm nodes restart one by one, and each session has a note about it
     outage = None if snapshot.scheduler or snapshot.elsewhere else _outage(snapshot, history, sessions)
@@ -45,9 +41,9 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
     status = replace(
         bare,
         **{one.name: getattr(snapshot, one.name) for one in fields(RunFacts)},
-        now=moment,
+        now=snapshot.now,
         started=started,
-        seconds=None if started is None else max(0.0, (ended if finished and ended else moment) - started),
+        seconds=None if started is None else max(0.0, (ended if finished and ended else snapshot.now) - started),
         expected=None if finished else expected.run,
         finished=finished,
         server_waits={one.name: waits[one.name] for one in snapshot.servers if one.name in waits},
@@ -60,7 +56,7 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
             for one in sessions
         ),
         outage=outage,
-        after=after_status(Case(plan, None, history.of(AFTER), moment)) if plan.after else None,
+        after=after_status(Case(plan, None, history.of(AFTER), snapshot.now)) if plan.after else None,
         notify_problem=notify_problem(view.id, snapshot),
     )
     if snapshot.scheduler:  # the load of a login node does not matter
@@ -68,7 +64,7 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
     return replace(status, advice=advice(status))
 
 
-def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> tuple[SessionStatus, ...]:
+def _sessions(plan: Plan, history: History, snapshot: Snapshot) -> tuple[SessionStatus, ...]:
     """The sessions of a plan; dropped ones only while they run."""
     waits: defaultdict[str, list[Waiting]] = defaultdict(list)
     for name, number in () if snapshot.stopped else snapshot.again:
@@ -82,7 +78,7 @@ def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> t
     statuses = []
     for session in plan.sessions:
         name = session.name
-        known = history.of(name), now, tuple(waits[name]), tasks.get(name)
+        known = history.of(name), snapshot.now, tuple(waits[name]), tasks.get(name)
         case = Case(plan, session, *known, stopped, held=bool(snapshot.hold))
         status = session_status(case, parts[name])
         if session.here or status.alive:

@@ -119,22 +119,6 @@ def _left(session: SessionStatus, at: Setting) -> Text:
     return Text(shown, _emphasis(session))
 
 
-def _attempt(session: SessionStatus, _: Setting) -> Text:
-    return Text(str(session.attempt) if session.attempt > 1 else "")
-
-
-def _host(session: SessionStatus, _setting: Setting) -> Text:
-    return Text(visible(session.host))
-
-
-def _gpus(session: SessionStatus, _: Setting) -> Text:
-    return Text(",".join(map(str, session.gpus)), "" if session.alive else "dim")
-
-
-def _node(session: SessionStatus, _: Setting) -> Text:
-    return Text(visible(session.node), "" if session.alive else "dim")
-
-
 def _last_line(session: SessionStatus, at: Setting) -> Text:
     """Its note, if it has one, and the last line of its log."""
     if remarked := "; ".join(filter(None, (session.remark, session.training if session.alive else ""))):
@@ -156,11 +140,17 @@ COLUMNS = (
            lambda session: session.idle is not None, 50, "right"),
     Column("left", "the time until it ends, by the episodes that it has done", _left,
            lambda session: session.life is not Life.ENDED, 60, "right"),
-    Column("attempt", "the number of its latest attempt, from the second one on", _attempt,
+    Column("attempt", "the number of its latest attempt, from the second one on",
+           lambda session, _: Text(str(session.attempt) if session.attempt > 1 else ""),
            lambda session: session.attempt > 1, 20, "right"),
-    Column("node", "its node, on Slurm", _node, lambda session: session.node, 30),
-    Column("host", "its host, in a run on several", _host, lambda session: session.host, 35),
-    Column("GPU", "the GPUs of its latest attempt", _gpus, lambda session: session.gpus, 40),
+    Column("node", "its node, on Slurm",
+           lambda session, _: Text(visible(session.node), "" if session.alive else "dim"),
+           lambda session: session.node, 30),
+    Column("host", "its host, in a run on several",
+           lambda session, _: Text(visible(session.host)), lambda session: session.host, 35),
+    Column("GPU", "the GPUs of its latest attempt",
+           lambda session, _: Text(",".join(map(str, session.gpus)), "" if session.alive else "dim"),
+           lambda session: session.gpus, 40),
     Column("last line", "why its rows don't count, how far a training is, how it ended, or the last line of its log",
            _last_line, priority=10),
 )  # fmt: skip

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from comborun import answers
 from comborun.answers.status import (
@@ -30,27 +31,29 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 """version of the document"""
+T = TypeVar("T")
+
+
+def answer_of(kind: type[T], source: object, **others: Any) -> T:
+    """An answer: `others`, and each further field that `source` has under the same name."""
+    absent, answer_type = object(), cast("Any", kind)
+    found = {one.name: getattr(source, one.name, absent) for one in fields(answer_type) if one.name not in others}
+    return kind(**{name: value for name, value in found.items() if value is not absent}, **others)
 
 
 def answer(status: RunStatus) -> Status:
-    link, use, scheduler, outage = status.link, status.use, status.scheduler, status.outage
-    return Status(
+    link, use, scheduler, outage, end = status.link, status.use, status.scheduler, status.outage, status.expected
+    return answer_of(
+        Status,
+        status,
         schema=SCHEMA,
-        run=status.run,
-        grid=status.grid,
-        host=status.host,
-        directory=status.directory,
         reachable=link.reachable,
         unreachable_since=None if link.reachable else link.since,
         complaint=link.complaint or None,
         last_seen_seconds=link.last_seen,
         hold=_hold(status.hold),
-        finished=status.finished,
-        stopped=status.stopped,
         quarantine=tuple(ClosedGpu(*one) for one in status.quarantine),
         closed=tuple(ClosedEnvironment(*one) for one in status.closed),
-        dispatcher=status.dispatcher,
-        slots=status.slots,
         servers=tuple(_server(status, one) for one in status.servers),
         slurm=Slurm(scheduler.answered, scheduler.at, scheduler.complaint or None) if scheduler else None,
         load=use.load,
@@ -59,7 +62,13 @@ def answer(status: RunStatus) -> Status:
         disk=_space(use.disk),
         gpus=use.gpus,
         host_event=outage and HostEvent(*outage),
-        **_progress(status),
+        estimated_end=end and end.likeliest,
+        estimated_end_range=end and (end.earliest, end.latest),
+        episodes_done=status.done,
+        episodes_recorded=status.recorded,
+        episodes_planned=status.planned,
+        counts=status.counts(),
+        smoke=status.smoke(),
         sessions=tuple(map(_session, status.sessions)),
         after=_session(status.after) if status.after else None,
         multiplexer=status.multiplexer or None,
@@ -72,23 +81,6 @@ def answer(status: RunStatus) -> Status:
     )
 
 
-def _progress(status: RunStatus) -> dict[str, Any]:
-    end = status.expected
-    return {
-        "now": status.now,
-        "started": status.started,
-        "seconds": status.seconds,
-        "successes": status.successes,
-        "estimated_end": end and end.likeliest,
-        "estimated_end_range": end and (end.earliest, end.latest),
-        "episodes_done": status.done,
-        "episodes_recorded": status.recorded,
-        "episodes_planned": status.planned,
-        "counts": status.counts(),
-        "smoke": status.smoke(),
-    }
-
-
 def _facts(status: RunStatus) -> tuple[Fact, ...]:
     ordered, advice = status.ordered and status.ordered.fact, status.advice
     found = (ordered, advice, status.would_move, status.notify_problem, *status.back, status.moved, status.following)
@@ -96,10 +88,9 @@ def _facts(status: RunStatus) -> tuple[Fact, ...]:
 
 
 def _host(one: HostStatus) -> HostOfRun:
-    return HostOfRun(
-        host=one.host,
-        run=one.run,
-        lost=one.lost,
+    return answer_of(
+        HostOfRun,
+        one,
         reachable=one.link.reachable,
         complaint=one.link.complaint or None,
         last_seen_seconds=one.link.last_seen,
@@ -121,35 +112,23 @@ def _space(found: Space | None) -> SpaceAnswer | None:
 
 def _session(one: SessionStatus) -> Session:
     waits, end, task = one.waiting, one.latest.end, one.task
-    return Session(
-        policy=one.policy,
-        environment=one.environment,
-        extra=one.extra,
-        started=one.started,
-        seconds=one.seconds,
+    return answer_of(
+        Session,
+        one,
         failure=one.failure and str(one.failure),
         stalled_since=one.stalled,
         part=one.part or None,
         window=one.window or None,
         uncounted=one.uncounted or None,
         state=one.life,
-        outcome=one.outcome,
-        name=one.name,
         episodes_done=one.done,
         episodes_planned=one.planned,
-        unit=one.unit,
-        successes=one.successes,
         episodes_recorded=one.recorded,
         idle_seconds=one.idle,
-        silent=one.silent,
         estimated_end=one.likely_end,
         estimated_end_range=one.likely_ends,
-        attempt=one.attempt,
         node=one.node or None,
         host=one.host or None,
-        gpus=one.gpus,
-        last_line=one.last_line,
-        note=one.note,
         progressed=one.latest.progressed,
         peak_memory=end and end.peak_memory,
         task=task and Task(task.job, task.attempt, task.state, task.reason or None, task.node or None, task.start),
@@ -161,15 +140,10 @@ def _session(one: SessionStatus) -> Session:
 
 def _server(status: RunStatus, one: ServerStatus) -> Server:
     waits = status.server_waits.get(one.name)
-    return Server(
-        name=one.name,
-        state=one.state,
-        attempt=one.attempt,
-        since=one.since,
-        gpus=one.gpus,
-        port=one.port,
+    return answer_of(
+        Server,
+        one,
         cause=one.cause or None,
-        ending=one.ending,
         why=in_words(one.why, one.ending) or None,
         waits=waits and waits.words,
         fact=waits and waits.fact,

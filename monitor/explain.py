@@ -25,6 +25,7 @@ from comborun.words import say
 
 if TYPE_CHECKING:
     from comborun.answers import runs
+    from comborun.monitor.watch import Look
     from comborun.rules.events import Event
 
 MOST_LINES = 10
@@ -59,18 +60,13 @@ class Explanation:
     @property
     def answer(self) -> runs.Explanation:
         from comborun.answers import runs  # slow to import, and only JSON needs it
+        from comborun.monitor.document import answer_of
 
-        return runs.Explanation(
-            run=self.run,
-            session=self.session,
-            policy=self.policy,
-            environment=self.environment,
-            state=self.state,
-            outcome=self.outcome,
-            attempt=self.attempt,
+        return answer_of(
+            runs.Explanation,
+            self,
             reasons=tuple(harmless(say(one)) for one in self.reasons),
             commands=tuple(runs.NextCommand(f"combo {one.words}", one.does) for one in self.commands),
-            last_lines=self.last_lines,
             facts=self.reasons,
         )
 
@@ -88,6 +84,15 @@ def explain(view: RunView, history: History, status: RunStatus, name: str, event
     outcome = str(seen.outcome) if seen.outcome else None
     words = (seen.policy, seen.environment, str(seen.life), outcome)
     return Explanation(view.id, name, *words, seen.attempt, tuple(reasons), commands)
+
+
+def explanation(look: Look, name: str, events: Sequence[Event] = ()) -> Explanation | None:
+    """None before the first answer, and for a session that the plan does not have any more."""
+    look = look.at(name)
+    known = {one.name for one in look.view.plan.sessions} | ({AFTER} if look.status.after else set())
+    if look.status.now is None or name not in known:
+        return None
+    return explain(look.view, look.history, look.status, name, events)
 
 
 def was_stopped(attempts: Sequence[Attempt]) -> bool:

@@ -15,7 +15,7 @@ from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, last_look, load_run
 from comborun.monitor.status import Expected, Link
 from comborun.monitor.watch import Clock, Source, last_seen
-from comborun.monitor.wording import MARKS, listed, urgency
+from comborun.monitor.wording import MARKS, by_urgency, listed
 from comborun.remote.launches import remembered
 from comborun.remote.runs import STAMPED, GpuUser, Listing, Run, keep_listings, last_listings
 from comborun.remote.transport import LOCAL, LocalTransport
@@ -62,8 +62,8 @@ class FleetRow(NamedTuple):
     def brief_state(self) -> str:
         """`●8 ✗5 ·20`, after what holds the run."""
         held = "gone" if self.run.now.get("abandoned") else self.run.held.get("kind", "") if not self.run.done else ""
-        counts = sorted(self.run.counts.items(), key=lambda item: urgency(item[0]))
-        return " ".join([*([held] if held else []), *(f"{MARKS[word].symbol}{count}" for word, count in counts)])
+        symbols = (f"{MARKS[word].symbol}{count}" for word, count in by_urgency(self.run.counts))
+        return " ".join(filter(None, [held, *symbols]))
 
     @property
     def done(self) -> int | None:
@@ -296,21 +296,19 @@ def each_once(found: Iterable[Listing]) -> list[tuple[Listing, Run]]:
 def answer(row: FleetRow) -> runs.ListedRun:
     from comborun.answers import runs  # slow to import, and only JSON needs it
     from comborun.answers.status import Hold
+    from comborun.monitor.document import answer_of
 
     run, expected = row.run, row.expected
     kind, why = (run.held.get(key, "") for key in ("kind", "why"))
     held = Hold(kind, number(run.held.get("at")), why, Fact.of(run.held.get("reason")))
-    return runs.ListedRun(
+    return answer_of(
+        runs.ListedRun,
+        run,
         host=row.host,
         run=run.id,
-        grid=run.grid,
-        canary=run.canary,
-        directory=run.directory,
-        finished=run.finished,
         counts={str(word): count for word, count in run.counts.items()},
         smoke={str(word): count for word, count in run.smoke.items()},
         started=row.started,
-        seconds=run.seconds,
         reachable=not row.complaint,
         complaint=row.complaint or None,
         last_seen_seconds=row.age,

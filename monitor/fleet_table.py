@@ -74,10 +74,6 @@ def _done(row: FleetRow, _level: _Level, _now: float) -> str:
     return _NONE if row.done is None or not row.planned else f"{row.done}/{row.planned}"
 
 
-def _ends(row: FleetRow, _level: _Level, now: float) -> str:
-    return clock(row.expected.likeliest, near=now) if row.expected else _NONE
-
-
 def _gpus(row: FleetRow, _level: _Level, _now: float) -> str:
     """`0,2-5`."""
     parts: list[list[int]] = []
@@ -101,10 +97,6 @@ def _started(row: FleetRow, _level: _Level, now: float) -> str:
     return clock(row.started, near=now) if now - row.started < 6 * 86400 else day(row.started)
 
 
-def _time(row: FleetRow, _level: _Level, _now: float) -> str:
-    return _NONE if row.run.seconds is None else duration(row.run.seconds)
-
-
 def _state(row: FleetRow, level: _Level, _now: float) -> str:
     state = visible(row.state if level.words else row.brief_state or row.state)
     state = f"recheck: {state}" if row.run.canary else state
@@ -125,11 +117,11 @@ _COLUMNS = (
     _Column("run", _run),
     _Column("host", _host),
     _Column("done", _done, right=True),
-    _Column("ends", _ends),
+    _Column("ends", lambda row, _, now: clock(row.expected.likeliest, near=now) if row.expected else _NONE),
     _Column("gpus", _gpus),
     _Column("others", _others),
     _Column("started", _started),
-    _Column("time", _time, right=True),
+    _Column("time", lambda row, *_: _NONE if row.run.seconds is None else duration(row.run.seconds), right=True),
     _Column("state", _state),
 )
 

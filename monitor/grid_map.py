@@ -13,15 +13,10 @@ class MapCell(NamedTuple):
     """A combo in the map: the sums of its sessions, and the most urgent of them."""
 
     urgent: SessionStatus
-    sessions: int
     done: int
     planned: int
     successes: int | None
     recorded: int
-
-    @property
-    def share(self) -> float:
-        return min(1.0, self.done / self.planned) if self.planned else 0.0
 
     @property
     def rate(self) -> str:
@@ -74,7 +69,6 @@ def _cell(sessions: Sequence[SessionStatus]) -> MapCell:
     counted = [one for one in sessions if one.successes is not None]
     return MapCell(
         min(sessions, key=lambda one: urgency(one.word)),
-        len(sessions),
         sum(one.done or 0 for one in sessions),
         sum(one.due for one in sessions),
         sum(one.successes or 0 for one in counted) if counted else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.model.attempt import SLURM
 from comborun.model.plan import Plan, Session
@@ -26,11 +26,15 @@ from comborun.rules.results.counts import (
     completeness,
     in_numbers,
     joined,
+    unmarked,
 )
 from comborun.rules.results.fields import LOG
 from comborun.rules.room.waits import ROOM, WaitFor
 from comborun.rules.vocabulary import Completeness, Life, Outcome, session_outcome
 from comborun.words import say
+
+if TYPE_CHECKING:
+    from comborun.rules.results.counts import Verdicts
 
 _FOUND_NOTHING = (WROTE_NOTHING, NO_EPISODE)
 """reasons that say no more than the error which ended a program"""
@@ -178,6 +182,12 @@ def _counts(session: Session, attempts: Sequence[Attempt]) -> Counts:
     begins = [(one.begin.first, one.begin.count or session.count) if one.begin else None for one in parts]
     whole = session.first, session.count
     return joined([(span or whole, one.counts) for span, one in zip(begins, parts, strict=True)], whole)
+
+
+def verdicts_of(session: Session, seen: SessionStatus, attempts: Sequence[Attempt]) -> Verdicts:
+    """The verdict of each episode with a record, as the counts of its status have them."""
+    found = unmarked(_counts(session, attempts).marks, (session.first, session.count))
+    return dict.fromkeys(found) if seen.recorded == 0 else found
 
 
 def _done_so_far(session: Session, attempts: Sequence[Attempt], counts: Counts | None) -> int | None:

@@ -19,7 +19,7 @@ from comborun.monitor.columns import LAST_LINE, PADDING, Column, bar, columns, c
 from comborun.monitor.rows import FEW, Choice, chosen
 from comborun.monitor.snapshot import HostUse, ServerStatus, Space, Waiting
 from comborun.monitor.status import SMOKE, HostStatus, RunStatus, SessionStatus
-from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED, clock_words, listed, sizes, urgency, visible
+from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED, by_urgency, clock_words, listed, sizes, visible
 from comborun.rules.room.capacity import Card
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import MIB, printable, several
@@ -55,7 +55,7 @@ class Rows(NamedTuple):
             rows = chosen(
                 replace(status, sessions=tuple(found), after=None), Choice(), shared_causes(status), folds=False
             )
-            return sorted((row.session for row in rows), key=_smoke_test_first)
+            found = [row.session for row in rows]
         return sorted(found, key=SORTS[self.sort])
 
 
@@ -114,18 +114,13 @@ def _first_of(status: RunStatus, ordered: Sequence[SessionStatus], wanted: Rows)
     return [one for one in ordered if one.name in names]
 
 
-def _smoke_test_first(session: SessionStatus) -> bool:
-    """Sort key: an unfinished smoke test comes first."""
-    return session.part != SMOKE or session.outcome is Outcome.SUCCEEDED
-
-
 def _largest(value: float | None) -> float:
     """Sort key: the largest first, what is unknown last."""
     return math.inf if value is None else -value
 
 
 SORTS: Mapping[str, Callable[[SessionStatus], Any]] = {
-    "state": lambda one: urgency(one.word),
+    "state": lambda one: one.part != SMOKE or one.outcome is Outcome.SUCCEEDED,
     "name": lambda one: one.name,
     "policy": lambda one: (one.policy, one.environment),
     "environment": lambda one: (one.environment, one.policy),
@@ -133,7 +128,8 @@ SORTS: Mapping[str, Callable[[SessionStatus], Any]] = {
     "quiet": lambda one: _largest(one.idle),
     "left": lambda one: _largest(one.likely_end),
 }
-"""the orders of `combo status --sort`; success: the lowest rate first"""
+"""the orders of `combo status --sort`. success: the lowest rate first; state: as on the full screen, but a smoke test
+that has not succeeded comes first"""
 
 
 def _table(chosen: Sequence[Column], sessions: Sequence[SessionStatus], style: str, wanted: Rows) -> Iterator[Text]:
@@ -154,8 +150,10 @@ def _row(chosen: Sequence[Column], cells: Sequence[Text], style: str) -> Text:
 
 
 def _title(status: RunStatus, width: int) -> list[Text]:
-    counts = sorted(status.counts().items(), key=lambda item: urgency(item[0]))
-    facts = [Text(f"{MARKS[word].symbol} {count} {outcome_words(word)}", MARKS[word].style) for word, count in counts]
+    facts = [
+        Text(f"{MARKS[word].symbol} {count} {outcome_words(word)}", MARKS[word].style)
+        for word, count in by_urgency(status.counts())
+    ]
     facts += [Text(f"smoke test: {listed(status.smoke())}", "dim")] if status.smoke() else []
     name = Text.assemble((visible(status.run), "bold"), (" on ", "dim"), visible(status.host))
     times = _times(status)
@@ -196,8 +194,8 @@ def box_lines(status: RunStatus) -> list[Text]:
 
 def box_line(one: HostStatus, width: int) -> Text:
     """One of several hosts: its sessions, its GPUs and its load; or why they are not known."""
-    counts = sorted(one.counts.items(), key=lambda item: urgency(item[0]))
-    line = Text(visible(one.host).ljust(width + 2)).append(" ".join(f"{MARKS[word].symbol}{n}" for word, n in counts))
+    line = Text(visible(one.host).ljust(width + 2))
+    line.append(" ".join(f"{MARKS[word].symbol}{count}" for word, count in by_urgency(one.counts)))
     if one.lost:
         return line.append("  given up", "dim")
     if not one.link.reachable:

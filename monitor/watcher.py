@@ -1,13 +1,12 @@
 """One watcher, many views: one look per host and interval, and everybody who shows the run subscribes to it.
 
-The watcher looks, keeps the newest status with the age of the last contact, and the list of what has changed. Views
-only read: another one costs the host nothing. Every method of `Watcher` but `run` may be called from any thread.
+The watcher looks, and keeps the newest status with the age of the last contact. Views only read: another one costs the
+host nothing. Every method of `Watcher` but `run` may be called from any thread.
 
     watcher = Watcher(source, Clock(), Settings(60), react)
     watcher.start()                              # or run(), in this thread
     look = watcher.wait(after=0, seconds=10)     # the first look; number 0 is the plan, before any answer
     look.status, watcher.link()                  # facts as of that look; the ages now
-    watcher.changes(since=look.number)           # what has changed since a view last looked
     watcher.order(lambda source: ...)            # an order to the host, after which the watcher looks at once
     watcher.close()
 
@@ -16,18 +15,16 @@ If the host doesn't answer, the last status stays, with its age, and the watcher
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from threading import Condition, Event, Thread
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from comborun.errors import HostError
-from comborun.monitor.classify import classify
 from comborun.monitor.observe import History
 from comborun.monitor.screen import StatusScreen
-from comborun.monitor.status import UP, Link, RunStatus, SessionStatus
+from comborun.monitor.status import UP, Link, RunStatus
 from comborun.monitor.watch import Clock, Look, Settings, Watched, missed, until_next
 from comborun.monitor.wording import urgency, visible
 from comborun.remote.transport import LOCAL
@@ -35,7 +32,6 @@ from comborun.rules.facts import Fact
 
 SILENT_S = 3.0
 """seconds without an answer after which a look is said to wait"""
-MOST_CHANGES = 5000
 _BACK_S, _MOST_BACK = 600.0, 4
 """it is said for so many seconds what happened while a host did not answer"""
 _END_LOOK_S = 0.1
@@ -43,20 +39,6 @@ _END_LOOK_S = 0.1
 _LINK_LOOK_S = 1.0
 """seconds between two checks of a connection, which ask the host nothing"""
 T = TypeVar("T")
-
-
-class Change(NamedTuple):
-    """A session, or `after`, has another state, outcome or attempt than at the look before."""
-
-    number: int
-    """of the look that showed it"""
-    at: float | None
-    """time of that look on the host's clock"""
-    session: str
-    before: str
-    """state or outcome"""
-    after: str
-    attempt: int
 
 
 class Watcher:
@@ -70,7 +52,8 @@ class Watcher:
         """`react` gets the status after each answered look. It returns why `stop_early` can't decide anything, or
         nothing. It may talk to the host for as long as a look may. After its HostError the next look is made at once.
         """
-        self._source = source
+        self.source = source
+        """the host, and the run with its newest plan"""
         self._clock = clock
         self._settings = settings
         self._react = react
@@ -84,35 +67,21 @@ class Watcher:
         """session -> its state, its attempt, and whether its work is done"""
         self._back: list[tuple[Fact, float]] = []
         """that a host was away, and when it came back"""
-        self._changes: deque[Change] = deque(maxlen=MOST_CHANGES)
         self._subscribers: list[Callable[[], object]] = []
         self._news = Condition()
         self._wanted = Event()
         self._closed = False
         self._thread: Thread | None = None
-        self._failed: Exception | None = None
-        self._look = source.look(0, History())
+        self.failure: Exception | None = None
+        """why the watcher's thread ended before the run did: an error that no further look mends"""
+        self.look = source.look(0, History())
+        """the newest look"""
 
     # For views, from any thread
 
-    @property
-    def look(self) -> Look:
-        """The newest look."""
-        return self._look
-
-    @property
-    def source(self) -> Watched:
-        """The host, and the run with its newest plan."""
-        return self._source
-
-    @property
-    def failure(self) -> Exception | None:
-        """Why the watcher's thread ended before the run did: an error that no further look mends."""
-        return self._failed
-
     def link(self) -> Link:
         """The state of the link now: the age of the last contact, and for how long a look has waited for its answer."""
-        look, now = self._look, self._clock.elapsed()
+        look, now = self.look, self._clock.elapsed()
         link = look.status.link._replace(last_seen=None if look.seen is None else now - look.seen)
         asked = self._asked
         waits = 0.0 if asked is None else now - asked
@@ -121,27 +90,14 @@ class Watcher:
 
     def passed(self) -> float:
         """Seconds by which durations of the newest look have grown; 0 while the host does not answer."""
-        look = self._look
+        look = self.look
         return self._clock.elapsed() - look.seen if look.seen is not None and look.status.link.reachable else 0.0
-
-    def status(self) -> RunStatus:
-        """The whole status now. It costs more than `look.status`, whose durations don't go on."""
-        look, link = self._look, self.link()
-        if not link.reachable or look.history.snapshot is None or look.parts:
-            return replace(look.status, link=link)
-        now = look.history.snapshot.now + self.passed()
-        return replace(classify(look.view, look.history, now, link), undecided=look.undecided)
-
-    def changes(self, since: int) -> tuple[Change, ...]:
-        """What changed in looks after number `since`; at most the last MOST_CHANGES."""
-        with self._news:
-            return tuple(one for one in self._changes if one.number > since)
 
     def wait(self, after: int, seconds: float) -> Look:
         """The newest look, as soon as its number is higher than `after`, at the latest after so many seconds."""
         with self._news:
-            self._news.wait_for(lambda: self._look.number > after or self._look.over, seconds)
-            return self._look
+            self._news.wait_for(lambda: self.look.number > after or self.look.over, seconds)
+            return self.look
 
     def subscribe(self, tell: Callable[[], object]) -> Callable[[], None]:
         """`tell` is called, in the watcher's thread, after each look. Returns a function that ends this."""
@@ -160,7 +116,7 @@ class Watcher:
     def order(self, act: Callable[[Watched], T]) -> T:
         """The result of `act`, an order to the host, in the caller's thread; then the watcher looks at once."""
         try:
-            return act(self._source)
+            return act(self.source)
         finally:
             self.refresh()
 
@@ -171,8 +127,8 @@ class Watcher:
             try:
                 self.run()
             except Exception as error:  # noqa: BLE001  whoever shows the run raises it
-                self._failed = error
-                self._publish(self._look._replace(over=True))
+                self.failure = error
+                self._publish(self.look._replace(over=True))
 
         self._thread = Thread(target=work, name="watcher", daemon=True)
         self._thread.start()
@@ -191,7 +147,7 @@ class Watcher:
             self._wanted.clear()
             self._take(*self._answer())
             was_at_once, at_once = at_once, False
-            status = self._look.status
+            status = self.look.status
             if self._react and status.link.reachable:
                 try:
                     self._decided(self._react(status))
@@ -201,16 +157,16 @@ class Watcher:
                 break
             if not at_once:
                 self._sleep(until_next(status, self._settings, self._clock.elapsed() - self._changed))
-        self._publish(self._look._replace(over=True))
-        return self._look.status
+        self._publish(self.look._replace(over=True))
+        return self.look.status
 
     def _answer(self) -> tuple[Watched, History | HostError]:
         try:
             with self._asking():
-                history = self._source.fold(self._look.history)
-                return self._source.renewed(history), history
+                history = self.source.fold(self.look.history)
+                return self.source.renewed(history), history
         except HostError as error:
-            return self._source, error
+            return self.source, error
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
@@ -222,7 +178,7 @@ class Watcher:
                 self._tell()
 
         self._asked = self._clock.elapsed()
-        waiting = Thread(target=tell, daemon=True) if self._source.transport.host != LOCAL else None
+        waiting = Thread(target=tell, daemon=True) if self.source.transport.host != LOCAL else None
         if waiting:
             waiting.start()
         try:
@@ -235,8 +191,8 @@ class Watcher:
 
     def _take(self, source: Watched, answer: History | HostError) -> None:
         """Make a look of an answer, or of the error in place of one, and publish it."""
-        before, now = self._look, self._clock.elapsed()
-        self._source = source
+        before, now = self.look, self._clock.elapsed()
+        self.source = source
         if isinstance(answer, HostError):
             if before.status.link.reachable:
                 self._lost = now
@@ -253,17 +209,18 @@ class Watcher:
             status = replace(look.status, undecided=before.undecided, back=back)
             look = look._replace(status=status, seen=now, undecided=before.undecided)
             self._note_phases(status)
-        self._publish(look, _changes(before.status, look) if before.seen is not None else ())
+        self._publish(look)
 
     def _note_return(self, before: RunStatus, look: Look) -> None:
         """Keep what happened on hosts that did not answer at the look before."""
         was, alone = _links(before), len(_links(look.status)) == 1
-        hosts = {one.name: one.host for one in look.status.every}
+        known = {one.name: (one.word, one.attempt) for one in before.every}
+        changed = [one for one in look.status.every if (one.word, one.attempt) != known.get(one.name, ("queued", 0))]
         for host, link in _links(look.status).items():
             away = was.get(host, UP)
             if away.reachable or away.late or not link.reachable or away.last_seen is None:
                 continue
-            words = [one.after for one in _changes(before, look) if alone or hosts[one.session] == host]
+            words = [one.word for one in changed if alone or one.host == host]
             changes = {word: words.count(word) for word in sorted(set(words), key=urgency)}
             at = self._clock.now()
             told = {"seconds": max(0.0, at - away.since), "at": at, "gone": away.gone, "changes": changes}
@@ -280,14 +237,13 @@ class Watcher:
 
     def _decided(self, undecided: str) -> None:
         """Publish why `stop_early` can't decide anything, if that has changed."""
-        if undecided != self._look.undecided:
-            status = replace(self._look.status, undecided=undecided)
-            self._publish(self._look._replace(number=self._look.number + 1, status=status, undecided=undecided))
+        if undecided != self.look.undecided:
+            status = replace(self.look.status, undecided=undecided)
+            self._publish(self.look._replace(number=self.look.number + 1, status=status, undecided=undecided))
 
-    def _publish(self, look: Look, changes: tuple[Change, ...] = ()) -> None:
+    def _publish(self, look: Look) -> None:
         with self._news:
-            self._look = look
-            self._changes.extend(changes)
+            self.look = look
             self._news.notify_all()
         self._tell()
 
@@ -299,8 +255,8 @@ class Watcher:
         """Wait, at most until somebody wants a look, until the connection is gone, or until the file exists that a run
         on this machine ends with.
         """
-        transport = self._source.transport
-        end, deadline = self._source.end(), self._clock.elapsed() + seconds
+        transport = self.source.transport
+        end, deadline = self.source.end(), self._clock.elapsed() + seconds
         while (left := deadline - self._clock.elapsed()) > 0 and not (end and end.exists()):
             step = _END_LOOK_S if end else _LINK_LOOK_S if hasattr(transport, "lost") else left
             if self._clock.wait(self._wanted, min(step, left)) or getattr(transport, "lost", False):
@@ -309,20 +265,6 @@ class Watcher:
 
 def _links(status: RunStatus) -> dict[str, Link]:
     return {one.host: one.link for one in status.hosts} or {status.host: status.link}
-
-
-def _changes(before: RunStatus, look: Look) -> tuple[Change, ...]:
-    known = {one.name: _state(one) for one in before.every}
-    found = ((one, known.get(one.name, ("queued", 0))) for one in look.status.every)
-    return tuple(
-        Change(look.number, look.status.now, one.name, was[0], one.word, one.attempt)
-        for one, was in found
-        if _state(one) != was
-    )
-
-
-def _state(session: SessionStatus) -> tuple[str, int]:
-    return session.word, session.attempt
 
 
 def watch(

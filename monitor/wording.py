@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from comborun.rules.counting import shown
 from comborun.rules.vocabulary import Life, Outcome, amount, three, unit_of
@@ -11,6 +11,7 @@ from comborun.text import harmless
 from comborun.words.endings import outcome_words
 from comborun.words.times import brief
 
+T = TypeVar("T")
 _CLOCK_S = 60.0
 """seconds; a host's clock may differ by less without a note"""
 LONGEST = 200
@@ -58,6 +59,11 @@ UNMARKED = Mark("·", "dim", RUNNING)
 def urgency(word: str) -> int:
     """Sort key of states: the most urgent first; an unknown one needs somebody who looks at it."""
     return _URGENCY.get(word, 0)
+
+
+def by_urgency(found: Mapping[str, T]) -> list[tuple[str, T]]:
+    """What is known of each state, the most urgent first."""
+    return sorted(found.items(), key=lambda item: urgency(item[0]))
 
 
 def listed(counts: Mapping[str, int]) -> str:

@@ -13,7 +13,7 @@ from comborun.api.listener import QUIET
 from comborun.api.named import HostChoice
 from comborun.cli.terminal import program
 from comborun.monitor.fleet import Fleet
-from comborun.monitor.fullscreen.orders import Orders
+from comborun.monitor.fullscreen.ordering import Orders
 from comborun.monitor.steering import resume_lines
 
 if TYPE_CHECKING:

@@ -2,11 +2,12 @@
 
 An entry is a text with the fact's fields in braces, or a function of the fact. No code reads these words. A field may
 have a form: `{seconds:brief}` is a duration (`words/times.py` has the forms), `{failure:class}` is a class of failures,
-and `{sessions:session}` counts. A field that is a fact, or a list of facts, is said; a function asks `part` for such a
-field.
+`{sessions:session}` counts, and `{sessions:=use}` is a verb for so many: `uses` for one, else `use`. A field that is a
+fact, or a list of facts, is said; a function asks `part` for such a field.
 
 What stands in brackets is left out if a field in it is absent or empty, so `[ on GPU {gpu}]`. `[first|second|third]` is
-the first that has all its fields. A field of the form `{stopped:if}` decides only, and shows nothing.
+the first that has all its fields. A field of the form `{stopped:if}` decides only, and shows nothing. A form that
+begins with `+` asks for more than 0: `[, {failed:+} failed]`.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ MODULES = (
 """the modules of this package with a table of words"""
 
 
-_BRACKETS, _NAME = re.compile(r"\[([^][]*)\]"), re.compile(r"\{(\w+)")
+_BRACKETS, _NAME = re.compile(r"\[([^][]*)\]"), re.compile(r"\{(\w+)(?::(\+))?")
+BECAUSE = "[: {reason}|: {words}]"
+"""`: ` and the reason of a fact; `words` is that of the former version"""
 
 
 @lru_cache(maxsize=None)
@@ -87,9 +90,12 @@ def fill(words: str | Callable[[Fact], str], fact: Fact) -> str:
 def _chosen(words: str, fact: Fact) -> str:
     """The words that stay of those in brackets, from the inside to the outside."""
 
+    def there(name: str, more: str) -> bool:
+        value = fact.fields.get(name)
+        return (fact.number(name) or 0) > 0 if more else bool(value or (value == 0 and value is not False))
+
     def fits(option: str) -> bool:
-        values = (fact.fields.get(name) for name in _NAME.findall(option))
-        return all(value or (value == 0 and value is not False) for value in values)
+        return all(there(*field) for field in _NAME.findall(option))
 
     while (shorter := _BRACKETS.sub(lambda found: next(filter(fits, found[1].split("|")), ""), words)) != words:
         words = shorter
@@ -100,12 +106,6 @@ def part(fact: Fact, key: str) -> str:
     """A field in words: one that is a fact is said."""
     inner = Fact.of(fact.fields.get(key))
     return say(inner) if inner else fact.text(key)
-
-
-def because(fact: Fact) -> str:
-    """`: ` and the reason; empty without one."""
-    why = part(fact, "reason") or fact.text("words")
-    return f": {why}" if why else ""
 
 
 class _Fields(dict):  # type: ignore[type-arg]
@@ -128,6 +128,7 @@ class _Field:
         return repr(self.value)
 
     def __format__(self, form: str) -> str:
+        form = form.lstrip("+")
         if form == "if":
             return ""
         if form in (added := _read()[1]):
@@ -136,11 +137,11 @@ class _Field:
             return "; ".join(map(say, inner))
         if not form or isinstance(self.value, bool) or not isinstance(self.value, (int, float)):
             return _shown(self.value)
-        return (
-            FORMS[form](self.value)
-            if form in FORMS
-            else several(int(self.value) if self.value == int(self.value) else self.value, form)
-        )
+        if form.startswith("="):
+            return form[1:] + "s" * (self.value == 1)
+        if form in FORMS:
+            return FORMS[form](self.value)
+        return several(int(self.value) if self.value == int(self.value) else self.value, form)
 
 
 def _shown(value: Any) -> str:

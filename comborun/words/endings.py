@@ -45,10 +45,10 @@ def class_words(word: str) -> str:
     return "the driver lists it no more" if word == Notice.GPU_FELL else words_of(word)
 
 
-FORMS = {"class": class_words}
 _MOST = 600
 """characters of a line about an end"""
 _WHERE = {"group": "in its control group", "machine": "on this machine"}
+FORMS = {"class": class_words, "where": lambda word: _WHERE.get(word, word)}
 _CANCELLED = {"beginning": "before it began", "another_attempt": "while it waited for another attempt"}
 _INTERRUPTED = {"window": "interrupted in its window", "signal": "its supervisor was told to end"}
 _CONTAINER = {
@@ -109,13 +109,6 @@ def _stalled(fact: Fact) -> str:
     else:
         why = f"no new result, no new line and {fact.count('core')} % of a core for {seconds} s"
     return f"{why}; {stopped} of its processes are stopped by a signal" if stopped else why
-
-
-def _killed_for_memory(fact: Fact) -> str:
-    where = _WHERE.get(fact.text("where"), fact.text("where"))
-    told = f"processes killed for memory {where} since it began: {fact.count('count')}"
-    available = fact.number("available_kib")
-    return told if available is None else f"{told}; memory available now: {available} KiB"
 
 
 def _wrong_gpu(fact: Fact) -> str:
@@ -190,7 +183,9 @@ WORDS: Words = {
     Evidence.CANCELLED.value: lambda fact: _CANCELLED.get(fact.text("before"), "before it began"),
     Evidence.ENDED_WITH.value: "its process ended while it ran {sessions}",
     Evidence.DECIDED.value: "all comparisons that need it are decided",
-    Evidence.KILLED_FOR_MEMORY.value: _killed_for_memory,
+    Evidence.KILLED_FOR_MEMORY.value: (
+        "processes killed for memory {where:where} since it began: {count}[; memory available now: {available_kib} KiB]"
+    ),
     Evidence.OUTPUT_DISK_FULL.value: "{free_kib} KiB are free on the file system of its output",
     Evidence.SERVER_ENDED.value: "its server {server} ended[ ({cause}[, code {exit}])]",
     Evidence.SERVER_SILENT.value: "its server {server} does not answer",

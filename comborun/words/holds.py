@@ -6,7 +6,6 @@ from comborun.rules.endings import failures
 from comborun.rules.facts import Fact, facts_of
 from comborun.rules.holds import HoldReason, Notice, ServerStop, TaskLeft
 from comborun.rules.names import RUN, SERVERS
-from comborun.words import fill
 from comborun.words.endings import how_ended
 from comborun.words.rows import why_not_counted
 
@@ -36,10 +35,8 @@ WORDS: Words = {
     HoldReason.FAILURES_IN_A_ROW: (
         "{times} failures of one kind in a row[ on this host{host:if}]: {failure:class}[ ({ending})| ({note})]"
     ),
-    HoldReason.TOO_MANY_FAILED: lambda fact: fill(
-        "{failed} of {sessions:session} ended without success; the limit is "
-        + ("{percent} %" if fact.count("percent") else "{limit}"),
-        fact,
+    HoldReason.TOO_MANY_FAILED: (
+        "{failed} of {sessions:session} ended without success; the limit is [{percent:+} %|{limit}]"
     ),
     HoldReason.NO_GPU_LEFT: "no GPU is left: each is in quarantine",
     HoldReason.TOO_FEW_GPUS_LEFT: ("{session} asks for {gpus:GPU}, and {usable} of {allowed} are in no quarantine"),

@@ -44,12 +44,6 @@ def _relative(fact: Fact) -> str:
     return f"file: {are}: `workdir: ~/FOLDER` names its folder on the host; {sync}"
 
 
-def _environment(fact: Fact) -> str:
-    conda = "; no conda has any in the usual folders, nor where `setup` has `source FOLDER/etc/profile.d/conda.sh`"
-    known = f"; there are {', '.join(fact.texts('known'))}" if fact.texts("known") else conda
-    return f"conda: there is no environment {fact.text('name')}{_near(fact, known)}"
-
-
 def _differs(fact: Fact) -> str:
     changed = fact.fields.get("changed")
     pairs = changed.items() if isinstance(changed, dict) else ()
@@ -147,7 +141,10 @@ WORDS: Words = {
     Lack.FOLDER: _folder,
     Lack.FILE: _file,
     Lack.RELATIVE: _relative,
-    Lack.ENVIRONMENT: _environment,
+    Lack.ENVIRONMENT: (
+        "conda: there is no environment {name}[; did you mean {near}?|; there are {known}|; no conda has any in the"
+        " usual folders, nor where `setup` has `source FOLDER/etc/profile.d/conda.sh`]"
+    ),
     Lack.NOT_EXECUTABLE: "program: {program} is not executable; chmod +x {program}",
     Lack.PROGRAM: "program: {program} is not there[; did you mean {near}?]",
     Lack.ON_PATH: (

@@ -6,7 +6,7 @@ from comborun.rules.endings.failures import mend, words_of
 from comborun.rules.facts import Fact
 from comborun.rules.holds import Notice
 from comborun.rules.vocabulary import first_of, several
-from comborun.words import because, fill, part
+from comborun.words import BECAUSE, fill
 from comborun.words.endings import class_words, how_ended, outcome_words
 from comborun.words.times import brief, clock, clocks, span
 
@@ -23,6 +23,7 @@ _SERVER_STATES = {
     "ended": "has ended",
 }
 _ORDERED = {"stop": "stopped", "pause": "paused", "drain": "drained"}
+FORMS = {"ordered": lambda order: _ORDERED.get(order, order)}
 _ON = "[on {on}: ]"
 _RESUME = "run `combo resume {run}` to continue"
 _MOST_NAMED, _MOST_ENDED = 4, 8
@@ -42,21 +43,9 @@ def _lacking(fact: Fact) -> str:
 
 def _run_held(fact: Fact) -> str:
     """The command comes first, because the reason may be long and cut off."""
-    going = "; running sessions continue to their end" if fact.fields.get("sessions_continue") else ""
     rest = f", {_lacking(fact)}" if "lack" in fact.fields else ""
-    resume = f"run `combo resume {fact.text('run')}` to continue"
-    return f"{fact.text('hold')}: {resume}{going}; nothing new starts{rest}{because(fact)}"
-
-
-def _host_held(fact: Fact) -> str:
-    host, going = fact.text("host"), "; running sessions continue to their end"
-    until = f"until `combo resume {fact.text('run')} --host {host}`{going * bool(fact.fields.get('sessions_continue'))}"
-    return f"{host} is {fact.text('hold')}, and nothing new starts there {until}{because(fact)}"
-
-
-def _held(fact: Fact) -> str:
-    going = " (running sessions continue to their end)" if fact.fields.get("sessions_continue") else ""
-    return f"{fact.text('hold')}{going}{because(fact)}"
+    resume = f"{{hold}}: {_RESUME}[; running sessions continue to their end{{sessions_continue:if}}]"
+    return fill(f"{resume}; nothing new starts{rest}{BECAUSE}", fact)
 
 
 def _slurm_holds(fact: Fact) -> str:
@@ -76,12 +65,6 @@ def _environments_closed(fact: Fact) -> str:
     environments, failures = fact.texts("environments"), dict.fromkeys(fact.texts("failures"))
     get = "get" if len(environments) > 1 else "gets"
     return f"{', '.join(environments)} {get} no more sessions ({', '.join(map(words_of, failures))} again and again)"
-
-
-def _notices_fail(fact: Fact) -> str:
-    how = "took too long" if fact.fields.get("timed_out") else f"ended with code {fact.text('exit_code')}"
-    ago = f"{brief(fact.number('ago_s') or 0)} ago"
-    return f"the notify command {how} {ago}: notices are not delivered; `combo notify {fact.text('run')}` tests it"
 
 
 def _moved(fact: Fact) -> str:
@@ -107,20 +90,6 @@ def _host_back(fact: Fact) -> str:
     meanwhile = ", ".join(f"{count} {outcome_words(word)}" for word, count in counts) or "nothing changed"
     lasted, until = brief(fact.number("seconds") or 0), clock(fact.number("at") or 0)
     return f"{what} for {lasted}, until {until}; meanwhile: {meanwhile}"
-
-
-def _host_rebooted(fact: Fact) -> str:
-    """`gpu-box rebooted after 14:32:05: 8 sessions that ran before are lost`."""
-    at, sessions = fact.number("at"), fact.count("sessions")
-    after = "" if at is None else f" after {clock(at)}"
-    are = "is" if sessions == 1 else "are"
-    return f"{fact.text('host')} rebooted{after}: {several(sessions, 'session')} that ran before {are} lost"
-
-
-def _slurm_is_silent(fact: Fact) -> str:
-    ago, said = fact.number("ago_s"), part(fact, "said")
-    since = "it has not answered yet" if ago is None else f"this is from {brief(ago)} ago"
-    return f"Slurm does not answer; {since}{f': {said}' if said else ''}"
 
 
 def _slurm_summary(fact: Fact) -> str:
@@ -152,17 +121,7 @@ def _server_state(fact: Fact) -> str:
     return f"{words} ({': '.join(filter(None, (fact.text('cause'), how_ended(fact))))})"
 
 
-def _server_is_used(fact: Fact) -> str:
-    count = fact.count("sessions")
-    return f"{several(count, 'session')} of the run {'uses' if count == 1 else 'use'} it"
-
-
 # What stop and resume would do
-
-
-def _episodes(fact: Fact) -> str:
-    """`episode 5`, `episodes 3-5, 7`."""
-    return f"episode{'s' if fact.count('count') > 1 else ''} {fact.text('episodes')}"
 
 
 def _stop_ends(fact: Fact) -> str:
@@ -177,13 +136,6 @@ def _resume_repeats(fact: Fact) -> str:
     return f"a later resume runs {count} again, because a start takes no range of episodes: {which}"
 
 
-def _nothing_to_resume(fact: Fact) -> str:
-    left = "some episodes have no record" if fact.fields.get("futile") else "nothing is missing"
-    coming = fact.count("coming")
-    runs = f"{several(coming, 'session')} queued or running" if coming else left
-    return f"{fact.text('run')}: {runs}; there is nothing to resume"
-
-
 def _loss_not_ended(fact: Fact) -> str:
     hosts, answer = fact.texts("hosts"), fact.texts("answer")
     command = f"`combo hosts lost {' '.join(hosts) or 'HOST'} --run {fact.text('run')}`"
@@ -191,27 +143,14 @@ def _loss_not_ended(fact: Fact) -> str:
     return f"{command} was cut off, and nothing moves until it is given again{again}"
 
 
-def _another_attempt(fact: Fact) -> str:
-    have = "has" if fact.count("count") == 1 else "have"
-    lacking = f", for the {_episodes(fact)} that {have} no record" if fact.count("count") else ""
-    repeated = fact.count("repeated")
-    if not repeated:
-        return f"{fact.text('session')}: another attempt{lacking}"
-    why = "what is missing is not only at the end" if fact.fields.get("ranged") else "a start of it takes no range"
-    again = f"{several(repeated, 'recorded episode')} run{'s' * (repeated == 1)} again, because {why}"
-    return f"{fact.text('session')}: another attempt{lacking}; {again}"
-
-
-def _sessions_coming(fact: Fact) -> str:
-    begun = "queued, and not started yet" if fact.fields.get("stopped") else "queued or running already"
-    return f"{several(fact.count('count'), 'session')} {begun}"
-
-
 WORDS: Words = {
     # the whole run
     "run_held": _run_held,
-    "held": _held,
-    "host_held": _host_held,
+    "held": "{hold}[ (running sessions continue to their end){sessions_continue:if}]" + BECAUSE,
+    "host_held": (
+        "{host} is {hold}, and nothing new starts there until `combo resume {run} --host {host}`"
+        f"[; running sessions continue to their end{{sessions_continue:if}}]{BECAUSE}"
+    ),
     "run_was_stopped": lambda fact: (
         f"{fill(_ON, fact)}stopped, {_lacking(fact)}: run `combo resume {fact.text('run')}` to continue"
     ),
@@ -237,22 +176,21 @@ WORDS: Words = {
     "gpus_in_quarantine": _gpus_in_quarantine,
     "environments_closed": _environments_closed,
     "nothing_starts": "nothing new starts until the run is resumed",
-    "notices_fail": _notices_fail,
+    "notices_fail": (
+        "the notify command [took too long{timed_out:if}|ended with code {exit_code}] {ago_s:brief} ago: notices are"
+        " not delivered; `combo notify {run}` tests it"
+    ),
     "ends_about": _ends_about,
     "host_back": _host_back,
-    "host_rebooted": _host_rebooted,
+    "host_rebooted": "{host} rebooted[ after {at:clock}]: {sessions:session} that ran before {sessions:are} lost",
     "all_sessions_vanished": (
         "all {sessions} sessions that ran vanished together[ after {at:clock}]:"
         " were the user's processes on {host} killed?"
     ),
-    "slurm_is_silent": _slurm_is_silent,
+    "slurm_is_silent": "Slurm does not answer; [this is from {ago_s:brief} ago|it has not answered yet][: {said}]",
     "slurm_summary": _slurm_summary,
     # causes that sessions share
-    "ordered_by": lambda fact: (
-        f"{fill(_ON, fact)}{_ORDERED.get(fact.text('order'), fact.text('order'))} by {fact.text('user')}"
-        + (f" from {fact.text('origin')}" if fact.text("origin") else "")
-        + (f" at {clock(fact.number('at') or 0.0)}" if fact.number("at") else "")
-    ),
+    "ordered_by": f"{_ON}{{order:ordered}} by {{user}}[ from {{origin}}][ at {{at:+clock}}]",
     "shared_causes": "{causes:cause}, {sessions:session}",
     "look_at_stalled": "see in its window whether it still works; `limits: {{stall_after: ...}}` would end it",
     "retry_will_come": "nothing: another attempt comes by itself",
@@ -264,30 +202,32 @@ WORDS: Words = {
     "stop_keeps_queued": "{count:queued session} will not start",
     "resume_repeats": _resume_repeats,
     "other_runs_go_on": "other runs of this grid go on; name one to end it: {runs}",
-    "nothing_to_resume": _nothing_to_resume,
+    "nothing_to_resume": (
+        "{run}: [{coming:+session} queued or running|some episodes have no record{futile:if}|nothing is missing];"
+        " there is nothing to resume"
+    ),
     "resumes": "{run}:",
     "tasks_released": "{tasks} tasks that Slurm holds are released",
-    "another_attempt": _another_attempt,
-    "new_session": lambda fact: (
-        f"{fact.text('session')}: a new session for {fact.text('policy')} in {fact.text('environment')},"
-        f" {_episodes(fact)}"
+    "another_attempt": (
+        "{session}: another attempt[, for the episode{count:+s} {episodes} that {count:have} no record]"
+        "[; {repeated:+recorded episode} {repeated:=run} again, because"
+        " [what is missing is not only at the end{ranged:if}|a start of it takes no range]]"
     ),
-    "sessions_coming": _sessions_coming,
+    "new_session": "{session}: a new session for {policy} in {environment}, episode{count:s} {episodes}",
+    "sessions_coming": "{count:session} [queued, and not started yet{stopped:if}|queued or running already]",
     "dispatcher_ends_run": "its dispatcher is gone: a new one ends the run",
     "no_longer_held": "no longer {hold}[: {reason}][: {words}]",
     "no_longer_stopped": "no longer stopped",
     "environment_used_again": "{environment} gets sessions again (it was closed: {failure:class})",
     "gpu_used_again": "GPU {gpu} is used again (it was in quarantine: {failure:class})",
-    "futile_to_repeat": lambda fact: (
-        f"{fact.text('session')}, {_episodes(fact)}: {part(fact, 'reason')}, so running it again would not help"
-    ),
+    "futile_to_repeat": "{session}, episode{count:s} {episodes}: {reason}, so running it again would not help",
     "complete_without_records": "the session counts as complete but recorded none of these",
     "records_are_rejected": "its records are rejected by the report ({said}, {place})",
     # servers
     "server_state": _server_state,
     "server_is": "it {server}[, on GPU {gpus}][, on port {port}]",
     "server_waits": "it waits[: {reason}][: {words}]",
-    "server_is_used": _server_is_used,
+    "server_is_used": "{sessions:session} of the run {sessions:=use} it",
     "server_start": (
         "this is its start {attempt}; when it ends by itself it is started again, {restarts:time} in a row at most"
     ),

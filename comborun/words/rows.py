@@ -230,6 +230,8 @@ _PRINTED = (
     'or print a line for each episode, `print(f"Episode {i}: success={ok}")`, and give'
     r" `results: {from: log, pattern: 'Episode (?P<episode>\d+): success=(?P<success>\w+)'}`"
 )
+_OR_PRINTED = _PRINTED.replace("{", "{{").replace("}", "}}")
+"""for a text with braces"""
 
 
 WORDS: dict[str, str | Callable[[Fact], str]] = {
@@ -259,8 +261,8 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
         f"no file matches {', '.join(fact.texts('patterns'))}: it wrote {_some(fact)}, where no results are found;"
         f" have the program write JSON lines, {_PRINTED}"
     ),
-    reasons.WROTE_NOTHING: lambda _: (
-        f"no file is below {{output_dir}}: have the program write JSON lines there, {_PRINTED}"
+    reasons.WROTE_NOTHING: (
+        f"no file is below {{{{output_dir}}}}: have the program write JSON lines there, {_OR_PRINTED}"
     ),
     reasons.TOO_MANY: "more than {most} result files: they are counted when it has ended",
     reasons.CHANGED: "its results have changed since it ended, and count as they are now",
@@ -319,17 +321,15 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "several_documents": "not JSON: more than one document",
     "not_a_list": "not a JSON list",
     "unknown_format": "of no format that is known",
-    "empty_list": lambda fact: f"it holds no episode: {', '.join(fact.texts('keys')) or 'its list'} is empty",
+    "empty_list": "it holds no episode: [{keys}|its list] is empty",
     "unknown_list": lambda fact: (
         f"one JSON list of {fact.count('entries')} entries, of no format that is known{_has(fact)}"
     ),
     "unknown_document": lambda fact: f"one JSON document of no format that is known{_has(fact)}",
-    "several_candidates": lambda fact: (
-        f"more than one list of episodes ({', '.join(fact.texts('found'))}) where {fact.count('planned')} are planned"
-    ),
-    "lists_of_verdicts": lambda fact: (
-        f"its rows hold lists of verdicts ({', '.join(fact.texts('found'))}), where {fact.count('planned')} are planned"
-        f" in all: have the program write a line for each episode, {_PRINTED}"
+    "several_candidates": "more than one list of episodes ({found}) where {planned} are planned",
+    "lists_of_verdicts": (
+        "its rows hold lists of verdicts ({found}), where {planned} are planned in all: have the program write a line"
+        f" for each episode, {_OR_PRINTED}"
     ),
     "row_sums_up": "a row that sums up others: left out",
     "verdict_elsewhere": lambda fact: (
@@ -340,16 +340,14 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
         f" settings: none counts{_line(fact)}"
     ),
     "several_counts": _several_counts,
-    "counts_contradict": lambda fact: f"its counts contradict each other ({', '.join(fact.texts('found'))})",
-    "rates_of_no_number": lambda fact: (
-        f"it only says rates ({', '.join(fact.texts('found'))}), and not of how many episodes: have the program write"
-        f" the numbers, {_PRINTED}"
+    "counts_contradict": "its counts contradict each other ({found})",
+    "rates_of_no_number": (
+        "it only says rates ({found}), and not of how many episodes: have the program write the numbers,"
+        f" {_OR_PRINTED}"
     ),
-    "unknown_text": lambda _: f"text of no format that is known: have the program write JSON lines, {_PRINTED}",
-    "pickle": lambda _: f"a pickle, which is never opened: have its numbers written as JSON, {_PRINTED}",
-    "foreign_kind": lambda fact: (
-        f"a file of {fact.text('kind')}, which is not read: have the program write JSON lines, {_PRINTED}"
-    ),
+    "unknown_text": f"text of no format that is known: have the program write JSON lines, {_OR_PRINTED}",
+    "pickle": f"a pickle, which is never opened: have its numbers written as JSON, {_OR_PRINTED}",
+    "foreign_kind": f"a file of {{kind}}, which is not read: have the program write JSON lines, {_OR_PRINTED}",
     "packed_file": "packed with {packer}: unpack it first",
     "summary_not_read": "a summary is not read: only files with single episodes count",
     "file_too_large": "larger than {most_mib} MiB",
@@ -371,15 +369,11 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "member_without_header": "{member} in it has no header that can be read",
     "member_of_objects": "{member} in it holds Python objects, which are never unpickled",
     "member_cut_off": "{member} in it is cut off",
-    "no_array_of_outcomes": lambda fact: (
-        f"arrays {', '.join(fact.texts('arrays')) or 'of no name'}: none with an episode's outcome"
-    ),
+    "no_array_of_outcomes": "arrays [{arrays}|of no name]: none with an episode's outcome",
     "database_not_in_a_folder": "a SQLite file can be read from a folder only",
     "no_sqlite3": "a SQLite file, and this Python has no sqlite3",
     "database_too_slow": "a SQLite file that takes too long to read",
-    "no_table_of_episodes": lambda fact: (
-        f"a SQLite file whose tables ({', '.join(fact.texts('tables')) or 'none'}) hold no episodes"
-    ),
+    "no_table_of_episodes": "a SQLite file whose tables ([{tables}|none]) hold no episodes",
     "table_too_long": "its table {table!r} has more than {most} rows",
     "name_without_number": "the name {name!r} holds no episode's number",
     "episode_not_finished": _not_finished,
@@ -391,9 +385,7 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     " of a training, of which the last counts, runs, or steps: an array `timesteps` or `seeds` of {rows} values beside"
     " them says it, or a grid with `episodes: {all}`",
     "ranks_missing": "no metrics of rank {missing} of {ranks}: nothing is counted",
-    "no_count": lambda fact: (
-        f"no rate of a number of episodes, where it has {', '.join(fact.texts('has')) or 'no numbers'}"
-    ),
+    "no_count": "no rate of a number of episodes, where it has [{has}|no numbers]",
     "no_number_of_episodes": "{said} is not a number of episodes",
     "not_a_printed_value": "not a printed value",
     "rate_of_no_episodes": "a rate of {rate} over {episodes} episodes is not a rate",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from comborun.rules.endings.failures import words_of
 from comborun.rules.facts import Fact, facts_of
 from comborun.rules.room.waits import WaitFor
 from comborun.rules.vocabulary import Cause, amount, first_of, several
-from comborun.words import because, part
+from comborun.words import BECAUSE
 from comborun.words.endings import CAUSES, SIGNALS, behind, beside_records, how_ended
 from comborun.words.rows import why_not_counted
-from comborun.words.times import brief, clock, duration
+from comborun.words.times import brief, clock
 from comborun.words.waits import RESOURCES
 
 TYPE_CHECKING = False
@@ -17,6 +16,15 @@ if TYPE_CHECKING:
     from comborun.words import Words
 
 _MOST_NAMED = 4
+FORMS = {
+    "free": lambda what: f"there is {RESOURCES[what]}" if what in RESOURCES else "a slot is free",
+    "for": lambda what: "" if what in (WaitFor.STAGGER, WaitFor.WARM_UP) else f" for {RESOURCES.get(what, what)}",
+}
+_WHERE = "[ on GPU {gpus} of {node}| on GPU {gpus}| on {node}][, as task {task}]"
+_SHARED = (
+    "[{memory_mib:+} MiB on each, at most {per_gpu:+session} on each|{memory_mib:+} MiB on each"
+    "|at most {per_gpu:+session} on each|with no other session on it, because the grid gives no gpu_memory]"
+)
 
 
 # A session that waits
@@ -29,47 +37,10 @@ def _when(fact: Fact) -> str:
     return f"{when} (in {brief(left)})" if left >= 0 else f"{when} ({brief(-left)} ago)"
 
 
-def _starts_again(fact: Fact) -> str:
-    """`again in 40 s: out of GPU memory, attempt 2 of 3`."""
-    left, resource = fact.number("in_s"), RESOURCES.get(fact.text("waits_for"))
-    if fact.fields.get("held"):
-        said = "again when the run goes on"
-    elif left is not None:
-        said = f"again in {brief(left)}"
-    elif resource:
-        said = f"again as soon as there is {resource}"
-    else:
-        said = "again as soon as a slot is free"
-    failure = fact.text("failure")
-    if not failure:
-        return f"{said}{because(fact)}"
-    of = f" of {fact.count('of')}" if fact.count("of") else ""
-    return f"{said}: {words_of(failure)}, attempt {fact.count('attempt')}{of}"
-
-
-def _waits(fact: Fact) -> str:
-    what = fact.text("waits_for")
-    if what in (WaitFor.STAGGER, WaitFor.WARM_UP):
-        return f"waits{because(fact)}"
-    return f"waits for {RESOURCES.get(what, what)}{because(fact)}"
-
-
-def _waits_for_next_start(fact: Fact) -> str:
-    ended = "was stopped" if fact.fields.get("stopped") else "failed"
-    return f"its attempt {fact.count('attempt')} {ended}; {part(fact, 'start')}"
-
-
 def _waits_for_smoke_test(fact: Fact) -> str:
     counts = fact.fields.get("counts")
     listed = ", ".join(f"{count} {word}" for word, count in counts.items()) if isinstance(counts, dict) else ""
     return f"the smoke test comes first: {listed}"
-
-
-def _needs_gpus(fact: Fact) -> str:
-    memory, most = fact.count("memory_mib"), fact.count("per_gpu")
-    parts = [f"{memory} MiB on each" if memory else "", f"at most {several(most, 'session')} on each" if most else ""]
-    shared = ", ".join(filter(None, parts)) or "with no other session on it, because the grid gives no gpu_memory"
-    return f"it needs {several(fact.count('gpus'), 'GPU')} of {', '.join(fact.texts('of')) or 'none'}, {shared}"
 
 
 def _gpu_is_held(fact: Fact) -> str:
@@ -84,39 +55,6 @@ def _before_it(fact: Fact) -> str:
 
 
 # A session that runs, or has ended
-
-
-def _gpus(fact: Fact, key: str = "gpus") -> str:
-    return f"GPU {', '.join(fact.texts(key))}" if fact.texts(key) else ""
-
-
-def _where(fact: Fact) -> str:
-    place = " of ".join(filter(None, (_gpus(fact), fact.text("node"))))
-    return (f" on {place}" if place else "") + (f", as task {fact.text('task')}" if fact.text("task") else "")
-
-
-def _attempt_starts(fact: Fact) -> str:
-    doing = "its script begins there" if fact.fields.get("slurm") else "its window is being opened"
-    return f"attempt {fact.count('attempt')} is starting{_where(fact)}: {doing}"
-
-
-def _attempt_runs(fact: Fact) -> str:
-    lasted = duration(fact.number("seconds") or 0.0)
-    return f"attempt {fact.count('attempt')} has been running for {lasted}{_where(fact)}"
-
-
-def _time_limit(fact: Fact) -> str:
-    left = fact.number("in_s") or 0.0
-    limit = duration(fact.number("seconds") or 0.0)
-    return f"it is ended when it has run for {limit}" + (f", in {brief(left)}" if left > 0 else "")
-
-
-def _work_done(fact: Fact) -> str:
-    recorded = fact.count("recorded")
-    result = f", {fact.count('successes')} of {recorded} successful" if recorded else ""
-    of = f" of {fact.count('planned')} {fact.text('unit')}s" if fact.count("planned") else ""
-    done = f"{fact.count('done')}{of}" if of else several(fact.count("done"), fact.text("unit"))
-    return f"{done} done{result}"
 
 
 def _ended_by(fact: Fact) -> str:
@@ -153,11 +91,6 @@ def _results_are_missing(fact: Fact) -> str:
     else:
         lacks = f" after {records} of {fact.count('planned')} {fact.text('unit')}s"
     return ": ".join(filter(None, (f"exit code 0{lacks}", how_ended(fact))))
-
-
-def _earlier(fact: Fact) -> str:
-    how = part(fact, "how") or "nobody saw it end"
-    return f"attempt {fact.count('attempt')} before it: {how}, {several(fact.count('done'), fact.text('unit'))}"
 
 
 def _evidence(fact: Fact) -> str:
@@ -199,10 +132,13 @@ WORDS: Words = {
         f"nothing new starts{f' since {_when(fact)}' if 'at' in fact.fields else ''},"
         f" until `combo resume {fact.text('run')}`"
     ),
-    "starts_again": _starts_again,
-    "waits": _waits,
-    "waits_for_room": _waits,
-    "waits_for_next_start": _waits_for_next_start,
+    "starts_again": (
+        "again [when the run goes on{held:if}|in {in_s:brief}|as soon as {waits_for:free}|as soon as a slot is free]"
+        "[: {failure:class}, attempt {attempt}[ of {of:+}]|: {reason}|: {words}]"
+    ),
+    "waits": "waits{waits_for:for}" + BECAUSE,
+    "waits_for_room": "waits{waits_for:for}" + BECAUSE,
+    "waits_for_next_start": "its attempt {attempt} [was stopped{stopped:if}|failed]; {start}",
     "waits_for_smoke_test": _waits_for_smoke_test,
     "waits_for_server": (
         "waits for the server {server}, which {state}[ and waits itself: {reason}][ and waits itself: {words}]"
@@ -218,7 +154,7 @@ WORDS: Words = {
     "attempt_waits": "attempt {attempt} waits, {task}",
     "slurm_expects_start": lambda fact: f"Slurm expects to start it at {_when(fact)}",
     "task_asks_for": "it asks for {asks}",
-    "needs_gpus": _needs_gpus,
+    "needs_gpus": f"it needs {{gpus:GPU}} of [{{of}}|none], {_SHARED}",
     "gpu_is_held": _gpu_is_held,
     "sessions_before_it": _before_it,
     "slots_busy": "{busy} of {slots:slot} busy",
@@ -227,12 +163,14 @@ WORDS: Words = {
     "its_turn": "it is its turn: it starts in a moment",
     "expected_to_end": lambda fact: f"it is expected to end at {_when(fact)}",
     # a session that runs
-    "attempt_starts": _attempt_starts,
-    "attempt_runs": _attempt_runs,
+    "attempt_starts": (
+        f"attempt {{attempt}} is starting{_WHERE}: [its script begins there{{slurm:if}}|its window is being opened]"
+    ),
+    "attempt_runs": f"attempt {{attempt}} has been running for {{seconds:duration}}{_WHERE}",
     "supervisor_is_gone": (
         "its supervisor is gone, but the command goes on; the dispatcher judges it when it has ended"
     ),
-    "work_done": _work_done,
+    "work_done": "{done}[ of {planned:+} {unit}s| {unit}{done:s}] done[, {successes} of {recorded:+} successful]",
     "rows_not_counted": lambda fact: why_not_counted(facts_of(fact.fields.get("reasons"))),
     "no_progress_since": "no progress since {at:clock} ({seconds:brief})",
     "no_progress_for": "no progress for {seconds:brief}",
@@ -240,7 +178,7 @@ WORDS: Words = {
     "log_grew": "its log last grew {ago_s:brief} ago",
     "stall_limit": "it is ended when it shows no progress for {seconds:duration}",
     "no_stall_limit": "this does not end it: the grid sets no `limits: {{stall_after: ...}}`",
-    "time_limit": _time_limit,
+    "time_limit": "it is ended when it has run for {seconds:duration}[, in {in_s:+brief}]",
     # a session that has ended
     "session_is_dropped": (
         "the grid has changed: this session is no longer a part of the run, and its records do not count"
@@ -256,7 +194,7 @@ WORDS: Words = {
     "results_are_missing": _results_are_missing,
     "attempt_ended": "attempt {attempt} ended[ at {at:clock}][ after {seconds:duration}][: {how}]",
     "attempt_was_called_off": "attempt {attempt} was called off[ at {at:clock}] and never began[: {how}]",
-    "earlier_attempt": _earlier,
+    "earlier_attempt": "attempt {attempt} before it: [{how}|nobody saw it end], [{done} {unit}{done:s}|0 {unit}s]",
     "evidence_needed": _evidence,
     "peak_memory": lambda fact: f"its processes held {amount(fact.number('bytes') or 0)} of memory at most, by samples",
     "start_was_asked_for": (

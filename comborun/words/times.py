@@ -72,5 +72,7 @@ FORMS: Mapping[str, Callable[[float], str]] = {
     "clock": clock,
     "amount": amount,
     "are": lambda count: "is" if count == 1 else "are",
+    "have": lambda count: "has" if count == 1 else "have",
+    "s": lambda count: "" if 0 < count <= 1 else "s",
     "g": "{:g}".format,
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from comborun.rules.facts import Fact
 from comborun.rules.room.waits import Never, Wait, WaitFor, WarmedUp
-from comborun.rules.vocabulary import several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,38 +25,7 @@ RESOURCES: Mapping[str, str] = {
 }
 
 
-def _rest(foreign: float, kept: float) -> str:
-    others = f", other runs of yours hold {foreign}" if foreign else ""
-    return f"{others}, {kept} are kept for a session that has waited longer" if kept else others
-
-
-def _cores_taken(fact: Fact) -> str:
-    needs, held, of, foreign, kept = (fact.number(key) or 0 for key in ("needs", "held", "of", "foreign", "kept"))
-    return f"needs {needs:g} core{'s' * (needs > 1)}; this run holds {held:g} of {of:g}{_rest(foreign, kept)}"
-
-
-def _others(fact: Fact) -> str:
-    reserve = f" (reserved: {fact.count('reserve_mib')})" if fact.count("reserve_mib") else ""
-    return "" if fact.number("others_mib") is None else f"others use {fact.count('others_mib')}{reserve}"
-
-
-def _memory_taken(fact: Fact) -> str:
-    free = f"{fact.count('free_mib')} of {fact.count('total_mib')} MiB of main memory are free"
-    use = ", ".join(filter(None, (_others(fact), f"this run holds {fact.count('held_mib')}")))
-    rest = _rest(fact.count("foreign_mib"), fact.count("kept_mib"))
-    return f"needs {fact.count('needs_mib')} MiB; {free}: {use}{rest}"
-
-
-def _gpu_memory_taken(fact: Fact) -> str:
-    tenth = ", a tenth, since the grid sets no gpu_memory" if fact.fields.get("tenth") else ""
-    free = f"{fact.count('free_mib')} of {fact.count('total_mib')} MiB of GPU {fact.count('gpu')} are free"
-    parts, sessions, foreign = [_others(fact)], fact.count("sessions"), fact.count("foreign_mib")
-    if sessions:
-        hold = "holds" if sessions == 1 else "hold"
-        parts.append(f"{several(sessions, 'session')} of this run {hold} {fact.count('held_mib')}")
-    parts += [f"other runs of yours hold {foreign}"] if foreign else []
-    parts.append(f"{fact.count('headroom_mib')} always stay free")
-    return f"needs {fact.count('needs_mib')} MiB{tenth}; {free}: {', '.join(filter(None, parts))}"
+_OTHERS = "others use {others_mib}[ (reserved: {reserve_mib:+})]"
 
 
 def _gpu_memory_too_much(fact: Fact) -> str:
@@ -75,9 +43,16 @@ WORDS: Words = {
     Wait.AGAIN_IN_PROCESS: "{process} runs it again after others",
     Wait.TOKEN_TAKEN: "only one on the host may have {token}, and {session}[ of the run {run}] has it",
     Wait.GROUP_FULL_ON_HOST: "{sessions} of {group} run, as many as its per_host allows",
-    Wait.CORES_TAKEN: _cores_taken,
+    Wait.CORES_TAKEN: (
+        "needs {needs:g} core{needs:s}; this run holds {held:g} of {of:g}[, other runs of yours hold {foreign:+}]"
+        "[, {kept:+} are kept for a session that has waited longer]"
+    ),
     Wait.MEMORY_UNMEASURED: "main memory is being measured",
-    Wait.MEMORY_TAKEN: _memory_taken,
+    Wait.MEMORY_TAKEN: (
+        f"needs {{needs_mib}} MiB; {{free_mib}} of {{total_mib}} MiB of main memory are free: [{_OTHERS}, ]this run"
+        " holds {held_mib}[, other runs of yours hold {foreign_mib:+}]"
+        "[, {kept_mib:+} are kept for a session that has waited longer]"
+    ),
     Wait.NO_GPU_FOR_IT: "there is no GPU for it",
     Wait.ENVIRONMENT_CLOSED: "its environment {environment} gets no new sessions ({failure:class} again and again)",
     Wait.GPU_IN_QUARANTINE: "GPU {gpu} is in quarantine",
@@ -92,7 +67,11 @@ WORDS: Words = {
     Wait.GPU_MEASURED_AGAIN: "GPU {gpu} is measured again",
     Wait.GPU_MEASURED_AFTER_END: "GPU {gpu} is measured again, since something ended there",
     Wait.GPU_USE_UNKNOWN: "nvidia-smi does not tell how much memory of GPU {gpu} is used",
-    Wait.GPU_MEMORY_TAKEN: _gpu_memory_taken,
+    Wait.GPU_MEMORY_TAKEN: (
+        "needs {needs_mib} MiB[, a tenth, since the grid sets no gpu_memory{tenth:if}]; {free_mib} of {total_mib} MiB"
+        f" of GPU {{gpu}} are free: [{_OTHERS}, ][{{sessions:+session}} of this run {{sessions:=hold}} {{held_mib}}, ]"
+        "[other runs of yours hold {foreign_mib:+}, ]{headroom_mib} always stay free"
+    ),
     Wait.SERVER_NOT_READY_THERE: "its server on GPU {gpu} is not ready",
     Wait.STARTS_APART: "starts[ on GPU {gpu}] are {seconds:g} s apart",
     Wait.SLOTS_TAKEN: "no slot is free",

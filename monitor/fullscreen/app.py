@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rich.text import Text
     from textual import events
 
-    from comborun.monitor.fullscreen.orders import Orders
+    from comborun.monitor.fullscreen.ordering import Orders
     from comborun.monitor.watcher import Watcher
 
 _TICK_S, _TICKS = 1.0, 5
@@ -85,7 +85,7 @@ class FullScreen(App[None]):
         self.watcher = watcher
         self.orders = orders
         self.desk = Desk(watcher.look, watcher.link(), orders.program, orders.options)
-        self.fetcher = Fetcher(self.desk, watcher, orders, self._post)
+        self.fetcher = Fetcher(self.desk, watcher, orders.fleet, self._post)
         self.ordering = Ordering(self.desk, watcher, orders, self.fetcher)
         self.canvas = Canvas()
         self.left = False

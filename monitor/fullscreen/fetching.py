@@ -19,7 +19,6 @@ from comborun.rules.names import RunLayout
 
 if TYPE_CHECKING:
     from comborun.monitor.fleet import Fleet
-    from comborun.monitor.fullscreen.orders import Orders
     from comborun.monitor.status import SessionStatus
     from comborun.monitor.watcher import Watcher
 
@@ -33,9 +32,9 @@ _VIDEOS = 'cd -- "$1" && for at in attempt-*/; do sed "s|^|${at%/}\t|" -- "${at}
 
 
 class Fetcher:
-    def __init__(self, desk: Desk, watcher: Watcher, orders: Orders, post: Callable[..., object]) -> None:
-        """`post` calls a function with arguments in the thread of the screen, and draws."""
-        self._desk, self._watcher, self._orders, self._post = desk, watcher, orders, post
+    def __init__(self, desk: Desk, watcher: Watcher, fleet: Callable[[], Fleet], post: Callable[..., object]) -> None:
+        """`fleet` begins to look at all hosts; `post` calls a function in the thread of the screen, and draws."""
+        self._desk, self._watcher, self._begin_fleet, self._post = desk, watcher, fleet, post
         self._errands: queue.SimpleQueue[tuple[str, Callable[[], None]]] = queue.SimpleQueue()
         self._asked: set[str] = set()
         self._failed: dict[str, float] = {}
@@ -82,7 +81,7 @@ class Fetcher:
         if desk.page in ("events", "host"):
             self._need_events()
         elif desk.page == "runs":
-            self._fleet = self._fleet or self._orders.fleet()
+            self._fleet = self._fleet or self._begin_fleet()
             if self._fleet.wait(0) or desk.fleet is None:
                 desk.fleet = self._fleet.rows() or desk.fleet
         elif (session := desk.session) and session.attempt and (desk.full or desk.pane_height):

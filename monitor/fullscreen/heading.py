@@ -9,7 +9,7 @@ from rich.text import Text
 from comborun.monitor.columns import bar, cut
 from comborun.monitor.status import Link, RunStatus
 from comborun.monitor.table import GAP, box_lines, host_lines, packed
-from comborun.monitor.wording import MARKS, UNMARKED, clock_words, urgency, visible
+from comborun.monitor.wording import MARKS, UNMARKED, by_urgency, clock_words, visible
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import printable
 from comborun.words import say
@@ -127,7 +127,7 @@ def counts(status: RunStatus, width: int) -> list[Text]:
     """How many sessions are in each state, the most urgent first."""
     words = width >= 60
     parts = []
-    for word, count in sorted(status.counts().items(), key=lambda entry: urgency(entry[0])):
+    for word, count in by_urgency(status.counts()):
         mark = MARKS.get(word, UNMARKED)
         parts.append(
             Text(f"{mark.symbol} {count} {outcome_words(word)}" if words else f"{mark.symbol}{count}", mark.style)

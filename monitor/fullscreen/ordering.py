@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from comborun.monitor.rows import SORTS
@@ -14,13 +14,36 @@ from comborun.rules.vocabulary import Life
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:
+    from comborun.monitor.fleet import Fleet
     from comborun.monitor.fullscreen.desk import Desk
     from comborun.monitor.fullscreen.fetching import Fetcher
-    from comborun.monitor.fullscreen.orders import Orders
     from comborun.monitor.status import SessionStatus
     from comborun.monitor.watcher import Watcher
 
 _COMMAND_S = 120.0
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What the full screen can order, by functions of whoever opens it, those of the commands.
+
+    Each function returns lines for the user, and raises UserError.
+    """
+
+    program: str
+    """`combo` as the user can type it"""
+    options: str
+    """with which a command finds the host"""
+    stop: Callable[[tuple[str, ...]], Sequence[str]]
+    """some sessions; none named: the whole run"""
+    retry: Callable[[tuple[str, ...]], Sequence[str]]
+    resume: Callable[[], Sequence[str]]
+    pause: Callable[[], Sequence[str]]
+    slots: Callable[[int], Sequence[str]]
+    fleet: Callable[[], Fleet]
+    """the runs on all hosts, looked at again and again until it is closed"""
+    words: Callable[[Sequence[str]], Sequence[str]]
+    """words of a command about this run -> the command for another process"""
 
 
 class Ordering:

@@ -1,4 +1,4 @@
-"""The pages beside the list: the host, the events, the runs of all hosts, the keys. Pure."""
+"""The pages beside the list: the grid, the host, the events, the runs of all hosts, the keys. Pure."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from rich.cells import cell_len
 from rich.text import Text
 
+from comborun.monitor import gpu_samples
 from comborun.monitor.columns import bar, cut
 from comborun.monitor.fleet import FleetRow
 from comborun.monitor.fleet_table import Layout
 from comborun.monitor.fullscreen.keys import KEYS, PAGES
 from comborun.monitor.fullscreen.pane import wrapped
 from comborun.monitor.fullscreen.table import clipped, symbol
+from comborun.monitor.gpu_samples import GpuSample
+from comborun.monitor.grid_map import GridMap, MapCell
 from comborun.monitor.snapshot import HostUse
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.table import box_line, server_line
 from comborun.monitor.wording import sizes, visible
 from comborun.rules.events import Event, Kind
-from comborun.rules.facts import Fact
 from comborun.rules.room.capacity import Card
 from comborun.rules.vocabulary import Life, Outcome, amount
 from comborun.text import MIB, printable
@@ -27,6 +30,7 @@ from comborun.words.events import say_event
 from comborun.words.times import brief, clock, clocks
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
+_NARROWEST_CELL, _WIDEST_CELL = 7, 14
 _STYLES: Mapping[str, str] = {
     Kind.ENDED: "", Kind.HALTED: "bold red", Kind.LOST: "magenta", Kind.QUARANTINE: "yellow", Kind.GPU_CAP: "yellow",
     Kind.NO_ROOM: "yellow", Kind.NOT_BEGUN: "yellow", Kind.ORDERED: "bold", Kind.AMENDED: "bold",
@@ -45,40 +49,53 @@ class Sample(NamedTuple):
     use: HostUse
 
 
+# The grid
+
+
+def grid(found: GridMap, cursor: tuple[int, int], width: int) -> Page:
+    """The head, and a line for each policy; columns around the cursor if not all fit.
+
+    A cell has the state, then successes of episodes with a verdict, else episodes done; the last column is the mean.
+    """
+    names = max((cell_len(row.policy) for row in found.rows), default=0)
+    first = max(8, min(names, 28, width // 3))
+    cells = [[_cell(cell) for cell in row.cells] for row in found.rows]
+    written = [text.cell_len for row in cells for text in row]
+    needed = max([*map(cell_len, found.environments), *written], default=0)
+    column = max(_NARROWEST_CELL, min(_WIDEST_CELL, needed)) + 1
+    fitting = max(1, (width - first - 3 - 16) // column)
+    begin = max(0, min(cursor[1] - fitting + 1, len(found.environments) - fitting)) if cursor[1] >= fitting else 0
+    shown = found.environments[begin : begin + fitting]
+    more = f"  ({len(found.environments) - len(shown)} more)" if len(shown) < len(found.environments) else ""
+    head = Text(" " * (first + 3), "dim")
+    for one in shown:
+        head.append(clipped(visible(one), column - 1) + " ")
+    head.append(f"mean{more}")
+    lines = []
+    for place, row in enumerate(found.rows):
+        line = Text(("▸ " if place == cursor[0] else "  ") + clipped(visible(row.policy), first) + " ", no_wrap=True)
+        for at in range(begin, begin + len(shown)):
+            cell = cells[place][at].copy()
+            cell.truncate(column - 1, overflow="ellipsis", pad=True)
+            if (place, at) == cursor:
+                cell.stylize("reverse")
+            cell.apply_meta({"act": ("cell", place, at)})
+            line.append_text(cell).append(" ")
+        known = row.mean is not None
+        lines.append(line.append(f"{100 * (row.mean or 0):.0f} %" if known else "-", "bold" if known else "dim"))
+    return Page(head, lines)
+
+
+def _cell(cell: MapCell | None) -> Text:
+    if cell is None:
+        return Text()
+    text = symbol(cell.urgent.word)
+    known = cell.successes is not None and cell.recorded
+    share = f"{100 * cell.done // cell.planned} %" if cell.done and cell.planned else ""
+    return text.append(f" {cell.successes}/{cell.recorded}" if known else f" {share}")
+
+
 # The host
-
-
-class GpuUse(NamedTuple):
-    """A GPU at one time, as the dispatcher saw it; all sizes in MiB."""
-
-    at: float
-    used: float
-    total: float
-    sessions: tuple[tuple[str, float], ...] = ()
-    others: tuple[tuple[str, str, float], ...] = ()
-    """user, program, size"""
-
-
-def uses_of(found: Sequence[Event], gpu: int) -> list[GpuUse]:
-    """What the events say of one GPU, the oldest first. An event may hold anything."""
-    uses = []
-    for event in found:
-        gpus = event.fields.get("gpus") if event.kind == Kind.GPU_USE else None
-        one = gpus.get(str(gpu)) if isinstance(gpus, dict) else None
-        fact = Fact.of({**one, "code": Kind.GPU_USE}) if isinstance(one, dict) else None
-        if fact and (total := fact.number("total")):
-            ours, others = fact.fields.get("sessions"), fact.fields.get("others")
-            sessions = [(str(name), _size(mib)) for name, mib in ours.items()] if isinstance(ours, dict) else []
-            rows = others if isinstance(others, list) else []
-            whose = [
-                (str(row[0]), str(row[1]), _size(row[2])) for row in rows if isinstance(row, list) and len(row) == 3
-            ]
-            uses.append(GpuUse(event.at, fact.number("used") or 0.0, total, tuple(sessions), tuple(whose)))
-    return uses
-
-
-def _size(value: object) -> float:
-    return Fact(Kind.GPU_USE, size=value).number("size") or 0.0
 
 
 def host(status: RunStatus, samples: Sequence[Sample], found: Sequence[Event], width: int) -> Page:
@@ -86,7 +103,8 @@ def host(status: RunStatus, samples: Sequence[Sample], found: Sequence[Event], w
     if status.hosts:
         lines = list(_several(status, width))
     else:
-        lines = [line for card in status.use.gpus for line in _gpu(card, status, uses_of(found, card.index), width)]
+        past = list(gpu_samples.samples(found))
+        lines = [line for card in status.use.gpus for line in _gpu(card, status, past, width)]
         if not lines:
             lines = [Text("the run uses no GPU", "dim")]
         lines += [Text(), *_machine(status, samples, width), Text()]
@@ -109,8 +127,8 @@ def _several(status: RunStatus, width: int) -> Iterator[Text]:
         yield Text()
 
 
-def _gpu(card: Card, status: RunStatus, past: Sequence[GpuUse], width: int) -> Iterator[Text]:
-    name = f"GPU {card.index}"
+def _gpu(card: Card, status: RunStatus, found: Sequence[GpuSample], width: int) -> Iterator[Text]:
+    name, past = f"GPU {card.index}", [one for one in found if one.gpu == card.index]
     if card.used is None or not card.total:
         yield Text(f"{name} unknown: nvidia-smi has no row for it", "yellow")
         return
@@ -122,7 +140,7 @@ def _gpu(card: Card, status: RunStatus, past: Sequence[GpuUse], width: int) -> I
     if len(past) > 1:
         drawn = curve([one.used / one.total for one in past], width - 24)
         yield Text(f"{indent}{drawn}", "cyan").append(f" since {clock(past[-len(drawn)].at, near=status.now)}", "dim")
-    held = dict(past[-1].sessions) if past else {}
+    held = past[-1].sessions if past else {}
     ours = [one for one in status.busy if card.index in one.gpus]
     for one in ours[:6]:
         size = f"  {amount(held[one.name] * MIB)}" if one.name in held else ""
@@ -131,7 +149,7 @@ def _gpu(card: Card, status: RunStatus, past: Sequence[GpuUse], width: int) -> I
         yield line.append(size).append(end, "dim")
     if len(ours) > 6:
         yield Text(f"{indent}and {len(ours) - 6} more sessions", "dim")
-    for who, what, mib in past[-1].others if past else ():
+    for (who, what), mib in past[-1].others.items() if past else ():
         yield Text(f"{indent}  {visible(who, 20)}  {visible(what, 30)}  {amount(mib * MIB)}", "magenta")
 
 

@@ -9,15 +9,13 @@ from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
 from comborun.monitor.causes import SharedCause
-from comborun.monitor.explain import Explanation, explain
+from comborun.monitor.explain import Explanation
 from comborun.monitor.fullscreen.table import symbol
 from comborun.monitor.snapshot import Attempt
+from comborun.monitor.states import verdicts_of
 from comborun.monitor.status import SessionStatus
 from comborun.monitor.watch import Look
 from comborun.monitor.wording import indented, visible
-from comborun.rules.events import Event
-from comborun.rules.names import AFTER
-from comborun.rules.results.counts import joined, unmarked
 from comborun.rules.results.videos import FAULTS
 from comborun.rules.vocabulary import Life, amount
 from comborun.words import say
@@ -42,15 +40,6 @@ def log_lines(data: bytes, most: int) -> list[Text]:
     """The last lines of a log; of a progress bar only the last drawing."""
     lines = data.rstrip(b"\n").rsplit(b"\n", most)[-most:]
     return [Text(indented(line.decode("utf-8", "replace"), _LONGEST)) for line in lines]
-
-
-def explanation(look: Look, name: str, events: Sequence[Event]) -> Explanation | None:
-    """None before the first answer, and for a session that the plan does not have any more."""
-    look = look.at(name)
-    known = {one.name for one in look.view.plan.sessions} | ({AFTER} if look.status.after else set())
-    if look.status.now is None or name not in known:
-        return None
-    return explain(look.view, look.history, look.status, name, events)
 
 
 def explain_lines(found: Explanation | None, cause: SharedCause | None, command: str, width: int) -> list[Text]:
@@ -97,11 +86,8 @@ def wrapped(sentence: str, width: int, lead: str = "") -> list[Text]:
 def episode_lines(look: Look, session: SessionStatus, width: int) -> list[Text]:
     """A mark for each planned episode, then the attempts, the newest first."""
     attempts = look.history.of(session.name)
-    span = session.first, session.planned
-    begins = [(one.begin.first, one.begin.count or session.planned) if one.begin else span for one in attempts]
-    counts = [one.counts for one in attempts]
-    whole = joined(list(zip(begins, counts, strict=True)), span) if attempts else None
-    verdicts = unmarked(whole.marks, span) if whole and whole.marks else {}
+    planned = next((one for one in look.view.plan.sessions if one.name == session.name), None)
+    verdicts = verdicts_of(planned, session, attempts) if planned else {}
     lines = list(_strip(session, verdicts, width))
     if lines:
         legend = "■ succeeded   □ failed   ! no verdict   · not done" if width >= 60 else "■ ok  □ failed  ! none  ·"

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from comborun.monitor.fullscreen import grid, heading, keys, pages, pane
+from comborun.monitor.explain import explanation
+from comborun.monitor.fullscreen import heading, keys, pages, pane
 from comborun.monitor.fullscreen.desk import Desk
 from comborun.monitor.fullscreen.pages import Page
 from comborun.monitor.fullscreen.pane import wrapped
@@ -186,9 +187,8 @@ def _grid(desk: Desk, height: int) -> Page:
     found = the_map(desk.look.status)
     if not found.rows:
         return Page(Text(), [Text("  no session", "dim")])
-    head, lines = grid.drawn(found, desk.cell, desk.width)
-    top = _window(0, desk.cell[0], [1] * len(lines), height)
-    return Page(head, lines[top:])
+    page = pages.grid(found, desk.cell, desk.width)
+    return page._replace(lines=page.lines[_window(0, desk.cell[0], [1] * len(page.lines), height) :])
 
 
 def _scrolled(desk: Desk, page: Page, height: int) -> Page:
@@ -199,7 +199,7 @@ def _scrolled(desk: Desk, page: Page, height: int) -> Page:
 def _pane_lines(desk: Desk, session: SessionStatus, width: int) -> list[Text]:
     if desk.pane == "explain":
         cause = next((one for one in desk.causes if session.name in one.names), None)
-        found = pane.explanation(desk.look, session.name, desk.events or ())
+        found = explanation(desk.look, session.name, desk.events or ())
         return pane.explain_lines(found, cause, f"{desk.program} {{}}{desk.options}", width)
     if desk.pane == "episodes":
         return pane.episode_lines(desk.look, session, width)

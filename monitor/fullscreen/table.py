@@ -86,8 +86,7 @@ def _marker(row: Row, at: Moment, _: int) -> Text:
     return Text(("▸" if row.name == at.cursor else " ") + ("*" if row.name in at.marked else " "), "bold")
 
 
-def _state(row: Row, at: Moment, width: int) -> Text:
-    del at
+def _state(row: Row, _: Moment, width: int) -> Text:
     text = symbol(row.session.word)
     return text if width < 2 else text.append(f" {outcome_words(row.session.word)}")
 
@@ -104,8 +103,7 @@ def _names(of: Callable[[SessionStatus], str], end: int) -> Callable[[Row, Momen
     return lambda row, _, width: Text(shortened(of(row.session), width, end), _faded(row))
 
 
-def _bar(row: Row, at: Moment, width: int) -> Text:
-    del at
+def _bar(row: Row, _: Moment, width: int) -> Text:
     return bar(row.session.done or 0, row.session.planned, width, MARKS.get(row.session.word, UNMARKED).style)
 
 
@@ -115,8 +113,7 @@ def _episodes(row: Row, at: Moment, _: int) -> Text:
     return Text(f"{done:>{at.digits}}" + (f"/{one.planned}" if one.planned else ""), _faded(row))
 
 
-def _success(row: Row, at: Moment, width: int) -> Text:
-    del at
+def _success(row: Row, _: Moment, width: int) -> Text:
     one = row.session
     if one.successes is None or not one.recorded:
         return Text("-", "dim")
@@ -124,16 +121,14 @@ def _success(row: Row, at: Moment, width: int) -> Text:
     return Text(f"{one.successes}{of}{one.recorded}", _faded(row))
 
 
-def _interval(row: Row, at: Moment, _: int) -> Text:
-    del at
+def _interval(row: Row, *_: object) -> Text:
     one = row.session
     found = exact_interval(one.successes, one.recorded) if one.successes is not None and one.recorded else None
     return Text(f"{100 * found[0]:.0f}–{100 * found[1]:.0f}" if found else "-", "dim")
 
 
-def _quiet(row: Row, at: Moment, _: int) -> Text:
+def _quiet(row: Row, *_: object) -> Text:
     """As of the last look: nobody knows what came since."""
-    del at
     idle = row.session.idle
     if idle is None:
         return Text("-" if row.session.alive else "", "dim")
@@ -149,19 +144,16 @@ def _left(row: Row, at: Moment, _: int) -> Text:
     return Text(span(one.expected.earliest - now, one.expected.latest - now), _faded(row))
 
 
-def _host(row: Row, at: Moment, width: int) -> Text:
-    del at
+def _host(row: Row, _: Moment, width: int) -> Text:
     return Text(clipped(visible(row.session.host), width), "" if row.session.alive else "dim")
 
 
-def _gpu(row: Row, at: Moment, _: int) -> Text:
-    del at
+def _gpu(row: Row, *_: object) -> Text:
     where = visible(row.session.node, 12) if row.session.node else ",".join(map(str, row.session.gpus))
     return Text(where, "" if row.session.alive else "dim")
 
 
-def _tries(row: Row, at: Moment, _: int) -> Text:
-    del at
+def _tries(row: Row, *_: object) -> Text:
     return Text(str(row.session.attempt), "" if row.session.attempt > 1 else "dim")
 
 

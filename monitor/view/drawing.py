@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from comborun.monitor.view.gpus import GpuHistory, GpuSample
+from comborun.monitor.gpu_samples import GpuSample
+from comborun.monitor.view.gpus import GpuHistory
 from comborun.monitor.wording import MARKS
 from comborun.reporter.figures.figure import (
     GREY,

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from threading import Lock
 from time import monotonic
-from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from comborun.errors import UserError
+from comborun.monitor.gpu_samples import GpuSample, samples
 from comborun.reporter.figures.figure import SERIES
 from comborun.rules import events
-from comborun.rules.events import Event, Kind
+from comborun.rules.events import Kind
 from comborun.rules.names import RunLayout
-from comborun.text import harmless
 
 if TYPE_CHECKING:
     from comborun.monitor.status import RunStatus
@@ -36,25 +35,13 @@ exit 0
 """
 
 
-class GpuSample(NamedTuple):
-    """What a GPU held at a moment, in MiB."""
-
-    at: float
-    gpu: int
-    used: int
-    total: int
-    sessions: Mapping[str, int] = MappingProxyType({})
-    others: Mapping[str, int] = MappingProxyType({})
-    """user and program of somebody else -> MiB"""
-
-
 class GpuHistory:
     """Samples in the order of time, and a colour for each session and each other user."""
 
     def __init__(self) -> None:
         self._samples: dict[int, list[GpuSample]] = {}
-        self._colours: dict[str, str] = {}
-        self._foreign: dict[str, str] = {}
+        self._colours: dict[Any, str] = {}
+        self._foreign: dict[Any, str] = {}
 
     def __bool__(self) -> bool:
         return bool(self._samples)
@@ -75,7 +62,7 @@ class GpuHistory:
     def of(self, gpu: int) -> Sequence[GpuSample]:
         return self._samples.get(gpu, ())
 
-    def parts(self, sample: GpuSample) -> list[tuple[int, str]]:
+    def parts(self, sample: GpuSample) -> list[tuple[float, str]]:
         """MiB and colour: sessions, then others, then what nobody is known to hold."""
         parts = [(mib, self._colours[name]) for name, mib in sample.sessions.items()]
         parts += [(mib, self._foreign[name]) for name, mib in sample.others.items()]
@@ -86,7 +73,7 @@ class GpuHistory:
         shown = [one for samples in self._samples.values() for one in samples if one.at >= since]
         ours, others = ({name for one in shown for name in getattr(one, kind)} for kind in ("sessions", "others"))
         found = {name: colour for name, colour in self._colours.items() if name in ours}
-        found |= {name: colour for name, colour in self._foreign.items() if name in others}
+        found |= {": ".join(name): colour for name, colour in self._foreign.items() if name in others}
         if any(self.parts(one)[-1][0] for one in shown):
             found["not known whose" if found else "everybody together"] = OTHERS[0]
         return found
@@ -125,17 +112,3 @@ class GpuWatch:
                 self._offset = int(size)
                 for sample in samples(events.parse(text)):
                     self._events.add(sample)
-
-
-def samples(found: Iterable[Event]) -> Iterable[GpuSample]:
-    """The samples in events. Any field may be wrong: another version may have written the file."""
-    for event in found:
-        cards = event.fields.get("gpus")
-        for index, card in cards.items() if event.kind == Kind.GPU_USE and isinstance(cards, dict) else ():
-            try:
-                ours = {harmless(name, keep=""): int(mib) for name, mib in card["sessions"].items()}
-                rows = [(f"{user}: {program}", int(mib)) for user, program, mib in card["others"]]
-                others = {harmless(name, keep=""): mib for name, mib in rows}
-                yield GpuSample(event.at, int(index), int(card["used"]), int(card["total"]), ours, others)
-            except (KeyError, TypeError, ValueError, AttributeError):
-                continue

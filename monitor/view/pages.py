@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from comborun.monitor.causes import shared_causes
-from comborun.monitor.explain import explain
+from comborun.monitor.explain import explanation
 from comborun.monitor.grid_map import the_map
 from comborun.monitor.rate_interval import exact_interval
 from comborun.monitor.rows import Choice, chosen
+from comborun.monitor.states import verdicts_of
 from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
 from comborun.monitor.view import drawing
 from comborun.monitor.view.gpus import GpuHistory
-from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED, clock_words, sizes, urgency, visible
+from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED, by_urgency, clock_words, sizes, visible
 from comborun.remote.launches import short
 from comborun.rules.names import AFTER, RUN
-from comborun.rules.results.counts import joined, unmarked
 from comborun.rules.vocabulary import Life, amount
 from comborun.text import MIB, harmless, several
 from comborun.words import say
@@ -35,11 +35,8 @@ from comborun.words.times import brief, clock, duration
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from comborun.model.plan import Session
-    from comborun.monitor.snapshot import Attempt
     from comborun.monitor.watch import Look
     from comborun.rules.events import Event
-    from comborun.rules.results.counts import Verdicts
 
 HERE = Path(__file__).parent
 SCREENS = {
@@ -95,16 +92,6 @@ def _version(name: str) -> str:
     return sha256((HERE / "static" / name).read_bytes()).hexdigest()[:12]
 
 
-def verdicts_of(session: Session, attempts: Sequence[Attempt]) -> Verdicts:
-    """The verdict of each episode with a record, over the attempts that count."""
-    if attempts and attempts[-1].alive and not (attempts[-1].begin and attempts[-1].begin.first > session.first):
-        attempts = attempts[-1:]
-    whole = (session.first, session.count)
-    spans = [(one.begin.first, one.begin.count or session.count) if one.begin else whole for one in attempts]
-    counts = joined([(span, one.counts) for span, one in zip(spans, attempts, strict=True)], whole)
-    return unmarked(counts.marks, whole)
-
-
 # The screens
 
 
@@ -127,14 +114,12 @@ def of_cell(look: Look, name: str, events: Sequence[Event] = ()) -> dict[str, An
     attempts = look.history.of(name)
     names = [one.name for one in status.sessions if one.part != SUPERSEDED]
     at = names.index(name) if name in names else -1
-    own = look.at(name)
-    explained = explain(own.view, own.history, own.status, name, events) if own.history.snapshot else None
     return {
         "seen": seen,
         "session": session,
         "attempts": attempts[::-1],
-        "strip": drawing.strip(session, verdicts_of(session, attempts)) if session else (),
-        "explained": explained,
+        "strip": drawing.strip(session, verdicts_of(session, seen, attempts)) if session else (),
+        "explained": explanation(look, name, events),
         "previous": names[at - 1] if at > 0 else "",
         "next": names[at + 1] if 0 <= at < len(names) - 1 else "",
         "others": [one for one in status.sessions if session and one.environment == seen.environment],
@@ -162,11 +147,6 @@ def of_host(look: Look, history: GpuHistory, hours: float) -> dict[str, Any]:
         "servers": [(one, status.server_waits.get(one.name)) for one in status.servers],
         "labels": history.labels(since),
     }
-
-
-def chips(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    """The states of sessions, the most urgent first."""
-    return sorted(counts.items(), key=lambda item: urgency(item[0]))
 
 
 def alerts(status: RunStatus) -> list[tuple[str, str, str]]:
@@ -205,7 +185,7 @@ def news(status: RunStatus, looked: float) -> list[tuple[str, list[SessionStatus
         at = one.stalled if one.life is Life.STALLED else one.latest.end.ended if one.latest.end else None
         if at is not None and at > looked and one.word != Life.QUEUED:
             found.setdefault(one.word, []).append(one)
-    return sorted(found.items(), key=lambda item: urgency(item[0]))
+    return by_urgency(found)
 
 
 # Templates
@@ -250,6 +230,10 @@ def templates() -> Environment:
         percent=lambda share: f"{100 * share:.0f}",
     )
     environment.globals.update(
-        chips=chips, alerts=alerts, AFTER=AFTER, log_path=lambda name, number: RUN.attempt(name, number).log
+        parts=environment.get_template("parts.html.j2").module,
+        chips=by_urgency,
+        alerts=alerts,
+        AFTER=AFTER,
+        log_path=lambda name, number: RUN.attempt(name, number).log,
     )
     return environment

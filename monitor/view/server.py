@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from threading import Lock, Thread
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -27,7 +28,6 @@ from comborun.errors import UserError
 from comborun.monitor.explain import was_stopped
 from comborun.monitor.view import pages
 from comborun.monitor.view.access import FILE_POLICY, REPORT_POLICY, Access, Guard
-from comborun.monitor.view.all_hosts import AllHosts
 from comborun.monitor.view.feed import Feed
 from comborun.monitor.view.files import Files, body_of
 from comborun.monitor.view.records import (
@@ -50,7 +50,7 @@ from comborun.text import harmless
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from comborun.monitor.fleet import Fleet
+    from comborun.monitor.fleet import Fleet, FleetRow
     from comborun.monitor.watch import Look
     from comborun.rules.events import Event
 
@@ -59,8 +59,53 @@ _LISTED = 60
 _CACHED = 24
 """rendered pages of the newest look"""
 _ORDER_S = 120.0
+_UNUSED_S = 30.0
+"""seconds for which all hosts are looked at after a page has shown their runs"""
 _REPORTS = ("report.html", "report.md", "final_benchmark_report.json", "episodes.csv")
 _VERBS = ("retry", "stop", "resume", "slots")
+
+
+class AllHosts:
+    """The runs of all hosts: they are looked at while a page shows them, and for a while after that."""
+
+    def __init__(self, start: Callable[[], Fleet]) -> None:
+        """`start` begins to look at all hosts; it may take a while."""
+        self._start = start
+        self._lock = Lock()
+        self._asked, self._going = 0.0, False
+        self._rows: tuple[FleetRow, ...] = ()
+        self._silent: dict[str, str] = {}
+        self._answered = False
+        self.number = 0
+        """grows with each change"""
+
+    def need(self) -> int:
+        """A page shows them. Returns the number of what is known."""
+        with self._lock:
+            self._asked = monotonic()
+            if not self._going:
+                self._going = True
+                Thread(target=self._work, daemon=True).start()
+        return self.number
+
+    def values(self) -> dict[str, Any]:
+        rows = sorted(self._rows, key=lambda row: row.run.finished)
+        return {"runs": rows, "silent": self._silent, "busy": not self._answered}
+
+    def _work(self) -> None:
+        try:
+            fleet = self._start()
+            try:
+                while monotonic() < self._asked + _UNUSED_S:
+                    if fleet.wait(1.0) or not self.number:
+                        self._rows, self._answered = fleet.rows(), fleet.answered
+                        self._silent = {one.host: one.complaint for one in fleet.listings() if one.complaint}
+                        self.number += 1
+            finally:
+                fleet.close()
+                fleet.disconnect()
+        finally:
+            self._going = False  # the next page begins anew
 
 
 class Server:

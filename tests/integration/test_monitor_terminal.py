@@ -22,7 +22,7 @@ sys.path[:0] = [{checkout!r}, {stage!r}]
 from monitor_stage import StagedHost, a_busy_run
 from comborun.errors import HostError
 from comborun.monitor.fullscreen.app import show_full_screen
-from comborun.monitor.fullscreen.orders import Orders
+from comborun.monitor.fullscreen.ordering import Orders
 from comborun.monitor.watch import Clock, Settings, Source
 from comborun.monitor.watcher import Watcher
 

@@ -224,9 +224,9 @@ def look_at(*answers: bytes, view: RunView | None = None) -> History:
     return history
 
 
-def status_of(view: RunView, *answers: bytes, now: float | None = None) -> RunStatus:
+def status_of(view: RunView, *answers: bytes) -> RunStatus:
     """What is shown of a run after these answers."""
-    return classify(view, look_at(*answers, view=view), now)
+    return classify(view, look_at(*answers, view=view))
 
 
 def picture(status: RunStatus, width: int, colour: bool = False) -> str:

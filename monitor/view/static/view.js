@@ -42,8 +42,7 @@ function tick() {
 }
 function set(one, text) { if (one.textContent !== text) one.textContent = text; }
 function hear(text) {
-  said = JSON.parse(text); heard = Date.now();
-  if (unheard) { unheard = 0; }
+  said = JSON.parse(text); heard = Date.now(); unheard = 0;
   if (said.now !== null) ahead = said.now - heard / 1000;
   set($("notice"), said.link || "");
   tick();
@@ -117,9 +116,8 @@ async function go(address, push = true) { // to another state of the same page, 
   const answer = await fetch(address, { cache: "no-store" });
   if (!answer.ok) { location.reload(); return; }
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  for (const name of ["data-screen", "data-finished"]) body.toggleAttribute(name, false);
   body.dataset.screen = page.body.dataset.screen; tag = page.body.dataset.tag;
-  for (const name of ["header nav"]) document.querySelector(name).replaceWith(page.querySelector(name));
+  document.querySelector("header nav").replaceWith(page.querySelector("header nav"));
   main.replaceChildren(...page.getElementById("main").childNodes);
   hear(page.body.dataset.said);
   shown(true);
@@ -295,8 +293,8 @@ function logOf(anew) {
   $("raw").href = $("raw").getAttribute("href").replace(/attempt-\d+/, `attempt-${wanted}`);
   $("lines").textContent = ""; follow();
 }
-async function part(from) {
-  const answer = await fetch(`${base}log/${log.name}?from=${from}`, { cache: "no-store" });
+async function part(from, most = 65536) {
+  const answer = await fetch(`${base}log/${log.name}?from=${from}&most=${most}`, { cache: "no-store" });
   return answer.ok ? answer.json() : null;
 }
 const amount = (bytes) => bytes < 1024 ? `${bytes} bytes` : bytes < 1048576 ? `${(bytes / 1024).toFixed(1)} KiB` : `${(bytes / 1048576).toFixed(1)} MiB`;
@@ -327,11 +325,10 @@ async function follow() {
   if ($("follow")?.checked) log.timer = setTimeout(follow, document.hidden ? 15000 : 1000);
 }
 async function earlier() {
-  const from = Math.max(0, log.start - 65536), found = await part(from), lines = $("lines");
+  const from = Math.max(0, log.start - 65536), found = await part(from, log.start - from), lines = $("lines");
   if (!found) return;
-  const bytes = new TextEncoder().encode(found.text).length, before = lines.scrollHeight;
-  const text = new TextDecoder().decode(new TextEncoder().encode(found.text).slice(0, Math.min(bytes, log.start - from)));
-  lines.prepend(text.split("\n").map(lastState).join("\n"));
+  const before = lines.scrollHeight;
+  lines.prepend(found.text.split("\n").map(lastState).join("\n"));
   log.start = from; lines.scrollTop += lines.scrollHeight - before; $("earlier").disabled = from <= 0;
 }
 let searching = null;

@@ -18,8 +18,7 @@ from comborun.monitor.causes import shared_causes
 from comborun.monitor.fullscreen.app import FullScreen
 from comborun.monitor.fullscreen.desk import Desk, Log, videos_at
 from comborun.monitor.fullscreen.keys import KEYS, document_lines
-from comborun.monitor.fullscreen.ordering import Ordering
-from comborun.monitor.fullscreen.orders import Orders
+from comborun.monitor.fullscreen.ordering import Ordering, Orders
 from comborun.monitor.fullscreen.picture import picture
 from comborun.monitor.fullscreen.table import _LONGEST_SPAN, layout
 from comborun.monitor.observe import RunView

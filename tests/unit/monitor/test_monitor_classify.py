@@ -26,8 +26,8 @@ def run(*seen: Seen, **header: object) -> RunStatus:
     return status_of(VIEW, an_answer(*seen, **header))  # type: ignore[arg-type]
 
 
-def only(*seen: Seen, now: float | None = None) -> SessionStatus:
-    return status_of(VIEW, an_answer(*seen), now=now).sessions[0]
+def only(*seen: Seen) -> SessionStatus:
+    return status_of(VIEW, an_answer(*seen)).sessions[0]
 
 
 @pytest.mark.parametrize(

@@ -121,13 +121,6 @@ def test_the_queue_waits_for_a_dispatcher_that_starts_sessions(dispatcher: int |
     assert (status.expected and status.expected.likeliest) == (NOW + 300 if dispatcher and not stopped else None)
 
 
-def test_estimates_are_points_in_time_that_do_not_drift_between_two_looks() -> None:
-    history = look_at(an_answer(Seen("grass_act", counts=(50, 1))))
-    view = a_view(a_plan([a_session("act", "grass")]))
-    ends = {classify(view, history, NOW + passed).expected for passed in (0, 7, 59)}
-    assert [end and end.likeliest for end in ends] == [NOW + 100]
-
-
 LIVES = st.sampled_from([Life.QUEUED, Life.RUNNING, Life.STARTING, Life.ENDED])
 
 

@@ -16,18 +16,23 @@ from comborun.monitor.causes import run_causes
 from comborun.monitor.classify import classify
 from comborun.monitor.document import answer as answer_of_status
 from comborun.monitor.fleet import FleetRow
+from comborun.monitor.fullscreen.pane import episode_lines
+from comborun.monitor.gpu_samples import samples
 from comborun.monitor.observe import RunView
 from comborun.monitor.screen import changes
 from comborun.monitor.snapshot import Order
+from comborun.monitor.states import verdicts_of
 from comborun.monitor.view.bundle import Redaction, copy_videos
 from comborun.monitor.view.drawing import gpu_chart, slots, strip, times
 from comborun.monitor.view.feed import end_words
-from comborun.monitor.view.gpus import GpuHistory, samples
-from comborun.monitor.view.pages import Site, alerts, news, of_cell, of_hosts, of_run, render, the_map, verdicts_of
+from comborun.monitor.view.gpus import GpuHistory
+from comborun.monitor.view.pages import Site, alerts, news, of_cell, of_hosts, of_run, render, the_map
 from comborun.monitor.view.records import ReportSoFar, Rollout, alike, choose
 from comborun.monitor.watch import Look
 from comborun.remote.runs import Run
 from comborun.rules import events
+from comborun.rules.facts import Fact
+from comborun.rules.results.counts import UNDECIDED
 from comborun.words import say
 from comborun.words.times import clock
 
@@ -118,8 +123,20 @@ def test_news_are_what_ended_or_stalled_after_the_last_look_the_most_urgent_firs
 
 def test_the_strip_has_every_planned_episode_with_its_verdict() -> None:
     history = look_at(ANSWER, view=VIEW)
-    found = strip(PLAN.sessions[2], verdicts_of(PLAN.sessions[2], history.of(NAMES[2])))
+    seen = status_of(VIEW, ANSWER).sessions[2]
+    found = strip(PLAN.sessions[2], verdicts_of(PLAN.sessions[2], seen, history.of(NAMES[2])))
     assert [one.state for one in found] == ["success"] * 2 + ["failure"] * 3 + ["open"] * 5
+
+
+def test_no_strip_shows_verdicts_of_a_session_whose_counts_leave_it_undecided() -> None:
+    """Another session of the run shows that the field holds numbers, so its 0 and 1 are no verdicts."""
+    why = Fact(UNDECIDED, rows=10, of=10, values=["0", "1", "4"], field="success", numbers=True)
+    odd = Seen(NAMES[0]).ended(records=10, verdicts=0, completeness="partial", facts=[why.as_data()])
+    history = look_at(an_answer(odd, Seen(NAMES[1]).ended(records=10, successes=6, numeric="success")), view=VIEW)
+    look = Look(1, VIEW, history, classify(VIEW, history))
+    assert [one.state for one in (of_cell(look, NAMES[1]) or {})["strip"]] == ["errored"] * 10
+    lines = episode_lines(look, look.status.sessions[1], 80)
+    assert lines[0].plain.split() == ["0", "!" * 10]
 
 
 def a_rollout(policy: str, episode: int, verdict: str, at: float = 0.0) -> Rollout:
@@ -150,11 +167,12 @@ def test_events_say_who_held_a_gpu_and_broken_ones_say_nothing() -> None:
         {"at": NOW - 60, "kind": "gpu_use", "gpus": {"0": card}},
         {"at": NOW - 50, "kind": "gpu_use", "gpus": {"0": {"used": "much"}, "x": card, "1": 5}},
         {"at": NOW - 40, "kind": "gpu_use", "gpus": [1]},
+        {"at": NOW - 35, "kind": "gpu_use", "gpus": {"0": {**card, "used": float("inf")}}},
         {"at": NOW - 30, "kind": "ended", "gpus": {"0": card}},
     ]
     found = [*samples(events.parse("\n".join(map(json.dumps, lines))))]
     assert [(one.at, dict(one.sessions), dict(one.others)) for one in found] == [
-        (NOW - 60, {"grass_flat": 10}, {"ann: train.py": 15})
+        (NOW - 60, {"grass_flat": 10}, {("ann", "train.py"): 15})
     ]
     history = GpuHistory()
     history.add(found[0])

@@ -19,10 +19,10 @@ from monitor_stage import NOW, Seen, StagedHost, a_plan, a_session, a_view, an_a
 from comborun.cli.view import tunnel_command
 from comborun.errors import HostError
 from comborun.monitor.fleet import FleetRow
-from comborun.monitor.view import access, all_hosts, server
+from comborun.monitor.view import access, server
 from comborun.monitor.view.access import Access, keep_access, kept_access, new_access
 from comborun.monitor.view.feed import Feed
-from comborun.monitor.view.logs import _SEARCH
+from comborun.monitor.view.files import _SEARCH
 from comborun.monitor.view.pages import Site
 from comborun.monitor.view.server import Server
 from comborun.monitor.watch import Settings, Source
@@ -407,7 +407,7 @@ def test_the_tunnel_is_for_the_way_the_user_came(monkeypatch: pytest.MonkeyPatch
 
 
 def test_all_hosts_are_looked_at_while_a_page_shows_their_runs(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(all_hosts, "_UNUSED_S", 0.5)
+    monkeypatch.setattr(server, "_UNUSED_S", 0.5)
     stage.browser.get()
     assert stage.fleet.closed == 0
     shown = shown_soon(stage, "3/8")
