@@ -18,7 +18,6 @@ import numpy as np
 
 from comborun.model.attempt import EpisodeRecord, Verdict, packed
 from comborun.model.stopping import PlannedComparison, StopRule
-from comborun.reporter.comparing.absent import with_absent
 from comborun.reporter.comparing.comparison import ALPHA, Comparison, p_of_runs
 from comborun.reporter.comparing.factors import factors
 from comborun.reporter.comparing.family import compare
@@ -26,7 +25,7 @@ from comborun.reporter.comparing.graded import Graded, Scores, compare_graded, c
 from comborun.reporter.comparing.margins import check, parse_gate
 from comborun.reporter.comparing.orders import Trend, fit, steps_of, strengths, trend_of
 from comborun.reporter.comparing.pairing import meet
-from comborun.reporter.comparing.sides import Arm, Results
+from comborun.reporter.comparing.sides import Arm, Results, with_absent
 from comborun.reporter.comparing.sides import arm as side_of
 from comborun.reporter.comparing.stopping import EarlyStopping, standings
 from comborun.reporter.counting.measures import ends_of, time_field, time_to_success

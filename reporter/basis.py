@@ -9,11 +9,10 @@ from itertools import chain
 
 from comborun.model.attempt import Verdict, having, held
 from comborun.model.work import Combo, Spans, grouped
-from comborun.reporter.comparing.absent import with_absent
 from comborun.reporter.comparing.factors import Factor, factors
 from comborun.reporter.comparing.nominal import Loss, losses
 from comborun.reporter.comparing.orders import steps_of
-from comborun.reporter.comparing.sides import Results, Side, results_of
+from comborun.reporter.comparing.sides import Results, Side, results_of, with_absent
 from comborun.reporter.comparing.stopping import EarlyStopping, spared, stopping_of
 from comborun.reporter.counting.measures import JUDGED, EpisodeEnds, Measure, ends_of
 from comborun.reporter.evidence.context import ContextFact, alike, run_names

@@ -10,11 +10,10 @@ from itertools import chain
 from comborun.model.attempt import EpisodeRecord
 from comborun.model.work import Combo, grouped, size
 from comborun.reporter.basis import Basis, basis_of
-from comborun.reporter.comparing.claims import Claims, claims, prevented
+from comborun.reporter.comparing.claims import Claims, claims, prevented, single_runs
 from comborun.reporter.comparing.comparison import Tested, limited
-from comborun.reporter.comparing.factors import Factor
+from comborun.reporter.comparing.factors import Factor, without_levels
 from comborun.reporter.comparing.family import MOST, Comparisons, compare, how_many
-from comborun.reporter.comparing.findings import evidence, single_runs, without_levels
 from comborun.reporter.comparing.graded import (
     ByMetric,
     Graded,
@@ -26,6 +25,7 @@ from comborun.reporter.comparing.graded import (
     scores,
     unlike_kinds,
 )
+from comborun.reporter.comparing.limits import evidence
 from comborun.reporter.comparing.margins import GateResult, check, parse_gate
 from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.comparing.orders import Strength, Trend, steps_of, strengths, trend_of
@@ -307,6 +307,8 @@ def _combos(basis: Basis) -> Iterator[ComboSummary]:
     for combo in basis.order:
         if combo in results.merged or combo in sessions or combo in results.counts:
             side = results.sides.get(combo)
+            # Without verdicts no run has a rate.
+            runs = len(side.run_rates or side.runs) if isinstance(side, Arm) else 0
             data = ComboData(
                 histories=as_run(sessions.get(combo, ())),
                 merged=results.merged.get(combo),
@@ -316,15 +318,9 @@ def _combos(basis: Basis) -> Iterator[ComboSummary]:
                 ends=basis.ends.get(combo),
                 not_needed=size(basis.spare.get(combo, ())),
                 fields=basis.fields,
-                runs=_runs(side),
+                runs=runs if runs > 1 else None,
             )
             yield summarize_combo(combo, data, timed=timed, run_over=bool(collected.done))
-
-
-def _runs(side: Side | None) -> int | None:
-    """The number of runs that are joined, if several. Without verdicts no run has a rate."""
-    count = len(side.run_rates or side.runs) if isinstance(side, Arm) else 0
-    return count if count > 1 else None
 
 
 def _compared(

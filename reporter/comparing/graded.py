@@ -6,26 +6,29 @@ are. An episode without a value is lost by the policy that is ahead.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations
 from math import inf, sqrt
 from statistics import fmean
+from typing import Any, NamedTuple
 
 from comborun.model.attempt import Verdict
 from comborun.model.work import Combo, grouped
 from comborun.reporter.comparing.comparison import (
     Comparison,
+    Found,
+    OfRuns,
     Overall,
     Tested,
-    comparison_of,
+    compared,
     corrected,
-    of_all,
-    overall_of,
+    outcome_of,
+    told_of,
+    unknown_of,
     unpaired,
-    wider,
 )
 from comborun.reporter.comparing.pairing import meet
 from comborun.reporter.comparing.sides import Arm, Meeting, Side, arm, count_pairs
@@ -158,146 +161,156 @@ def scores(combo: MergedCombo, metric: str, settled: Settled | None = None, fiel
     return Scores(scored, values, only_successes)
 
 
+class _Cell(NamedTuple):
+    """Two policies in one environment, by their values."""
+
+    met: Meeting
+    a: Scores
+    b: Scores
+
+    def sample(self, lost_by: int) -> Sample:
+        """`lost_by`: 1 or -1 where the episodes without a value count as the worst or the best one that there is."""
+        a, b = self.a, self.b
+        values = [*a.values.values(), *b.values.values()]
+        worst = (min(values), max(values)) if lost_by > 0 else (max(values), min(values))
+        if not self.met.paired:
+            first, second = a.by_start, b.by_start
+            if lost_by:
+                first = first + [worst[0]] * len(a.arm.unknown)
+                second = second + [worst[1]] * len(b.arm.unknown)
+            return Sample(a=first, b=second)
+        used = a.values.keys() & b.values.keys()
+        if lost_by:
+            used |= a.arm.unknown | b.arm.unknown
+        found = {one: a.values.get(one, worst[0]) - b.values.get(one, worst[1]) for one in sorted(used)}
+        groups = a.arm.starts.groups(frozenset(used)) or [frozenset({one}) for one in found]
+        return Sample([fmean(found[one] for one in group) for group in groups])
+
+    def effect(self, lost_by: int) -> Effect:
+        """`lost_by`: 1 or -1 where the episodes without a value are lost by a or by b."""
+        if self.met.paired:
+            pairs = self._pairs(lost_by)
+            n, p = pairs.n, mcnemar(pairs.only_a, pairs.only_b)
+            return Effect(pairs.difference, paired_interval(pairs), p, pairs.variance, n - 1, (n, n), pairs)
+        lost = [-lost_by * inf] * len(self.a.arm.unknown), [lost_by * inf] * len(self.b.arm.unknown)
+        first, second = lost if lost_by else ([], [])
+        return dominance(self.a.by_start + first, self.b.by_start + second)
+
+    def _pairs(self, lost_by: int) -> PairCounts:
+        """The outcomes of the pairs: a success is to have more than the other."""
+        a, b = self.a, self.b
+        common = a.values.keys() & b.values.keys()
+        unknown = (a.arm.unknown | b.arm.unknown) if lost_by else frozenset()
+        first = {one for one in common if a.values[one] > b.values[one]} - unknown | (unknown if lost_by < 0 else set())
+        second = {one for one in common if a.values[one] < b.values[one]} - unknown | (
+            unknown if lost_by > 0 else set()
+        )
+        used = frozenset(common) | unknown
+        won_by_a = replace(a.arm, completed=used, successes=frozenset(first))
+        return count_pairs(won_by_a, replace(b.arm, completed=used, successes=frozenset(second)))
+
+
 def compare_graded(metric: str, environments: Mapping[str, Sequence[Scores]]) -> tuple[Graded | MeanDifference, ...]:
     """Every pair of policies, by who has more and by the means: first over all environments that both have, then in
     each."""
-    meetings: defaultdict[tuple[str, str], list[tuple[str, Scores, Scores]]] = defaultdict(list)
-    for environment, sides in environments.items():
-        for a, b in combinations(sides, 2):
-            if meet("", a.arm, b.arm).paired or min(len(a.by_start), len(b.by_start)) >= FEWEST_UNPAIRED:
-                meetings[a.arm.policy, b.arm.policy].append((environment, a, b))
-    pooled = [found for found in meetings.values() if len(found) > 1]
-    within = [[one] for name in environments for found in meetings.values() for one in found if one[0] == name]
-    means = (mean_difference_of(metric, found) for found in (*pooled, *within))
-    return (*(_graded(metric, found) for found in (*pooled, *within)), *filter(None, means))
+    pairs = [(name, a, b) for name, sides in environments.items() for a, b in combinations(sides, 2)]
+    within = [one for one in pairs if enough(*one[1:])]
+    of_policies = grouped(within, lambda one: (one[1].arm.policy, one[2].arm.policy))
+    found = [*(some for some in of_policies.values() if len(some) > 1), *([one] for one in within)]
+    means = (mean_difference_of(metric, some) for some in found)
+    return (*(_graded(metric, some) for some in found), *filter(None, means))
 
 
-def mean_difference_of(metric: str, meetings: Sequence[tuple[str, Scores, Scores]]) -> MeanDifference | None:
+def enough(a: Scores, b: Scores) -> bool:
+    """Whether two policies have values enough to be compared."""
+    return meet("", a.arm, b.arm).paired or min(len(a.by_start), len(b.by_start)) >= FEWEST_UNPAIRED
+
+
+_Places = Sequence[tuple[str, Scores, Scores]]
+"""the values of two policies in some environments"""
+
+
+def mean_difference_of(metric: str, places: _Places) -> MeanDifference | None:
     """None if a mean has no interval: it is of a single value."""
-    sides = [(a, b) for _, a, b in meetings]
-    seen = [_sample(a, b) for a, b in sides]
-    if min(len(values) for one in seen for values in ([one.differences] if one.differences else [one.a, one.b])) < 2:
+    cells = _cells(places)
+    seen = [one.sample(0) for one in cells]
+    if min(len(values) for one in seen for values in one.samples) < 2:
         return None
-    difference, interval, p = mean_difference(seen)
-    if of_runs := _of_runs(sides):
-        interval, p = wider(interval, p, of_runs, (-inf, inf))
-    sign = 1 if difference > 0 else -1
-    worst = p
-    if any(a.arm.unknown or b.arm.unknown for a, b in sides):
-        against = [_sample(a, b, lost_by=sign) for a, b in sides]
-        found = mean_difference(against)
-        worst = max(p, found[2]) if found[0] * sign > 0 else 1.0
-    counts = [(len(one.differences),) * 2 if one.differences else (len(one.a), len(one.b)) for one in seen]
-    met = [meet(environment, a.arm, b.arm) for environment, a, b in meetings]
+
+    def test(lost_by: int) -> Found:
+        return mean_difference([one.sample(lost_by) for one in cells] if lost_by else seen)
+
+    of_runs = _of_runs(cells)
     return MeanDifference(
-        a=sides[0][0].arm.policy,
-        b=sides[0][1].arm.policy,
-        difference=difference,
-        interval=interval,
-        p=p,
-        worst_p=worst,
-        metric=metric,
-        environments=tuple(name for name, _, _ in meetings),
-        n=(sum(one for one, _ in counts), sum(one for _, one in counts)),
-        means=(fmean(fmean(a.by_start) for a, _ in sides), fmean(fmean(b.by_start) for _, b in sides)),
+        **_by_metric(metric, cells, test, lambda _: of_runs, (-inf, inf)),
+        n=(sum(len(one.samples[0]) for one in seen), sum(len(one.samples[-1]) for one in seen)),
+        means=(fmean(fmean(one.a.by_start) for one in cells), fmean(fmean(one.b.by_start) for one in cells)),
         paired=all(one.differences for one in seen),
-        unknown=(sum(len(a.arm.unknown) for a, _ in sides), sum(len(b.arm.unknown) for _, b in sides)),
-        unpaired=unpaired(met),
-        facts=met[0].facts if len(met) == 1 else of_all(met),
     )
 
 
-def _sample(a: Scores, b: Scores, lost_by: int = 0) -> Sample:
-    """`lost_by`: 1 or -1 where the episodes without a value count as the worst or the best one that there is."""
-    values = [*a.values.values(), *b.values.values()]
-    worst = (min(values), max(values)) if lost_by > 0 else (max(values), min(values))
-    if not meet("", a.arm, b.arm).paired:
-        first, second = a.by_start, b.by_start
-        if lost_by:
-            first = first + [worst[0]] * len(a.arm.unknown)
-            second = second + [worst[1]] * len(b.arm.unknown)
-        return Sample(a=first, b=second)
-    used = a.values.keys() & b.values.keys()
-    if lost_by:
-        used |= a.arm.unknown | b.arm.unknown
-    found = {one: a.values.get(one, worst[0]) - b.values.get(one, worst[1]) for one in sorted(used)}
-    groups = a.arm.starts.groups(frozenset(used)) or [frozenset({one}) for one in found]
-    return Sample([fmean(found[one] for one in group) for group in groups])
+def _graded(metric: str, places: _Places) -> Graded:
+    cells = _cells(places)
+    seen = [one.effect(0) for one in cells]
+    by_means = _of_runs(cells)
 
-
-def _graded(metric: str, meetings: Sequence[tuple[str, Scores, Scores]]) -> Graded:
-    met = [meet(environment, a.arm, b.arm) for environment, a, b in meetings]
-    cells = [_effect(a, b) for _, a, b in meetings]
-    difference, interval, p = _pooled(cells)
-    if of_runs := _of_runs([(a, b) for _, a, b in meetings]):
-        # In proportion, as far as the means' interval reaches: runs whose values are all above the others' show no
-        # spread of their chances.
-        gap, half, p_of_runs = of_runs
+    def of_runs(difference: float) -> OfRuns:
+        """In proportion, as far as the means' interval reaches: runs whose values are all above the others' show no
+        spread of their chances."""
+        gap, half, p = by_means or (0.0, 0.0, 0.0)
         half = half * abs(difference / gap) if difference and gap else inf
-        interval, p = wider(interval, p, (difference, half, p_of_runs))
-    sign = 1 if difference > 0 else -1
-    unknown = [(len(a.arm.unknown), len(b.arm.unknown)) for _, a, b in meetings]
-    worst = p
-    if any(map(any, unknown)):
-        against, _, worst = _pooled([_effect(a, b, lost_by=sign) for _, a, b in meetings])
-        worst = max(p, worst) if against * sign > 0 else 1.0
-    sides = [(a, b) for _, a, b in meetings]
+        return by_means and (difference, half, p)
+
+    def test(lost_by: int) -> Found:
+        return _pooled([one.effect(lost_by) for one in cells] if lost_by else seen)
+
     return Graded(
-        a=sides[0][0].arm.policy,
-        b=sides[0][1].arm.policy,
-        difference=difference,
-        interval=interval,
-        p=p,
-        worst_p=worst,
-        metric=metric,
-        environments=tuple(name for name, _, _ in meetings),
-        n=(sum(one.n[0] for one in cells), sum(one.n[1] for one in cells)),
-        middle=(_mean_of_middles(a for a, _ in sides), _mean_of_middles(b for _, b in sides)),
-        paired=all(one.pairs for one in cells),
-        unknown=(sum(one for one, _ in unknown), sum(one for _, one in unknown)),
-        only_successes=any(one.only_successes for side in sides for one in side),
-        unpaired=unpaired(met),
-        facts=met[0].facts if len(met) == 1 else of_all(met),
+        **_by_metric(metric, cells, test, of_runs),
+        n=(sum(one.n[0] for one in seen), sum(one.n[1] for one in seen)),
+        middle=(_mean_of_middles(one.a for one in cells), _mean_of_middles(one.b for one in cells)),
+        paired=all(one.pairs for one in seen),
+        only_successes=any(side.only_successes for one in cells for side in (one.a, one.b)),
     )
 
 
-def _of_runs(sides: Sequence[tuple[Scores, Scores]]) -> tuple[float, float, float] | None:
-    """With the run as the unit, the difference of means, half of its interval and p; None unless a policy has several
-    runs everywhere."""
+def _cells(places: _Places) -> list[_Cell]:
+    return [_Cell(meet(environment, a.arm, b.arm), a, b) for environment, a, b in places]
+
+
+def _by_metric(
+    metric: str,
+    cells: Sequence[_Cell],
+    test: Callable[[int], Found],
+    of_runs: Callable[[float], OfRuns],
+    limits: tuple[float, float] = (-1.0, 1.0),
+) -> dict[str, Any]:
+    """The fields that both ways of comparing have in common."""
+    met, unknown = [one.met for one in cells], unknown_of((one.a.arm, one.b.arm) for one in cells)
+    return {
+        **outcome_of(test, of_runs, unknown=any(unknown), limits=limits),
+        "a": cells[0].a.arm.policy,
+        "b": cells[0].b.arm.policy,
+        "metric": metric,
+        "environments": tuple(one.environment for one in met),
+        "unknown": unknown,
+        "unpaired": unpaired(met),
+        "facts": told_of(met),
+    }
+
+
+def _of_runs(cells: Sequence[_Cell]) -> OfRuns:
+    """The difference of means; None unless a policy has several runs everywhere."""
     means: list[list[float]] = []
-    for each in zip(*sides, strict=True):
+    for each in zip(*((one.a, one.b) for one in cells), strict=True):
         runs = [one.arm.run_means for one in each]
         common = set(runs[0]).intersection(*runs)
         alone = [fmean(one.by_start) for one in each]
         means.append([fmean(one[run] for one in runs) for run in sorted(common)] or [fmean(alone)])
-    return between_runs(*means, told=all(one.arm.runs_told for side in sides for one in side))
+    return between_runs(*means, told=all(side.arm.runs_told for one in cells for side in (one.a, one.b)))
 
 
 def _mean_of_middles(sides: Iterable[Scores]) -> float:
     return fmean(interquartile_mean(one.by_start) for one in sides)
-
-
-def _effect(a: Scores, b: Scores, lost_by: int = 0) -> Effect:
-    """`lost_by`: 1 or -1 where the episodes without a value are lost by a or by b."""
-    if meet("", a.arm, b.arm).paired:
-        pairs = _pairs(a, b, lost_by)
-        n, p = pairs.n, mcnemar(pairs.only_a, pairs.only_b)
-        return Effect(pairs.difference, paired_interval(pairs), p, pairs.variance, n - 1, (n, n), pairs)
-    if not lost_by:
-        return dominance(a.by_start, b.by_start)
-    lost = -lost_by * inf
-    return dominance(a.by_start + [lost] * len(a.arm.unknown), b.by_start + [-lost] * len(b.arm.unknown))
-
-
-def _pairs(a: Scores, b: Scores, lost_by: int) -> PairCounts:
-    """The outcomes of the pairs: a success is to have more than the other."""
-    common = a.values.keys() & b.values.keys()
-    unknown = (a.arm.unknown | b.arm.unknown) if lost_by else frozenset()
-    first = {one for one in common if a.values[one] > b.values[one]} - unknown | (unknown if lost_by < 0 else set())
-    second = {one for one in common if a.values[one] < b.values[one]} - unknown | (unknown if lost_by > 0 else set())
-    used = frozenset(common) | unknown
-    won_by_a = replace(a.arm, completed=used, successes=frozenset(first))
-    return count_pairs(won_by_a, replace(b.arm, completed=used, successes=frozenset(second)))
 
 
 def _pooled(cells: Sequence[Effect]) -> tuple[float, Interval, float]:
@@ -329,19 +342,24 @@ class KindComparison:
 def compare_kinds(ends: Mapping[Combo, EpisodeEnds], sides: Mapping[Combo, Side]) -> tuple[KindComparison, ...]:
     """Every pair of policies by every frequent kind, the smallest p first; none if they are too many. They have 5 % of
     the error of their own, so that they don't make success rates harder to tell apart."""
-    arms = {combo: _ended(side) for combo, side in sides.items() if isinstance(side, Arm) and combo in ends}
+    arms = {
+        # An episode without a verdict has ended, too, so how it ended is known.
+        combo: replace(side, completed=side.completed | side.errored, errored=frozenset()) if side.errored else side
+        for combo, side in sides.items()
+        if isinstance(side, Arm) and combo in ends
+    }
     kinds = _frequent_kinds(ends[combo] for combo in arms)
     pairs = [*combinations(dict.fromkeys(policy for policy, _ in arms), 2)]
     if not kinds or set(kinds) == {ERRORED} or len(kinds) * len(pairs) > MOST:
         return ()
     met = [meetings for a, b in pairs if (meetings := _meetings(arms, a, b))]
-    compared = []
+    found: list[KindComparison] = []
     for kind in kinds:
         of_kind = {combo: _of_kind(arm, ends[combo], kind) for combo, arm in arms.items()}
         alike = ([one for one in meetings if not _unlike(kind, *_both(one, ends))] for meetings in met)
-        compared += [KindComparison(kind, _compared(meetings, of_kind)) for meetings in alike if meetings]
-    adjusted = zip(compared, corrected([one.found for one in compared]), strict=True)
-    told = _with_other_words([replace(one, found=found) for one, found in adjusted])
+        found += [KindComparison(kind, _compared(meetings, of_kind)) for meetings in alike if meetings]
+    adjusted = zip(found, corrected([one.found for one in found]), strict=True)
+    told = _with_other_words([replace(one, found=own) for one, own in adjusted])
     return tuple(sorted(told, key=lambda one: one.found.p_holm))
 
 
@@ -419,11 +437,6 @@ def _plain(kind: str) -> str:
     return "".join(filter(str.isalnum, kind.casefold()))
 
 
-def _ended(arm: Arm) -> Arm:
-    """An episode without a verdict has ended, too, so how it ended is known."""
-    return replace(arm, completed=arm.completed | arm.errored, errored=frozenset()) if arm.errored else arm
-
-
 def _frequent_kinds(ends: Iterable[EpisodeEnds]) -> list[str]:
     counts = Counter[str]()
     for one in ends:
@@ -444,5 +457,4 @@ def _compared(meetings: Sequence[Meeting], arms: Mapping[Combo, Arm]) -> Compari
     """Of the same two policies with these arms instead of their own."""
     own = [(one, arms[one.a.policy, one.environment], arms[one.b.policy, one.environment]) for one in meetings]
     # Facts may say that episodes were left out or have other indexes: then the meeting's arms are not the combos' own.
-    met = [meet(one.environment, a, b) if one.facts else replace(one, a=a, b=b) for one, a, b in own]
-    return overall_of(met) if len(met) > 1 else comparison_of(met[0])
+    return compared([meet(one.environment, a, b) if one.facts else replace(one, a=a, b=b) for one, a, b in own])

@@ -5,7 +5,7 @@ A repeated start is no new evidence: a deterministic program repeats what it did
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -14,13 +14,10 @@ from operator import attrgetter
 from types import MappingProxyType
 
 from comborun.model.attempt import EpisodeRecord, Verdict, having
-from comborun.model.work import Combo, Spans, combo_of, episodes_of, minus, size
+from comborun.model.work import Combo, Spans, combo_of, episodes_of, grouped, minus, size
 from comborun.reporter.counting.combo import AggregateCounts, tallies
-from comborun.reporter.evidence.context import NO_CONTEXT, Context, context_of
-from comborun.reporter.evidence.copies import copies
-from comborun.reporter.evidence.horizons import Lengths, lengths_of
-from comborun.reporter.evidence.parts import with_parts
-from comborun.reporter.evidence.replays import with_replays
+from comborun.reporter.evidence.context import NO_CONTEXT, Context, Lengths, context_of, lengths_of
+from comborun.reporter.evidence.repeats import copies, with_parts, with_replays
 from comborun.reporter.evidence.runs import Runs, run_rates
 from comborun.reporter.evidence.sequence import by_setting, in_order
 from comborun.reporter.evidence.settings import NO_SETTINGS, Settings, clusters_of, settings_of
@@ -274,3 +271,76 @@ def _counted(a: Arm, b: Arm, episodes: frozenset[int]) -> PairCounts:
     both = len(first & second)
     only_a, only_b = len(first) - both, len(second) - both
     return PairCounts(both, only_a, only_b, len(episodes) - both - only_a - only_b)
+
+
+# -- episodes that a folder without a plan may lack -------------------------------------------------------------------
+
+FEWER = "fewer_records"
+LACKS = "lacks_episodes_of_others"
+
+
+def with_absent(results: Results) -> tuple[Results, Mapping[Combo, Fact]]:
+    """The results with the episodes as missing ones that another policy of the environment has more, and a fact for
+    each combo that has fewer records.
+
+    Failures may leave no record. So what is not there counts against the better policy, as planned episodes without a
+    verdict do.
+    """
+    sides, facts = dict(results.sides), {}
+    for environment, combos in grouped(results.sides, lambda combo: combo[1]).items():
+        most_of = max(combos, key=lambda combo: _recorded(results.sides[combo]))
+        most = results.sides[most_of]
+        longest = max(len(run) for combo in combos for run in _runs(results.sides[combo]))
+        for combo in combos:
+            own = results.sides[combo]
+            lacking = _recorded(most) - (len(_known(own)) if isinstance(own, Arm) else own.counts[1])
+            lacking = min(lacking, sum(longest - len(run) for run in _runs(own)))
+            elsewhere = _elsewhere(own, [results.sides[other] for other in combos if other != combo])
+            fields = {"policy": combo[0], "environment": environment, "records": _recorded(own)}
+            if isinstance(own, Arm) and max(lacking, 0) < len(elsewhere) <= UNPLANNED:
+                facts[combo] = Fact(LACKS, **fields, episodes=len(elsewhere))
+                sides[combo] = replace(own, missing=own.missing | elsewhere)
+            elif lacking > 0:
+                facts[combo] = Fact(FEWER, **fields, other=most_of[0], of=_recorded(most))
+                sides[combo] = _lacking(own, most, lacking)
+    return replace(results, sides=sides), facts
+
+
+def _elsewhere(own: Side, others: Sequence[Side]) -> frozenset[int]:
+    """The episodes that others have and this one lacks, where all indexes that both have are shown to mean the same."""
+    found = frozenset[int]()
+    for other in others:
+        if isinstance(own, Arm) and isinstance(other, Arm) and max(len(own.runs), len(other.runs)) < 2:
+            lacking, common = _known(other) - _known(own), own.completed & other.completed
+            if lacking and common and {*own.starts.mismatches(other.starts, common)} == {None}:
+                found |= lacking
+    return found
+
+
+def _recorded(side: Side) -> int:
+    return len(side.completed | side.errored) if isinstance(side, Arm) else side.counts[1]
+
+
+def _runs(side: Side) -> Sequence[Collection[int]]:
+    """The episodes of each run, where folders or fields name several: fewer runs are not missing episodes."""
+    if not isinstance(side, Arm):
+        return [range(side.counts[1])]
+    known = _known(side)
+    named = [known.intersection(run) for run in side.runs.values()] if side.runs_told else []
+    return named if len(named) > 1 else [known]
+
+
+def _known(arm: Arm) -> frozenset[int]:
+    return arm.completed | arm.errored | arm.missing
+
+
+def _lacking(own: Side, most: Side, count: int) -> Side:
+    if not isinstance(own, Arm):
+        return replace(own, absent=own.absent + count)
+    if count > UNPLANNED:
+        return own
+    # New indexes if the other one's are not known: then nothing is paired, and only their number matters.
+    others = sorted(_known(most) - _known(own)) if isinstance(most, Arm) else ()
+    last = max(_known(own), default=0)
+    indices = others[-count:] if len(others) >= count else range(last + 1, last + 1 + count)
+    return replace(own, missing=own.missing | {*indices})

@@ -22,12 +22,13 @@ from comborun.reporter.comparing.graded import MeanDifference, Scores, mean_diff
 from comborun.reporter.comparing.pairing import meet, pairs_in_order
 from comborun.reporter.comparing.sides import Arm, Results, Side, count_pairs, outcomes, results_of
 from comborun.reporter.records.collected import Collected, SessionHistory
-from comborun.reporter.statistics.betting import decide_mean, interval_by_betting
 from comborun.reporter.statistics.sequential import (
     Decision,
     decide,
     decide_both,
+    decide_mean,
     interval_after_stopping,
+    interval_by_betting,
     pointless_after,
 )
 from comborun.rules.vocabulary import Cause, Outcome

@@ -9,8 +9,7 @@ from typing import Any, Literal
 from comborun.model.work import Combo
 from comborun.reporter.basis import Basis, basis_of
 from comborun.reporter.comparing.comparison import corrected
-from comborun.reporter.comparing.graded import MeanDifference, Scores, mean_difference_of, scores
-from comborun.reporter.comparing.pairing import meet
+from comborun.reporter.comparing.graded import MeanDifference, Scores, enough, mean_difference_of, scores
 from comborun.reporter.comparing.sides import Arm, Side
 from comborun.reporter.counting.quality import DataFinding
 from comborun.reporter.evidence.words import limits
@@ -18,8 +17,7 @@ from comborun.reporter.pages.comparison_tables import holm_p, strong
 from comborun.reporter.pages.document import table
 from comborun.reporter.pages.text_table import TextTable, columns, filled
 from comborun.reporter.records.collected import Collected
-from comborun.reporter.statistics.difference import FEWEST_UNPAIRED
-from comborun.reporter.text import combo_name, number, p_value
+from comborun.reporter.text import combo_name, number, numbers, p_value
 from comborun.text import alike, several
 
 METHOD = (
@@ -52,12 +50,8 @@ class MeansBetween:
     method: str = METHOD
 
     @property
-    def _single(self) -> list[MeanDifference]:
-        return [one for _, one in self.rows if len(one.environments) == 1]
-
-    @property
     def answer(self) -> str:
-        found = self._single
+        found = [one for _, one in self.rows if len(one.environments) == 1]
         up, down = (sum(one.decided and (one.difference > 0) is more for one in found) for more in (True, False))
         if not up + down:
             where = f"any of {len(found)} combos" if len(found) > 1 else "the only combo"
@@ -83,10 +77,9 @@ class MeansBetween:
         return tuple(found)
 
     def _got(self, policy: str, one: MeanDifference) -> str:
-        low, high = map(number, one.interval)
         return (
             f"{policy} {one.where} got {self._word(one.difference > 0)}: mean {self.metric} {number(one.means[1])}"
-            f" before and {number(one.means[0])} after, {number(one.difference)} [{low}, {high}],"
+            f" before and {number(one.means[0])} after, {number(one.difference)} {numbers(one.interval)},"
             f" Holm p {p_value(one.p_holm)}.{limits(one.facts)}"
         )
 
@@ -96,7 +89,7 @@ class MeansBetween:
             [
                 *(policy, one.environments[0] if len(one.environments) == 1 else f"all {len(one.environments)}"),
                 *(number(one.means[1]), number(one.means[0]), strong(number(one.difference), one)),
-                *(f"[{number(one.interval[0])}, {number(one.interval[1])}]", holm_p(one)),
+                *(numbers(one.interval), holm_p(one)),
                 *(f"{one.n[1]}/{one.n[0]}", "/".join(map(str, one.unknown[::-1])) if any(one.unknown) else ""),
                 one.test,
             ]
@@ -143,10 +136,10 @@ def compare_means(
     first, second = (_scores(one, new.name) for one in bases)
     second = {renamed(combo): one for combo, one in second.items()}
     pairs, fewer = _met(runs, first, second, vouch)
-    enough = [one for one in pairs if _enough(*one[1:])]
-    within = {combo: mean_difference_of(new.name, [(combo[1], a, b)]) for combo, a, b in enough}
+    known = [(combo, a, b) for combo, a, b in pairs if a.values and b.values and enough(a, b)]
+    within = {combo: mean_difference_of(new.name, [(combo[1], a, b)]) for combo, a, b in known}
     of_policies: dict[str, list[tuple[str, Scores, Scores]]] = {}
-    for (policy, environment), a, b in enough:
+    for (policy, environment), a, b in known:
         of_policies.setdefault(policy, []).append((environment, a, b))
     over = {name: mean_difference_of(new.name, some) for name, some in of_policies.items() if len(some) > 1}
     overall = [(name, one) for name, one in over.items() if one]
@@ -194,12 +187,6 @@ def _met(
         if isinstance(old, Arm) and isinstance(new, Arm):
             pairs.append((combo, replace(second[combo], arm=new), replace(first[combo], arm=old)))
     return pairs, fewer
-
-
-def _enough(a: Scores, b: Scores) -> bool:
-    if not (a.values and b.values):
-        return False
-    return meet("", a.arm, b.arm).paired or min(len(a.by_start), len(b.by_start)) >= FEWEST_UNPAIRED
 
 
 def _notes(

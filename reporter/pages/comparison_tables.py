@@ -10,7 +10,7 @@ from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDiffe
 from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.evidence.runs import RunFact
 from comborun.reporter.pages.text_table import LEANS, SHOWN, Strong, TextTable, columns, filled, smallest
-from comborun.reporter.text import fraction, number, p_number, per_cent, points, points_interval
+from comborun.reporter.text import fraction, number, numbers, p_number, per_cent, points, points_interval
 
 _UNPLANNED = ", not CASM as planned"
 
@@ -63,8 +63,7 @@ def mean_differences(found: Sequence[MeanDifference]) -> TextTable | None:
         [
             *(one.metric, f"all {len(one.environments)}" if one.environments[1:] else one.environments[0]),
             *(one.a, one.b, strong(f"{number(one.difference)}{'†' * one.leans}", one)),
-            f"[{number(one.interval[0])}, {number(one.interval[1])}]",
-            *map(number, one.means),
+            *(numbers(one.interval), *map(number, one.means)),
             *(holm_p(one), _both(*one.n), one.test, _better(one)),
         ]
         for one in smallest(found)

@@ -34,14 +34,18 @@ class Sample:
     b: Sequence[float] = ()
 
     @property
+    def samples(self) -> list[Sequence[float]]:
+        """What the difference is made of: one, or two."""
+        return [self.differences] if self.differences else [self.a, self.b]
+
+    @property
     def mean(self) -> float:
         return fmean(self.differences) if self.differences else fmean(self.a) - fmean(self.b)
 
     @property
     def variances(self) -> list[tuple[float, int]]:
         """Of each mean that the difference is made of, with its degrees of freedom."""
-        samples = [self.differences] if self.differences else [self.a, self.b]
-        return [(variance(one) / len(one) if len(one) > 1 else inf, max(1, len(one) - 1)) for one in samples]
+        return [(variance(one) / len(one) if len(one) > 1 else inf, max(1, len(one) - 1)) for one in self.samples]
 
 
 def mean_difference(cells: Sequence[Sample]) -> tuple[float, Interval, float]:
@@ -73,14 +77,14 @@ def t_quantile_of(freedom: float) -> float:
 
 def _signs_alone(cells: Sequence[Sample]) -> float:
     """All differences are equal: p of their having one sign."""
-    return float(max(1e-12, 2 * 0.5 ** sum(len(one.differences) or min(len(one.a), len(one.b)) for one in cells)))
+    return float(max(1e-12, 2 * 0.5 ** sum(min(map(len, one.samples)) for one in cells)))
 
 
 def _p(cells: Sequence[Sample], mean: float, student: float) -> float:
-    sizes = [len(one.differences) or len(one.a) + len(one.b) for one in cells]
-    if all(one.differences for one in cells) and sum(sizes) <= MANY:
+    count = sum(len(values) for one in cells for values in one.samples)
+    if all(one.differences for one in cells) and count <= MANY:
         return _flipped(cells, mean, student)
-    if len(cells) == 1 and sum(sizes) <= MANY:
+    if len(cells) == 1 and count <= MANY:
         return _exchanged(cells[0], student)
     return student
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import beta
 
 from comborun.reporter.collect import collect_folder
-from comborun.reporter.counting.consistency import consistency
+from comborun.reporter.counting.measures import consistency
 from comborun.reporter.pages.document import report_json
 from comborun.reporter.summary import summarize
 

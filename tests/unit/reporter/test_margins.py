@@ -23,8 +23,7 @@ from comborun.reporter.comparing.sides import Arm, CountsAlone
 from comborun.reporter.evidence.runs import above
 from comborun.reporter.evidence.starts import Starts
 from comborun.reporter.statistics.difference import PairCounts, paired_interval
-from comborun.reporter.statistics.margin import not_worse_p
-from comborun.reporter.statistics.pooled import Stratum
+from comborun.reporter.statistics.pooled import Stratum, not_worse_p
 from comborun.reporter.statistics.proportion import at_least, at_least_p
 
 
