@@ -21,7 +21,8 @@ from comborun.model.stopping import PlannedComparison, StopRule
 from comborun.reporter.comparing.comparison import ALPHA, Comparison, p_of_runs
 from comborun.reporter.comparing.factors import factors
 from comborun.reporter.comparing.family import compare
-from comborun.reporter.comparing.graded import Graded, Scores, compare_graded, compare_kinds
+from comborun.reporter.comparing.graded import Graded, Scores, compare_graded
+from comborun.reporter.comparing.kinds import compare_kinds
 from comborun.reporter.comparing.margins import check, parse_gate
 from comborun.reporter.comparing.orders import Trend, fit, steps_of, strengths, trend_of
 from comborun.reporter.comparing.pairing import meet

@@ -14,17 +14,8 @@ from comborun.reporter.comparing.claims import Claims, claims, prevented, single
 from comborun.reporter.comparing.comparison import Tested, limited
 from comborun.reporter.comparing.factors import Factor, without_levels
 from comborun.reporter.comparing.family import MOST, Comparisons, compare, how_many
-from comborun.reporter.comparing.graded import (
-    ByMetric,
-    Graded,
-    KindComparison,
-    MeanDifference,
-    Scores,
-    compare_graded,
-    compare_kinds,
-    scores,
-    unlike_kinds,
-)
+from comborun.reporter.comparing.graded import ByMetric, Graded, MeanDifference, Scores, compare_graded, scores
+from comborun.reporter.comparing.kinds import KindComparison, compare_kinds, unlike_kinds
 from comborun.reporter.comparing.limits import evidence
 from comborun.reporter.comparing.margins import GateResult, check, parse_gate
 from comborun.reporter.comparing.nominal import Loss

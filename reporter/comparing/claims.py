@@ -27,7 +27,7 @@ from comborun.reporter.comparing.claims_besides import (
 from comborun.reporter.comparing.comparison import Comparison, Overall, Tested, first_reasons, limited, not_paired
 from comborun.reporter.comparing.factors import Factor, said
 from comborun.reporter.comparing.family import MOST, Comparisons, EnvironmentComparisons
-from comborun.reporter.comparing.graded import KindComparison
+from comborun.reporter.comparing.kinds import KindComparison
 from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.counting.quality import DataFinding
 from comborun.reporter.evidence.runs import RunFact

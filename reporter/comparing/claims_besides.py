@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from comborun.reporter.comparing.comparison import Comparison, Overall, Tested, first_reasons
 from comborun.reporter.comparing.family import Comparisons
-from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDifference
+from comborun.reporter.comparing.graded import Graded, MeanDifference
+from comborun.reporter.comparing.kinds import KindComparison
 from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.evidence.words import limits
 from comborun.reporter.text import fraction, number, numbers, p_value, points, points_interval
@@ -162,8 +163,7 @@ def undecided_graded(comparisons: Comparisons) -> Iterator[str]:
 
 def kind(one: KindComparison) -> str:
     found = one.found
-    rates = (found.mean_a, found.mean_b) if isinstance(found, Overall) else (found.rate_a.rate, found.rate_b.rate)
-    high, low = (rate or 0.0 for rate in (rates if found.difference > 0 else rates[::-1]))
+    high, low = one.shares if found.difference > 0 else one.shares[::-1]
     where = f"over {found.environments} environments" if isinstance(found, Overall) else f"in {found.environment}"
     return (
         f"{found.ahead} ends as {one.kind!r} more often than {found.behind} {where}: {fraction(high)} % of episodes"

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from comborun.reporter.comparing.comparison import Comparison, Tested
 from comborun.reporter.comparing.factors import Factor
-from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDifference
+from comborun.reporter.comparing.graded import Graded, MeanDifference
+from comborun.reporter.comparing.kinds import KindComparison
 from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.evidence.runs import RunFact
 from comborun.reporter.pages.text_table import LEANS, SHOWN, Strong, TextTable, columns, filled, smallest

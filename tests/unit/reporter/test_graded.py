@@ -15,7 +15,8 @@ from report_runs import RunDirectory, document, episode, row
 from scipy import stats
 
 from comborun.reporter.comparing.family import compare
-from comborun.reporter.comparing.graded import MOST, Graded, KindComparison, compare_graded, compare_kinds, scores
+from comborun.reporter.comparing.graded import Graded, compare_graded, scores
+from comborun.reporter.comparing.kinds import MOST, KindComparison, compare_kinds
 from comborun.reporter.comparing.orders import Trend, steps_of, trend_of
 from comborun.reporter.comparing.sides import Arm, arm
 from comborun.reporter.counting.measures import ends_of
