@@ -10,6 +10,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from report_runs import write_rows
 
 from comborun.reporter.figures.makers import MAKERS
 from comborun.reporter.report import report_folder
@@ -43,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for environment in ("stairs", "grass")
         for at in range(30)
     ]
-    (made / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(made / "rows.jsonl", rows)
     report_folder(made, made / "report", ("svg",))
     return made / "report"
 

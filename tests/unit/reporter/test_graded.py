@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 from gridtext import plan
-from report_runs import RunDirectory, document, episode, row
+from report_runs import RunDirectory, document, episode, row, write_rows
 from scipy import stats
 
 from comborun.reporter.comparing.family import compare
@@ -259,13 +258,12 @@ def returns(folder: Path, runs: Mapping[str, Sequence[int]], told_by: str) -> di
     for policy, means in runs.items():
         for run, mean in enumerate(means):
             path = folder / policy / "ant" / (f"seed{run}.jsonl" if told_by == "folder" else f"part{run}.jsonl")
-            path.parent.mkdir(parents=True, exist_ok=True)
             rows = [
                 {"policy": policy, "environment": "ant", "episode": at, "return": mean + 7 * at % 30}
                 | ({"train_seed": run} if told_by == "field" else {})
                 for at in range(10)
             ]
-            path.write_text("".join(json.dumps(one) + "\n" for one in rows))
+            write_rows(path, rows)
     report_folder(folder, folder / "report")
     return document(folder / "report")
 
