@@ -47,6 +47,11 @@ class Basis:
         return {combo: self.results.sides[combo] for combo in self.order if combo in self.results.sides}
 
     @cached_property
+    def by_environment(self) -> dict[str, list[Side]]:
+        found = grouped(self.sides.items(), lambda one: one[0][1])
+        return {name: [side for _, side in found.get(name, ())] for name in self.environments}
+
+    @cached_property
     def fields(self) -> Fields:
         wanted = {name for one in self.collected.sessions for name in one.session.results.metrics}
         return fields_of((one.accepted for one in self.results.merged.values()), wanted)

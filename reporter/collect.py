@@ -293,15 +293,11 @@ def collect_folder(directory: Path) -> Collected:
             name = path.relative_to(directory)
             collector.read_file(path, Context(name.as_posix(), attempt=attempt_number(name)), expected=False)
         elif packer := _packer(path.name):
-            passed = Reading(path.relative_to(directory).as_posix())
-            passed.defect(0, say(Fact("packed_file", packer=packer)))
-            collector.passed.append(passed)
+            collector.pass_over(path, Fact("packed_file", packer=packer))
         elif kind := foreign_kind(path.name, b""):
             why = Fact("pickle" if kind == "pickle" else "foreign_kind", kind=kind)
             if may_hold(str(path), why):
-                passed = Reading(path.relative_to(directory).as_posix())
-                passed.defect(0, say(why))
-                collector.passed.append(passed)
+                collector.pass_over(path, why)
     collector.read_names(found, Context(path=""))
     name_by_columns(collector.files)
     settle_rows(collector.files)

@@ -20,7 +20,7 @@ from comborun.reporter.comparing.limits import evidence
 from comborun.reporter.comparing.margins import GateResult, check, parse_gate
 from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.comparing.orders import Strength, Trend, steps_of, strengths, trend_of
-from comborun.reporter.comparing.sides import Arm, Results, Side
+from comborun.reporter.comparing.sides import Arm
 from comborun.reporter.comparing.stopping import as_run
 from comborun.reporter.counting.combo import ComboData, ComboSummary, MacroMean, macro_means, summarize_combo
 from comborun.reporter.counting.ending import RunTiming, timing
@@ -201,7 +201,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         of_unknown_level=unknown,
         losses=lost,
         factors=found_factors,
-        gates=_checked(gates, results, basis.order, chosen=bool(stopping)),
+        gates=_checked(gates, basis),
         strengths=strengths({} if stopping else results.sides) if ranked else None,
     )
     return Report(summary, tuple(chain.from_iterable(combo.accepted for combo in basis.counted)))
@@ -318,31 +318,21 @@ def _compared(
     basis: Basis,
 ) -> tuple[Comparisons, tuple[KindComparison, ...], tuple[Trend, ...]]:
     """Success rates, failure kinds and checkpoints; only the rates if the results chose the number of episodes."""
-    by_environment: dict[str, list[Side]] = {environment: [] for environment in basis.environments}
-    for (_, environment), side in basis.sides.items():
-        by_environment[environment].append(side)
     if basis.stopping:
-        return compare(by_environment, basis.stopping), (), ()
-    collected, results = basis.collected, basis.results
-    graded = () if how_many(by_environment) > MOST else _graded(basis)
-    plan = collected.plan
+        return compare(basis.by_environment, basis.stopping), (), ()
+    graded = () if how_many(basis.by_environment) > MOST else _graded(basis)
+    plan = basis.collected.plan
     series = steps_of(basis.policies, dict(plan.steps) if plan else {}, one_training=bool(plan and plan.follow))
-    found = tuple(one for steps in series if (one := trend_of(steps, results.sides)))
-    return compare(by_environment, None, graded, basis.margin), compare_kinds(basis.ends, basis.sides), found
+    found = tuple(one for steps in series if (one := trend_of(steps, basis.results.sides)))
+    return compare(basis.by_environment, None, graded, basis.margin), compare_kinds(basis.ends, basis.sides), found
 
 
-def _checked(texts: Sequence[str], results: Results, order: Sequence[Combo], *, chosen: bool) -> tuple[GateResult, ...]:
-    """`chosen`: whether the results chose the number of episodes."""
+def _checked(texts: Sequence[str], basis: Basis) -> tuple[GateResult, ...]:
     if not texts:
         return ()
-    policies, environments = (tuple(dict.fromkeys(combo[axis] for combo in order)) for axis in (0, 1))
-    gates = [parse_gate(text, policies, environments) for text in texts]
-    sides = {
-        name: [results.sides[combo] for combo in order if combo[1] == name and combo in results.sides]
-        for name in environments
-    }
+    gates = [parse_gate(text, basis.policies, basis.environments) for text in texts]
     why = "the number of episodes depends on their results: the run is not over, or could stop early"
-    return check(gates, sides, why if chosen else "")
+    return check(gates, basis.by_environment, why if basis.stopping else "")
 
 
 def _graded(basis: Basis) -> tuple[Graded | MeanDifference, ...]:

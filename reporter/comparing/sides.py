@@ -81,6 +81,14 @@ class Arm:
     def unknown(self) -> frozenset[int]:
         return self.errored | self.missing | self.contested
 
+    @property
+    def known(self) -> frozenset[int]:
+        return self.completed | self.errored | self.missing
+
+    @property
+    def recorded(self) -> int:
+        return len(self.completed | self.errored)
+
     @cached_property
     def met(self) -> dict[int, tuple[Side, Meeting]]:
         """The meetings with other sides so far, by their identity."""
@@ -108,6 +116,10 @@ class CountsAlone:
     @property
     def unknown(self) -> range:
         return range(self.absent)
+
+    @property
+    def recorded(self) -> int:
+        return self.counts[1]
 
     def filled(self, *, success: bool) -> CountsAlone:
         return replace(self, counts=(self.counts[0] + self.absent * success, self.counts[1] + self.absent))
@@ -288,20 +300,20 @@ def with_absent(results: Results) -> tuple[Results, Mapping[Combo, Fact]]:
     """
     sides, facts = dict(results.sides), {}
     for environment, combos in grouped(results.sides, lambda combo: combo[1]).items():
-        most_of = max(combos, key=lambda combo: _recorded(results.sides[combo]))
+        most_of = max(combos, key=lambda combo: results.sides[combo].recorded)
         most = results.sides[most_of]
         longest = max(len(run) for combo in combos for run in _runs(results.sides[combo]))
         for combo in combos:
             own = results.sides[combo]
-            lacking = _recorded(most) - (len(_known(own)) if isinstance(own, Arm) else own.counts[1])
+            lacking = most.recorded - (len(own.known) if isinstance(own, Arm) else own.recorded)
             lacking = min(lacking, sum(longest - len(run) for run in _runs(own)))
             elsewhere = _elsewhere(own, [results.sides[other] for other in combos if other != combo])
-            fields = {"policy": combo[0], "environment": environment, "records": _recorded(own)}
+            fields = {"policy": combo[0], "environment": environment, "records": own.recorded}
             if isinstance(own, Arm) and max(lacking, 0) < len(elsewhere) <= UNPLANNED:
                 facts[combo] = Fact(LACKS, **fields, episodes=len(elsewhere))
                 sides[combo] = replace(own, missing=own.missing | elsewhere)
             elif lacking > 0:
-                facts[combo] = Fact(FEWER, **fields, other=most_of[0], of=_recorded(most))
+                facts[combo] = Fact(FEWER, **fields, other=most_of[0], of=most.recorded)
                 sides[combo] = _lacking(own, most, lacking)
     return replace(results, sides=sides), facts
 
@@ -311,27 +323,18 @@ def _elsewhere(own: Side, others: Sequence[Side]) -> frozenset[int]:
     found = frozenset[int]()
     for other in others:
         if isinstance(own, Arm) and isinstance(other, Arm) and max(len(own.runs), len(other.runs)) < 2:
-            lacking, common = _known(other) - _known(own), own.completed & other.completed
+            lacking, common = other.known - own.known, own.completed & other.completed
             if lacking and common and {*own.starts.mismatches(other.starts, common)} == {None}:
                 found |= lacking
     return found
-
-
-def _recorded(side: Side) -> int:
-    return len(side.completed | side.errored) if isinstance(side, Arm) else side.counts[1]
 
 
 def _runs(side: Side) -> Sequence[Collection[int]]:
     """The episodes of each run, where folders or fields name several: fewer runs are not missing episodes."""
     if not isinstance(side, Arm):
         return [range(side.counts[1])]
-    known = _known(side)
-    named = [known.intersection(run) for run in side.runs.values()] if side.runs_told else []
-    return named if len(named) > 1 else [known]
-
-
-def _known(arm: Arm) -> frozenset[int]:
-    return arm.completed | arm.errored | arm.missing
+    named = [side.known.intersection(run) for run in side.runs.values()] if side.runs_told else []
+    return named if len(named) > 1 else [side.known]
 
 
 def _lacking(own: Side, most: Side, count: int) -> Side:
@@ -340,7 +343,7 @@ def _lacking(own: Side, most: Side, count: int) -> Side:
     if count > UNPLANNED:
         return own
     # New indexes if the other one's are not known: then nothing is paired, and only their number matters.
-    others = sorted(_known(most) - _known(own)) if isinstance(most, Arm) else ()
-    last = max(_known(own), default=0)
+    others = sorted(most.known - own.known) if isinstance(most, Arm) else ()
+    last = max(own.known, default=0)
     indices = others[-count:] if len(others) >= count else range(last + 1, last + 1 + count)
     return replace(own, missing=own.missing | {*indices})

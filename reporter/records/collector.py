@@ -121,6 +121,12 @@ class RecordCollector:
         else:
             self.passed.append(passed)
 
+    def pass_over(self, path: Path, why: Fact) -> None:
+        """Name a file that is not read if nothing else is."""
+        passed = Reading(path.relative_to(self._directory).as_posix())
+        passed.defect(0, say(why))
+        self.passed.append(passed)
+
     def read_names(self, paths: Iterable[Path], context: Context) -> None:
         """Read episodes that are names of files, one group per environment."""
         found = (path.relative_to(self._directory).as_posix() for path in paths if path.exists())

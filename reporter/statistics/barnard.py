@@ -12,7 +12,7 @@ from math import asin, ceil, floor, pi, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from comborun.reporter.statistics.proportion import clopper_pearson
+from comborun.reporter.statistics.proportion import clopper_pearson, ways
 
 if TYPE_CHECKING:
     import numpy as np
@@ -133,10 +133,8 @@ def _probability(region: _Region, angles: Floats) -> Floats:
 
 def _binomial(n: int, k: NDArray[np.intp], rates: Floats) -> Floats:
     import numpy as np
-    from scipy.special import gammaln
 
-    ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    return np.asarray(np.exp(ways + np.outer(np.log(rates), k) + np.outer(np.log1p(-rates), n - k)))
+    return np.asarray(np.exp(ways(n, k) + np.outer(np.log(rates), k) + np.outer(np.log1p(-rates), n - k)))
 
 
 def _supremum(value: Callable[[Floats], Floats], grid: Floats) -> float:

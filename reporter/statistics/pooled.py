@@ -21,6 +21,7 @@ from comborun.reporter.statistics.proportion import (
     rate_variance,
     spread_of_mean,
     t_probability,
+    ways,
 )
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ def _swaps(stratum: Stratum) -> _Swaps:
         different = won + ceil(stratum.pairs.only_b - 1e-6)
 
         def coins() -> Floats:
-            return np.asarray(np.exp(_ways(different, np.arange(different + 1)) - different * np.log(2)))
+            return np.asarray(np.exp(ways(different, np.arange(different + 1)) - different * np.log(2)))
 
         return _Swaps(won, 2 / stratum.pairs.n, different, different / 2, different / 4, coins)
     (n, m), won = (stratum.a[1], stratum.b[1]), floor(stratum.a[0] + 1e-6)
@@ -208,15 +209,8 @@ def _drawn(n: int, m: int, total: int) -> Floats:
     possible = wins >= total - m
     chances = np.zeros(len(wins))
     some = wins[possible]
-    chances[possible] = np.exp(_ways(n, some) + _ways(m, total - some) - _ways(n + m, np.array([total])))
+    chances[possible] = np.exp(ways(n, some) + ways(m, total - some) - ways(n + m, np.array([total])))
     return chances
-
-
-def _ways(n: int, k: NDArray[np.intp]) -> Floats:
-    import numpy as np
-    from scipy.special import gammaln
-
-    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
 
 
 # -- not worse by a margin --------------------------------------------------------------------------------------------
