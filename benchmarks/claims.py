@@ -21,7 +21,7 @@ from comborun.model.stopping import PlannedComparison, StopRule
 from comborun.reporter.comparing.comparison import ALPHA, Comparison, p_of_runs
 from comborun.reporter.comparing.factors import factors
 from comborun.reporter.comparing.family import compare
-from comborun.reporter.comparing.graded import Graded, Scores, compare_graded
+from comborun.reporter.comparing.graded import Graded, compare_graded
 from comborun.reporter.comparing.kinds import compare_kinds
 from comborun.reporter.comparing.margins import check, parse_gate
 from comborun.reporter.comparing.orders import Trend, fit, steps_of, strengths, trend_of
@@ -263,9 +263,9 @@ def stop_covered(rates: tuple[float, float], how: str) -> Draw:
 # -- metrics, failure kinds, checkpoints, axes ------------------------------------------------------------------------
 
 
-def valued(policy: str, values: Sequence[float], seeds: Sequence[int] | None = None) -> Scores:
+def valued(policy: str, values: Sequence[float], seeds: Sequence[int] | None = None) -> Arm:
     numbers = [float(one) for one in values]
-    return Scores(arm(policy, [False] * len(numbers), seeds), dict(enumerate(numbers)))
+    return replace(arm(policy, [False] * len(numbers), seeds), values=dict(enumerate(numbers)))
 
 
 def graded(a: Sequence[float], b: Sequence[float], *, paired: bool) -> Graded:
@@ -609,9 +609,8 @@ def graded_stop(n: int, gap: float, kind: str, *, covered: bool = False) -> Draw
                 own = np.where(rng.random(n) < mean, 1.0, 0.0)
             used = (own + shared) / 2 if kind == "paired" else own
             values[name, "stairs"] = valued(name, used.tolist(), range(n))
-        sides = {combo: one.arm for combo, one in values.items()}
-        found = EarlyStopping(rule, standings(rule, sides, values=values), values=values)
-        (one,) = compare({"stairs": [*sides.values()]}, found).mean_differences
+        found = EarlyStopping(rule, standings(rule, values, values=values), values=values)
+        (one,) = compare({"stairs": [*values.values()]}, found).mean_differences
         true = gap / 2 if kind == "paired" else gap
         return one.interval[0] <= true <= one.interval[1] if covered else one.decided
 

@@ -14,7 +14,7 @@ from comborun.reporter.comparing.claims import Claims, claims, prevented, single
 from comborun.reporter.comparing.comparison import Tested, limited
 from comborun.reporter.comparing.factors import Factor, without_levels
 from comborun.reporter.comparing.family import MOST, Comparisons, compare, how_many
-from comborun.reporter.comparing.graded import ByMetric, Graded, MeanDifference, Scores, compare_graded, scores
+from comborun.reporter.comparing.graded import ByMetric, Graded, MeanDifference, compare_graded, scores
 from comborun.reporter.comparing.kinds import KindComparison, compare_kinds, unlike_kinds
 from comborun.reporter.comparing.limits import evidence
 from comborun.reporter.comparing.margins import GateResult, check, parse_gate
@@ -345,7 +345,7 @@ def _graded(basis: Basis) -> tuple[Graded | MeanDifference, ...]:
     merged = results.merged
     if not named and basis.metric:
         named = {(basis.metric.name, environment) for _, environment in merged}
-    found: dict[str, dict[str, list[Scores]]] = {}
+    found: dict[str, dict[str, list[Arm]]] = {}
     for combo in basis.order:
         for metric in sorted(name for name, environment in named if environment == combo[1] and combo in merged):
             one = scores(merged[combo], metric, results.settled.get(combo), fields)

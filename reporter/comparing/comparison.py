@@ -253,12 +253,22 @@ def _wider(interval: Interval, p: float, of_runs: OfRuns, limits: tuple[float, f
 def _of_rates(meetings: Sequence[Meeting], test: Callable[[Sequence[Stratum]], Found]) -> dict[str, Any]:
     """The fields that comparisons of success rates have in common."""
     rates, told = run_rates_of(meetings)
-    unknown = unknown_of((one.a, one.b) for one in meetings)
-    found = outcome_of(
+    return of_meetings(
+        meetings,
         lambda lost_by: test([one.against(lost_by) if lost_by else one.seen for one in meetings]),
         lambda _: between_runs(*rates, told=told) if rates else None,
-        unknown=any(unknown),
     )
+
+
+def of_meetings(
+    meetings: Sequence[Meeting],
+    test: Callable[[int], Found],
+    of_runs: Callable[[float], OfRuns],
+    limits: tuple[float, float] = (-1.0, 1.0),
+) -> dict[str, Any]:
+    """The fields that all comparisons of two policies have in common, as of `outcome_of`."""
+    unknown = sum(len(one.a.unknown) for one in meetings), sum(len(one.b.unknown) for one in meetings)
+    found = outcome_of(test, of_runs, unknown=any(unknown), limits=limits)
     return {
         **found,
         "a": meetings[0].a.policy,
@@ -266,12 +276,6 @@ def _of_rates(meetings: Sequence[Meeting], test: Callable[[Sequence[Stratum]], F
         "unknown": unknown,
         "facts": told_of(meetings),
     }
-
-
-def unknown_of(sides: Iterable[tuple[Side, Side]]) -> tuple[int, int]:
-    """How many episodes of a and of b have no verdict."""
-    counts = [(len(a.unknown), len(b.unknown)) for a, b in sides]
-    return sum(one for one, _ in counts), sum(one for _, one in counts)
 
 
 def _within(strata: Sequence[Stratum]) -> Found:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import inf, sqrt
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 from comborun.model.attempt import Verdict
 from comborun.model.work import grouped
@@ -19,9 +19,7 @@ from comborun.reporter.comparing.comparison import (
     Found,
     OfRuns,
     Tested,
-    outcome_of,
-    told_of,
-    unknown_of,
+    of_meetings,
     unpaired,
 )
 from comborun.reporter.comparing.pairing import meet
@@ -44,25 +42,6 @@ from comborun.reporter.statistics.difference import (
 from comborun.reporter.statistics.means import Sample, mean_difference
 from comborun.reporter.statistics.pooled import Stratum, pooled_p
 from comborun.reporter.statistics.proportion import Interval, t_probability, t_quantile
-
-
-@dataclass(frozen=True)
-class Scores:
-    """The values of one metric of one policy in one environment, by episode. Completed episodes of `arm` are those with
-    one."""
-
-    arm: Arm
-    values: Mapping[int, float]
-    only_successes: bool = False
-    """whether only successful episodes have a value"""
-
-    @property
-    def by_start(self) -> list[float]:
-        """The values; a start with several episodes counts once, at its mean."""
-        groups = self.arm.starts.groups(self.arm.completed)
-        return (
-            [*self.values.values()] if groups is None else [fmean(map(self.values.__getitem__, one)) for one in groups]
-        )
 
 
 @dataclass(frozen=True)
@@ -134,14 +113,14 @@ class MeanDifference(ByMetric):
         return self.interval
 
 
-def scores(combo: MergedCombo, metric: str, settled: Settled | None = None, fields: Fields = NO_FIELDS) -> Scores:
+def scores(combo: MergedCombo, metric: str, settled: Settled | None = None, fields: Fields = NO_FIELDS) -> Arm:
+    """The episodes with a value of the metric."""
     ran = [record for record in combo.accepted if record.verdict is not Verdict.ERRORED]
     found = [(record, value) for record in ran if (value := fields.value(record, metric)) is not None]
     values = {record.episode: value for record, value in found}
-    only_successes = len(found) < len(ran) and all(record.verdict is Verdict.SUCCESS for record, _ in found)
     whole = arm(combo, settled)
     of_runs = {run: [values[one] for one in some if one in values] for run, some in whole.runs.items()}
-    scored = replace(
+    return replace(
         whole,
         completed=frozenset(values),
         successes=frozenset(),
@@ -149,102 +128,102 @@ def scores(combo: MergedCombo, metric: str, settled: Settled | None = None, fiel
         errored=frozenset(record.episode for record in combo.accepted) - values.keys(),
         metric=metric,
         run_means={run: fmean(own) for run, own in of_runs.items() if own},
+        values=values,
+        only_successes=len(found) < len(ran) and all(record.verdict is Verdict.SUCCESS for record, _ in found),
     )
-    return Scores(scored, values, only_successes)
 
 
-class _Cell(NamedTuple):
-    """Two policies in one environment, by their values."""
+def _arms(met: Meeting) -> tuple[Arm, Arm]:
+    assert isinstance(met.a, Arm)
+    assert isinstance(met.b, Arm)
+    return met.a, met.b
 
-    met: Meeting
-    a: Scores
-    b: Scores
 
-    def sample(self, lost_by: int) -> Sample:
-        """`lost_by`: 1 or -1 where the episodes without a value count as the worst or the best one that there is."""
-        a, b = self.a, self.b
-        values = [*a.values.values(), *b.values.values()]
-        worst = (min(values), max(values)) if lost_by > 0 else (max(values), min(values))
-        if not self.met.paired:
-            first, second = a.by_start, b.by_start
-            if lost_by:
-                first = first + [worst[0]] * len(a.arm.unknown)
-                second = second + [worst[1]] * len(b.arm.unknown)
-            return Sample(a=first, b=second)
-        used = a.values.keys() & b.values.keys()
+def _sample(met: Meeting, lost_by: int) -> Sample:
+    """`lost_by`: 1 or -1 where the episodes without a value count as the worst or the best one that there is."""
+    a, b = _arms(met)
+    values = [*a.values.values(), *b.values.values()]
+    worst = (min(values), max(values)) if lost_by > 0 else (max(values), min(values))
+    if not met.paired:
+        first, second = a.values_by_start, b.values_by_start
         if lost_by:
-            used |= a.arm.unknown | b.arm.unknown
-        found = {one: a.values.get(one, worst[0]) - b.values.get(one, worst[1]) for one in sorted(used)}
-        groups = a.arm.starts.groups(frozenset(used)) or [frozenset({one}) for one in found]
-        return Sample([fmean(found[one] for one in group) for group in groups])
-
-    def effect(self, lost_by: int) -> Effect:
-        """`lost_by`: 1 or -1 where the episodes without a value are lost by a or by b."""
-        if self.met.paired:
-            pairs = self._pairs(lost_by)
-            n, p = pairs.n, mcnemar(pairs.only_a, pairs.only_b)
-            return Effect(pairs.difference, paired_interval(pairs), p, pairs.variance, n - 1, (n, n), pairs)
-        lost = [-lost_by * inf] * len(self.a.arm.unknown), [lost_by * inf] * len(self.b.arm.unknown)
-        first, second = lost if lost_by else ([], [])
-        return dominance(self.a.by_start + first, self.b.by_start + second)
-
-    def _pairs(self, lost_by: int) -> PairCounts:
-        """The outcomes of the pairs: a success is to have more than the other."""
-        a, b = self.a, self.b
-        common = a.values.keys() & b.values.keys()
-        unknown = (a.arm.unknown | b.arm.unknown) if lost_by else frozenset()
-        first = {one for one in common if a.values[one] > b.values[one]} - unknown | (unknown if lost_by < 0 else set())
-        second = {one for one in common if a.values[one] < b.values[one]} - unknown | (
-            unknown if lost_by > 0 else set()
-        )
-        used = frozenset(common) | unknown
-        won_by_a = replace(a.arm, completed=used, successes=frozenset(first))
-        return count_pairs(won_by_a, replace(b.arm, completed=used, successes=frozenset(second)))
+            first = first + [worst[0]] * len(a.unknown)
+            second = second + [worst[1]] * len(b.unknown)
+        return Sample(a=first, b=second)
+    used = a.values.keys() & b.values.keys()
+    if lost_by:
+        used |= a.unknown | b.unknown
+    found = {one: a.values.get(one, worst[0]) - b.values.get(one, worst[1]) for one in sorted(used)}
+    groups = a.starts.groups(frozenset(used)) or [frozenset({one}) for one in found]
+    return Sample([fmean(found[one] for one in group) for group in groups])
 
 
-def compare_graded(metric: str, environments: Mapping[str, Sequence[Scores]]) -> tuple[Graded | MeanDifference, ...]:
+def _effect(met: Meeting, lost_by: int) -> Effect:
+    """`lost_by`: 1 or -1 where the episodes without a value are lost by a or by b."""
+    a, b = _arms(met)
+    if met.paired:
+        pairs = _pairs(a, b, lost_by)
+        n, p = pairs.n, mcnemar(pairs.only_a, pairs.only_b)
+        return Effect(pairs.difference, paired_interval(pairs), p, pairs.variance, n - 1, (n, n), pairs)
+    if not lost_by:
+        return dominance(a.values_by_start, b.values_by_start)
+    lost = -lost_by * inf
+    return dominance(a.values_by_start + [lost] * len(a.unknown), b.values_by_start + [-lost] * len(b.unknown))
+
+
+def _pairs(a: Arm, b: Arm, lost_by: int) -> PairCounts:
+    """The outcomes of the pairs: a success is to have more than the other."""
+    common = a.values.keys() & b.values.keys()
+    unknown = (a.unknown | b.unknown) if lost_by else frozenset()
+    first = {one for one in common if a.values[one] > b.values[one]} - unknown | (unknown if lost_by < 0 else set())
+    second = {one for one in common if a.values[one] < b.values[one]} - unknown | (unknown if lost_by > 0 else set())
+    used = frozenset(common) | unknown
+    won_by_a = replace(a, completed=used, successes=frozenset(first))
+    return count_pairs(won_by_a, replace(b, completed=used, successes=frozenset(second)))
+
+
+def compare_graded(metric: str, environments: Mapping[str, Sequence[Arm]]) -> tuple[Graded | MeanDifference, ...]:
     """Every pair of policies, by who has more and by the means: first over all environments that both have, then in
     each."""
-    pairs = [(name, a, b) for name, sides in environments.items() for a, b in combinations(sides, 2)]
-    within = [one for one in pairs if enough(*one[1:])]
-    of_policies = grouped(within, lambda one: (one[1].arm.policy, one[2].arm.policy))
+    met = (meet(name, a, b) for name, sides in environments.items() for a, b in combinations(sides, 2))
+    within = [*filter(enough, met)]
+    of_policies = grouped(within, lambda one: (one.a.policy, one.b.policy))
     found = [*(some for some in of_policies.values() if len(some) > 1), *([one] for one in within)]
     means = (mean_difference_of(metric, some) for some in found)
     return (*(_graded(metric, some) for some in found), *filter(None, means))
 
 
-def enough(a: Scores, b: Scores) -> bool:
+def enough(met: Meeting) -> bool:
     """Whether two policies have values enough to be compared."""
-    return meet("", a.arm, b.arm).paired or min(len(a.by_start), len(b.by_start)) >= FEWEST_UNPAIRED
+    return met.paired or min(len(one.values_by_start) for one in _arms(met)) >= FEWEST_UNPAIRED
 
 
-_Places = Sequence[tuple[str, Scores, Scores]]
-"""the values of two policies in some environments"""
-
-
-def mean_difference_of(metric: str, places: _Places) -> MeanDifference | None:
+def mean_difference_of(metric: str, meetings: Sequence[Meeting]) -> MeanDifference | None:
     """None if a mean has no interval: it is of a single value."""
-    cells = _cells(places)
-    seen = [one.sample(0) for one in cells]
+    seen = [_sample(one, 0) for one in meetings]
     if min(len(values) for one in seen for values in one.samples) < 2:
         return None
 
     def test(lost_by: int) -> Found:
-        return mean_difference([one.sample(lost_by) for one in cells] if lost_by else seen)
+        return mean_difference([_sample(one, lost_by) for one in meetings] if lost_by else seen)
 
-    of_runs = _of_runs(cells)
+    first, second = zip(*map(_arms, meetings), strict=True)
+    of_runs = _of_runs(first, second)
     return MeanDifference(
-        **_by_metric(metric, cells, test, lambda _: of_runs, (-inf, inf)),
+        **_by_metric(metric, meetings, test, lambda _: of_runs, (-inf, inf)),
         n=(sum(len(one.samples[0]) for one in seen), sum(len(one.samples[-1]) for one in seen)),
-        means=(fmean(fmean(one.a.by_start) for one in cells), fmean(fmean(one.b.by_start) for one in cells)),
+        means=(fmean(fmean(one.values_by_start) for one in first), fmean(fmean(one.values_by_start) for one in second)),
         paired=all(one.differences for one in seen),
     )
 
 
-def _graded(metric: str, places: _Places) -> Graded:
-    cells = _cells(places)
-    seen = [one.effect(0) for one in cells]
-    by_means = _of_runs(cells)
+def _graded(metric: str, meetings: Sequence[Meeting]) -> Graded:
+    seen = [_effect(one, 0) for one in meetings]
+    first, second = zip(*map(_arms, meetings), strict=True)
+    by_means = _of_runs(first, second)
+
+    def test(lost_by: int) -> Found:
+        return _pooled([_effect(one, lost_by) for one in meetings] if lost_by else seen)
 
     def of_runs(difference: float) -> OfRuns:
         """In proportion, as far as the means' interval reaches: runs whose values are all above the others' show no
@@ -253,56 +232,44 @@ def _graded(metric: str, places: _Places) -> Graded:
         half = half * abs(difference / gap) if difference and gap else inf
         return by_means and (difference, half, p)
 
-    def test(lost_by: int) -> Found:
-        return _pooled([one.effect(lost_by) for one in cells] if lost_by else seen)
-
     return Graded(
-        **_by_metric(metric, cells, test, of_runs),
+        **_by_metric(metric, meetings, test, of_runs),
         n=(sum(one.n[0] for one in seen), sum(one.n[1] for one in seen)),
-        middle=(_mean_of_middles(one.a for one in cells), _mean_of_middles(one.b for one in cells)),
+        middle=(_mean_of_middles(first), _mean_of_middles(second)),
         paired=all(one.pairs for one in seen),
-        only_successes=any(side.only_successes for one in cells for side in (one.a, one.b)),
+        only_successes=any(one.only_successes for one in (*first, *second)),
     )
-
-
-def _cells(places: _Places) -> list[_Cell]:
-    return [_Cell(meet(environment, a.arm, b.arm), a, b) for environment, a, b in places]
 
 
 def _by_metric(
     metric: str,
-    cells: Sequence[_Cell],
+    meetings: Sequence[Meeting],
     test: Callable[[int], Found],
     of_runs: Callable[[float], OfRuns],
     limits: tuple[float, float] = (-1.0, 1.0),
 ) -> dict[str, Any]:
     """The fields that both ways of comparing have in common."""
-    met, unknown = [one.met for one in cells], unknown_of((one.a.arm, one.b.arm) for one in cells)
-    return {
-        **outcome_of(test, of_runs, unknown=any(unknown), limits=limits),
-        "a": cells[0].a.arm.policy,
-        "b": cells[0].b.arm.policy,
+    places = {
         "metric": metric,
-        "environments": tuple(one.environment for one in met),
-        "unknown": unknown,
-        "unpaired": unpaired(met),
-        "facts": told_of(met),
+        "environments": tuple(one.environment for one in meetings),
+        "unpaired": unpaired(meetings),
     }
+    return {**of_meetings(meetings, test, of_runs, limits), **places}
 
 
-def _of_runs(cells: Sequence[_Cell]) -> OfRuns:
+def _of_runs(*policies: Sequence[Arm]) -> OfRuns:
     """The difference of means; None unless a policy has several runs everywhere."""
     means: list[list[float]] = []
-    for each in zip(*((one.a, one.b) for one in cells), strict=True):
-        runs = [one.arm.run_means for one in each]
+    for each in policies:
+        runs = [one.run_means for one in each]
         common = set(runs[0]).intersection(*runs)
-        alone = [fmean(one.by_start) for one in each]
+        alone = [fmean(one.values_by_start) for one in each]
         means.append([fmean(one[run] for one in runs) for run in sorted(common)] or [fmean(alone)])
-    return between_runs(*means, told=all(side.arm.runs_told for one in cells for side in (one.a, one.b)))
+    return between_runs(*means, told=all(one.runs_told for each in policies for one in each))
 
 
-def _mean_of_middles(sides: Iterable[Scores]) -> float:
-    return fmean(interquartile_mean(one.by_start) for one in sides)
+def _mean_of_middles(arms: Iterable[Arm]) -> float:
+    return fmean(interquartile_mean(one.values_by_start) for one in arms)
 
 
 def _pooled(cells: Sequence[Effect]) -> tuple[float, Interval, float]:

@@ -104,6 +104,7 @@ def _without_verdict(side: Arm, episodes: frozenset[int]) -> Arm:
         completed=side.completed - episodes,
         successes=side.successes - episodes,
         errored=side.errored | (episodes & side.completed),
+        values={episode: value for episode, value in side.values.items() if episode not in episodes},
     )
 
 
@@ -138,6 +139,7 @@ def _under_the_indexes_of(a: Arm, b: Arm) -> Arm | None:
         errored=renumbered(b.errored),
         missing=renumbered(b.missing),
         contested=renumbered(b.contested),
+        values={moved[episode]: value for episode, value in b.values.items()},
     )
 
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import chain
 from math import fsum
 from operator import attrgetter
+from statistics import fmean
 from types import MappingProxyType
 
 from comborun.model.attempt import EpisodeRecord, Verdict, having
@@ -60,6 +61,10 @@ class Arm:
     """by which it is compared; empty: by success"""
     run_means: Mapping[str, float] = field(default_factory=dict)
     """of the metric, by run"""
+    values: Mapping[int, float] = field(default_factory=dict)
+    """of the metric, by episode: its completed episodes are those with a value"""
+    only_successes: bool = False
+    """whether only successful episodes have a value of the metric"""
 
     @property
     def run_rates(self) -> dict[str, float]:
@@ -76,6 +81,13 @@ class Arm:
         if groups is None:
             return self.counts
         return round(fsum(len(group & self.successes) / len(group) for group in groups), 9), len(groups)
+
+    @property
+    def values_by_start(self) -> list[float]:
+        """The values of the metric; a start with several episodes counts once, at its mean."""
+        groups = self.starts.groups(self.completed)
+        each = [*self.values.values()]
+        return each if groups is None else [fmean(map(self.values.__getitem__, group)) for group in groups]
 
     @cached_property
     def unknown(self) -> frozenset[int]:

@@ -18,7 +18,7 @@ from comborun.model.stopping import PlannedComparison, StopRequest, StopRule, st
 from comborun.model.work import Combo, Spans, combo_of, episodes_by_combo, minus, spans, union, within
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.comparison import ALPHA, Comparison, Sequential, comparison_of, rates
-from comborun.reporter.comparing.graded import MeanDifference, Scores, mean_difference_of, scores
+from comborun.reporter.comparing.graded import MeanDifference, mean_difference_of, scores
 from comborun.reporter.comparing.pairing import meet, pairs_in_order
 from comborun.reporter.comparing.sides import Arm, Results, Side, count_pairs, outcomes, results_of
 from comborun.reporter.records.collected import Collected, SessionHistory
@@ -61,7 +61,7 @@ def standings(
     arms: Mapping[Combo, Arm],
     *,
     alike: bool = True,
-    values: Mapping[Combo, Scores] = MappingProxyType({}),
+    values: Mapping[Combo, Arm] = MappingProxyType({}),
 ) -> tuple[ComparisonProgress, ...]:
     """One for each comparison of the rule. Episodes without a verdict, or without a value where `values` are compared,
     must be final: not run again."""
@@ -72,7 +72,7 @@ def _standing(
     planned: PlannedComparison,
     rule: StopRule,
     arms: Mapping[Combo, Arm],
-    values: Mapping[Combo, Scores],
+    values: Mapping[Combo, Arm],
     *,
     alike: bool,
 ) -> ComparisonProgress:
@@ -130,7 +130,7 @@ class EarlyStopping:
     not_needed: tuple[str, ...] = ()
     so_far: bool = False
     """the run is not over, and its grid does not let it stop early"""
-    values: Mapping[Combo, Scores] = field(default_factory=dict)
+    values: Mapping[Combo, Arm] = field(default_factory=dict)
     """of the rule's metric"""
 
     def lines(self) -> str:
@@ -168,22 +168,20 @@ class EarlyStopping:
             used = frozenset(standing.episodes).intersection(a.values, b.values)
             if used and not standing.unpaired:
                 yield self._by_betting(standing, (a, b), sorted(used))
-            elif whole := mean_difference_of(self.rule.metric, [(environment, a, b)]):
+            elif whole := mean_difference_of(self.rule.metric, [meet(environment, a, b)]):
                 yield replace(whole, prevented=standing.unpaired or "no pair of episodes with a value of both policies")
 
-    def _by_betting(
-        self, standing: ComparisonProgress, sides: tuple[Scores, Scores], used: Sequence[int]
-    ) -> MeanDifference:
+    def _by_betting(self, standing: ComparisonProgress, sides: tuple[Arm, Arm], used: Sequence[int]) -> MeanDifference:
         a, b = ([one.values[episode] for episode in used] for one in sides)
         differences = [own - other for own, other in zip(a, b, strict=True)]
-        level, unknown = self._level, [len(one.arm.unknown.intersection(standing.episodes)) for one in sides]
+        level, unknown = self._level, [len(one.unknown.intersection(standing.episodes)) for one in sides]
         planned = standing.planned
         return MeanDifference(
             a=planned.a,
             b=planned.b,
             metric=self.rule.metric,
             environments=(planned.environment,),
-            facts=meet(planned.environment, *(one.arm for one in sides)).facts,
+            facts=meet(planned.environment, *sides).facts,
             difference=fmean(differences),
             interval=interval_by_betting(differences),
             p=level if standing.completed_winner or standing.winner else 1.0,
@@ -247,21 +245,20 @@ def stopping_of(collected: Collected, results: Results) -> EarlyStopping | None:
     if rule is None:
         return None
     values = _values(rule.metric, results) if rule.metric else {}
-    sides: Mapping[Combo, Side] = {combo: one.arm for combo, one in values.items()} if rule.metric else results.sides
-    found = standings(rule, last_arms(collected, sides), alike=not so_far, values=values)
+    found = standings(
+        rule, last_arms(collected, values if rule.metric else results.sides), alike=not so_far, values=values
+    )
     return EarlyStopping(rule, found, so_far=bool(so_far), values=values)
 
 
-def _values(metric: str, results: Results) -> dict[Combo, Scores]:
+def _values(metric: str, results: Results) -> dict[Combo, Arm]:
     """By combo, its values from 0 to 1. An episode with another one counts as one without."""
     found = {}
     for combo, records in results.merged.items():
         own = scores(records, metric, results.settled.get(combo))
         values = {episode: value for episode, value in own.values.items() if 0 <= value <= 1}
-        side = replace(
-            own.arm, completed=frozenset(values), errored=own.arm.errored | (own.arm.completed - values.keys())
-        )
-        found[combo] = replace(own, arm=side, values=values)
+        errored = own.errored | (own.completed - values.keys())
+        found[combo] = replace(own, completed=frozenset(values), errored=errored, values=values)
     return found
 
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from comborun.model.work import Combo
+from comborun.model.work import Combo, grouped
 from comborun.reporter.basis import Basis, basis_of
 from comborun.reporter.comparing.comparison import corrected
-from comborun.reporter.comparing.graded import MeanDifference, Scores, enough, mean_difference_of, scores
-from comborun.reporter.comparing.sides import Arm, Side
+from comborun.reporter.comparing.graded import MeanDifference, enough, mean_difference_of, scores
+from comborun.reporter.comparing.pairing import meet
+from comborun.reporter.comparing.sides import Arm, Meeting, Side
 from comborun.reporter.counting.quality import DataFinding
 from comborun.reporter.evidence.words import limits
 from comborun.reporter.pages.comparison_tables import holm_p, strong
@@ -136,12 +137,14 @@ def compare_means(
     first, second = (_scores(one, new.name) for one in bases)
     second = {renamed(combo): one for combo, one in second.items()}
     pairs, fewer = _met(runs, first, second, vouch)
-    known = [(combo, a, b) for combo, a, b in pairs if a.values and b.values and enough(a, b)]
-    within = {combo: mean_difference_of(new.name, [(combo[1], a, b)]) for combo, a, b in known}
-    of_policies: dict[str, list[tuple[str, Scores, Scores]]] = {}
-    for (policy, environment), a, b in known:
-        of_policies.setdefault(policy, []).append((environment, a, b))
-    over = {name: mean_difference_of(new.name, some) for name, some in of_policies.items() if len(some) > 1}
+    known = [(combo, met) for combo, met in pairs if enough(met)]
+    within = {combo: mean_difference_of(new.name, [met]) for combo, met in known}
+    of_policies = grouped(known, lambda one: one[0][0])
+    over = {
+        name: mean_difference_of(new.name, [met for _, met in some])
+        for name, some in of_policies.items()
+        if len(some) > 1
+    }
     overall = [(name, one) for name, one in over.items() if one]
     single = [(combo[0], one) for combo, one in within.items() if one]
     if not single:
@@ -151,7 +154,7 @@ def compare_means(
     told = [replace(one, a=after.name, b=before.name) for one in family]
     names = [name for name, _ in (*overall, *single)]
     rows = sorted(zip(names, told, strict=True), key=lambda row: len(row[1].environments) > 1)
-    few = [combo for combo, _, _ in pairs if not within.get(combo)]
+    few = [combo for combo, _ in pairs if not within.get(combo)]
     return MeansBetween(
         before=before.name,
         after=after.name,
@@ -167,7 +170,7 @@ def compare_means(
     )
 
 
-def _scores(basis: Basis, metric: str) -> dict[Combo, Scores]:
+def _scores(basis: Basis, metric: str) -> dict[Combo, Arm]:
     settled = basis.results.settled
     return {
         combo: scores(merged, metric, settled.get(combo), basis.fields)
@@ -176,21 +179,20 @@ def _scores(basis: Basis, metric: str) -> dict[Combo, Scores]:
 
 
 def _met(
-    runs: tuple[Collected, Collected], first: Mapping[Combo, Scores], second: Mapping[Combo, Scores], vouch: Vouch
-) -> tuple[list[tuple[Combo, Scores, Scores]], dict[Combo, str]]:
+    runs: tuple[Collected, Collected], first: Mapping[Combo, Arm], second: Mapping[Combo, Arm], vouch: Vouch
+) -> tuple[list[tuple[Combo, Meeting]], dict[Combo, str]]:
     """The combos of both runs, the second run's values first, and which runs have fewer episodes in which, and why."""
     before, after = runs
     pairs, fewer = [], dict[Combo, str]()
     for combo in (one for one in second if one in first):
-        old, new, told_of = vouch((before, first[combo].arm), (after, second[combo].arm), combo[1])
+        old, new, told_of = vouch((before, first[combo]), (after, second[combo]), combo[1])
         fewer |= told_of
-        if isinstance(old, Arm) and isinstance(new, Arm):
-            pairs.append((combo, replace(second[combo], arm=new), replace(first[combo], arm=old)))
+        pairs.append((combo, meet(combo[1], new, old)))
     return pairs, fewer
 
 
 def _notes(
-    before: tuple[str, Mapping[Combo, Scores]], after: tuple[str, Mapping[Combo, Scores]], few: Sequence[Combo]
+    before: tuple[str, Mapping[Combo, Arm]], after: tuple[str, Mapping[Combo, Arm]], few: Sequence[Combo]
 ) -> Iterator[str]:
     for (run, own), (_, other) in ((before, after), (after, before)):
         if alone := sorted(combo_name(*combo) for combo in own.keys() - other.keys()):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from gridtext import plan
-from report_runs import RunDirectory, document, episode, row, write_rows
+from report_runs import RunDirectory, document, episode, row, summarized, write_rows
 from scipy import stats
 
 from comborun.reporter.comparing.family import compare
@@ -290,3 +290,17 @@ def test_a_claim_by_returns_gives_the_means_of_the_runs_and_no_rates(tmp_path: P
     names = "(seed0, seed1, seed2)"
     assert f"sac is 3 runs {names}, whose means lie between 5014 and 5614;" in claim
     assert "rate" not in claim
+
+
+def test_values_are_paired_by_equal_starts_under_other_indexes_too(tmp_path: Path) -> None:
+    """B has a little more from each start, and met the starts in the other order."""
+    rows = [
+        {"policy": policy, "environment": "s", "episode": at, "seed": seed, "return": 7 * seed % 31 + (policy == "B")}
+        for policy in "AB"
+        for at in range(40)
+        for seed in [39 - at if policy == "B" else at]
+    ]
+    summary = summarized(tmp_path, rows)
+    for found in (*summary.comparisons.graded, *summary.comparisons.mean_differences):
+        assert [fact.code for fact in found.facts] == ["paired_under_other_indexes"]
+        assert (found.paired, found.difference, found.better) == (True, -1, "B")
