@@ -115,7 +115,11 @@ class Basis:
 
 
 def basis_of(collected: Collected) -> Basis:
-    spare = _spared(collected)
+    spare: dict[Combo, Spans] = {}
+    if collected.stop_early:
+        recorded = grouped(collected.records, lambda record: record.combo)
+        for combo, histories in collected.by_combo.items():
+            spare[combo] = spared(histories, (record.episode for record in recorded.get(combo, ())))
     results = results_of(collected, spare)
     results, fewer = (results, {}) if collected.plan else with_absent(results)
     if collected.plan:
@@ -133,14 +137,3 @@ def _only_metric(merged: Iterable[MergedCombo], fields: Fields) -> str | None:
     names -= fields.identifiers | fields.texts | fields.running
     names = names if len(names) == 1 else {name for name in names if SCORES.search(name)}
     return names.pop() if len(names) == 1 else None
-
-
-def _spared(collected: Collected) -> dict[Combo, Spans]:
-    """By combo, the episodes that were not needed; empty for a run without comparisons that may stop early."""
-    if collected.stop_early is None:
-        return {}
-    recorded = grouped(collected.records, lambda record: record.combo)
-    return {
-        combo: spared(histories, (record.episode for record in recorded.get(combo, ())))
-        for combo, histories in collected.by_combo.items()
-    }

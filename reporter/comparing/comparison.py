@@ -76,6 +76,11 @@ class Tested:
     """whether more episodes may come"""
 
     @property
+    def by_runs(self) -> bool:
+        """Whether p is the larger one of episodes and of runs."""
+        return bool({RunFact.RANDOM, RunFact.ONE_SIDE}.intersection(fact.code for fact in self.facts))
+
+    @property
     def leans(self) -> bool:
         """Whether the difference is too far from 0, since the test stopped early."""
         return bool(self.sequential and self.sequential.stopped_early and not self.so_far)
@@ -291,8 +296,8 @@ def _across(strata: Sequence[Stratum]) -> Found:
 
 def with_findable(found: Comparison, level: float) -> Comparison:
     """If it is undecided: what it could have found. With several runs nothing is said, since runs may differ."""
-    of_runs = {RunFact.RANDOM, RunFact.ONE_SIDE, SettingFact.NESTED}.intersection(fact.code for fact in found.facts)
-    if found.decided or found.sequential or of_runs:
+    nested = any(fact.code == SettingFact.NESTED for fact in found.facts)
+    if found.decided or found.sequential or found.by_runs or nested:
         return found
     if found.pairs:
         gap = findable_paired(found.pairs, level)

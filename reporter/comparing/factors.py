@@ -162,7 +162,8 @@ def _levels(starts: Sequence[_Start]) -> dict[str, list[_Start]]:
         return not number, float(value) if isinstance(value, int | float) else 0.0, str(value)
 
     if len(numbers) < len(values) or len(values) <= LEVELS:
-        return {_told(value): [one for one in starts if one.value == value] for value in sorted(values, key=order)}
+        names = {value: shown(value).lower() if isinstance(value, bool) else shown(value) for value in values}
+        return {names[value]: [one for one in starts if one.value == value] for value in sorted(values, key=order)}
     middle = median(_number(one) for one in starts)
     halves = {f"up to {middle:g}": True, f"above {middle:g}": False}
     return {told: [one for one in starts if (_number(one) <= middle) is low] for told, low in halves.items()}
@@ -170,10 +171,6 @@ def _levels(starts: Sequence[_Start]) -> dict[str, list[_Start]]:
 
 def _number(start: _Start) -> float:
     return float(start.value) if isinstance(start.value, int | float) else 0.0
-
-
-def _told(value: Hashable) -> str:
-    return str(value).lower() if isinstance(value, bool) else shown(value)
 
 
 def _p(strata: Sequence[Sequence[_Start]], levels: Sequence[Sequence[_Start]]) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from itertools import combinations
 from operator import itemgetter
-from typing import Any
 
 from comborun.model.work import grouped
 from comborun.reporter.comparing.sides import Arm, Results, Side
@@ -33,21 +32,15 @@ SEEN = 0.005
 
 def repeated(arms: Iterable[Arm]) -> list[Fact]:
     """Which of them have several episodes of a start."""
-    found = [
-        Fact(
-            StartFact.REPEATED, episodes=len(one.completed), starts=one.by_start[1], policy=one.policy, **_at_means(one)
-        )
-        for one in arms
-        if one.by_start[1] < len(one.completed)
-    ]
+    found = []
+    for one in arms:
+        (summed, starts), (successes, n) = one.by_start, one.counts
+        if starts < n:
+            mean, rate = summed / starts, successes / n  # they differ where some starts have more episodes
+            apart = {"mean": round(mean, 6), "rate": round(rate, 6)} if abs(mean - rate) >= SEEN else {}
+            told = {"of": one.policy, **apart} if apart else {}
+            found.append(Fact(StartFact.REPEATED, episodes=n, starts=starts, policy=one.policy, **told))
     return each_once(found)
-
-
-def _at_means(one: Arm) -> dict[str, Any]:
-    """The mean over starts and the rate over episodes, where they differ: then some starts have more episodes."""
-    (summed, starts), (successes, n) = one.by_start, one.counts
-    mean, rate = summed / starts, successes / n
-    return {"of": one.policy, "mean": round(mean, 6), "rate": round(rate, 6)} if abs(mean - rate) >= SEEN else {}
 
 
 def conditions(a: Arm, b: Arm) -> Iterable[Fact]:

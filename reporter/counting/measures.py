@@ -153,19 +153,13 @@ def _metric(
             by_start.setdefault(start_of.get(record.episode, ("alone", record.episode)), []).append(value)
         independent = [*map(_mean, by_start.values())]
         starts = len(independent) if len(independent) < len(values) else None
-    interval, spread = mean_interval(independent), _percentiles(values)
+    interval, ordered = mean_interval(independent), sorted(values)
+    spread = (_between(ordered, 5), _between(ordered, 95)) if len(values) >= FEWEST_FOR_PERCENTILES else None
     verdicts = {one.verdict for one in having_it} if some else set()
     only: Literal["success", "failure"] | None = None
     if len(verdicts) == 1 < len({one.verdict for one in records}):
         only = "success" if verdicts == {Verdict.SUCCESS} else "failure" if verdicts == {Verdict.FAILURE} else None
     return MetricMean(name, _mean(values), len(values), interval, spread, starts, only)
-
-
-def _percentiles(values: Sequence[float]) -> Interval | None:
-    if len(values) < FEWEST_FOR_PERCENTILES:
-        return None
-    ordered = sorted(values)
-    return _between(ordered, 5), _between(ordered, 95)
 
 
 def _between(ordered: Sequence[float], percent: int) -> float:

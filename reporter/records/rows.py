@@ -340,17 +340,14 @@ def _hold_back_repeated(file: Reading) -> None:
         fields = {"episodes": len(several), "least": min(sizes), "most": max(sizes), "contested": contested}
         by = next(_counting([rows for rows in several if len(rows) > 1]), "")
         by = by or next(filter(None, (_apart(combos[combo]) for combo in unclear)), "")
-        fact = Fact(SEVERAL_ROWS, **fields, by=by, **_name(by, several), keys=[{"key": "episode", "value": "line"}])
+        # What it may name: it has a value of its own in each row of an episode.
+        whole = all(len({str(one.field(by)) for one in rows}) == len(rows) for rows in several)
+        kind = next((kind for kind, names in COLUMNS.items() if whole and by in names), "")
+        named = {"names": kind} if kind else {}
+        fact = Fact(SEVERAL_ROWS, **fields, by=by, **named, keys=[{"key": "episode", "value": "line"}])
     others = [one for one in file.records if one.combo not in unclear]
     file.records = others + [_without_verdict(rows[0]) for rows in several]
     file.defect(0, say(fact))
-
-
-def _name(name: str, several: Sequence[Sequence[EpisodeRecord]]) -> dict[str, str]:
-    """What a field may name: it has a value of its own in each row of an episode."""
-    whole = all(len({str(one.field(name)) for one in rows}) == len(rows) for rows in several)
-    kind = next((kind for kind, names in COLUMNS.items() if whole and name in names), "")
-    return {"names": kind} if kind else {}
 
 
 def _tries(episodes: Sequence[Sequence[EpisodeRecord]]) -> bool:

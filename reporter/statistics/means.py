@@ -54,7 +54,8 @@ def mean_difference(cells: Sequence[Sample]) -> tuple[float, Interval, float]:
     parts = [part for one in cells for part in one.variances]
     error = sqrt(sum(one for one, _ in parts)) / len(cells)
     if error == 0 or error == inf:
-        return mean, ((-inf, inf) if error else (mean, mean)), 1.0 if error or not mean else _signs_alone(cells)
+        equal = float(max(1e-12, 2 * 0.5 ** sum(min(map(len, one.samples)) for one in cells)))  # of having one sign
+        return mean, ((-inf, inf) if error else (mean, mean)), 1.0 if error or not mean else equal
     freedom = sum(one for one, _ in parts) ** 2 / sum(one**2 / free for one, free in parts)
     half = t_quantile_of(freedom) * error
     return mean, (mean - half, mean + half), _p(cells, mean, t_probability(freedom, mean / error))
@@ -73,11 +74,6 @@ def mean_of_means(cells: Sequence[tuple[Interval, int]]) -> Interval:
 
 def t_quantile_of(freedom: float) -> float:
     return t_quantile(max(1, int(freedom)))
-
-
-def _signs_alone(cells: Sequence[Sample]) -> float:
-    """All differences are equal: p of their having one sign."""
-    return float(max(1e-12, 2 * 0.5 ** sum(min(map(len, one.samples)) for one in cells)))
 
 
 def _p(cells: Sequence[Sample], mean: float, student: float) -> float:
