@@ -609,7 +609,7 @@ def graded_stop(n: int, gap: float, kind: str, *, covered: bool = False) -> Draw
                 own = np.where(rng.random(n) < mean, 1.0, 0.0)
             used = (own + shared) / 2 if kind == "paired" else own
             values[name, "stairs"] = valued(name, used.tolist(), range(n))
-        found = EarlyStopping(rule, standings(rule, values, values=values), values=values)
+        found = EarlyStopping(rule, standings(rule, values), values=values)
         (one,) = compare({"stairs": [*values.values()]}, found).mean_differences
         true = gap / 2 if kind == "paired" else gap
         return one.interval[0] <= true <= one.interval[1] if covered else one.decided

@@ -56,25 +56,14 @@ class ComparisonProgress:
         return self.final and self.pairs < self.planned.n_max
 
 
-def standings(
-    rule: StopRule,
-    arms: Mapping[Combo, Arm],
-    *,
-    alike: bool = True,
-    values: Mapping[Combo, Arm] = MappingProxyType({}),
-) -> tuple[ComparisonProgress, ...]:
-    """One for each comparison of the rule. Episodes without a verdict, or without a value where `values` are compared,
+def standings(rule: StopRule, arms: Mapping[Combo, Arm], *, alike: bool = True) -> tuple[ComparisonProgress, ...]:
+    """One for each comparison of the rule. Episodes without a verdict, or without a value where values are compared,
     must be final: not run again."""
-    return tuple(_standing(planned, rule, arms, values, alike=alike) for planned in rule.comparisons)
+    return tuple(_standing(planned, rule, arms, alike=alike) for planned in rule.comparisons)
 
 
 def _standing(
-    planned: PlannedComparison,
-    rule: StopRule,
-    arms: Mapping[Combo, Arm],
-    values: Mapping[Combo, Arm],
-    *,
-    alike: bool,
+    planned: PlannedComparison, rule: StopRule, arms: Mapping[Combo, Arm], *, alike: bool
 ) -> ComparisonProgress:
     level = rule.alpha / 2 / max(1, rule.family)
     a, b = (arms.get(combo) for combo in planned.combos)
@@ -82,8 +71,7 @@ def _standing(
         return ComparisonProgress(planned)
     episodes, unpaired = pairs_in_order(a, b, planned.episodes, alike=alike)
     if rule.metric:
-        found = [values[combo].values for combo in planned.combos]
-        return _standing_by_mean(planned, level, (episodes, unpaired), found)
+        return _standing_by_mean(planned, level, (episodes, unpaired), (a.values, b.values))
     least_for_a = outcomes(a.filled(success=False), b.filled(success=True), episodes)
     most_for_a = outcomes(a.filled(success=True), b.filled(success=False), episodes)
     decision = decide_both(least_for_a, most_for_a, planned.n_max, level)
@@ -245,9 +233,7 @@ def stopping_of(collected: Collected, results: Results) -> EarlyStopping | None:
     if rule is None:
         return None
     values = _values(rule.metric, results) if rule.metric else {}
-    found = standings(
-        rule, last_arms(collected, values if rule.metric else results.sides), alike=not so_far, values=values
-    )
+    found = standings(rule, last_arms(collected, values if rule.metric else results.sides), alike=not so_far)
     return EarlyStopping(rule, found, so_far=bool(so_far), values=values)
 
 

@@ -124,6 +124,8 @@ def test_the_number_of_all_episodes_in_each_row_makes_no_mean_of_it(tmp_path: Pa
     [
         ("exception", "CUDA out of memory", True),
         ("error", "ConnectionResetError: the server is gone", True),
+        ("error", "the simulator is gone", True),
+        ("notes", "ValueError: no action", True),
         ("status", "ERROR", True),
         ("error", "collision", False),
         ("status", "timeout", False),

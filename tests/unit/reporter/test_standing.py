@@ -368,15 +368,6 @@ def test_the_plot_in_text_has_the_value_inside_its_interval() -> None:
     assert len(drawn) == len(forest(Place("b", 0.4, (0.4, 0.8)), axis))
 
 
-def test_page_text_and_paper_begin_with_the_answer(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    told = answer(report_folder(write(tmp_path, {"act": 4, "best": 35}), out))
-    assert (out / "report.md").read_text().splitlines()[2] == told
-    page = (out / "report.html").read_text().replace("\u00a0", " ")
-    assert f'<p class="lead">{told}</p>' in page
-    assert told in (out / "report.tex").read_text().splitlines()[2]
-
-
 @pytest.mark.parametrize("field", ["return", "success"])
 @pytest.mark.parametrize("environments", [("hop",), ("hop", "walk")])
 def test_an_interval_of_few_runs_says_that_it_is_within_them(
