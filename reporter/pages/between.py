@@ -16,7 +16,6 @@ from comborun.reporter.comparing.comparison import (
     Overall,
     Tested,
     comparison_of,
-    corrected,
     not_paired,
     overall_of,
 )
@@ -29,7 +28,7 @@ from comborun.reporter.evidence.context import namesakes
 from comborun.reporter.evidence.repeats import repeated_run
 from comborun.reporter.evidence.words import limits
 from comborun.reporter.evidence.words import say as say_evidence
-from comborun.reporter.pages.between_means import MeansBetween, compare_means
+from comborun.reporter.pages.between_means import MeansBetween, changed, compare_means, family, not_decided
 from comborun.reporter.pages.between_trainings import TrainingsBetween, compare_trainings
 from comborun.reporter.pages.comparison_tables import holm_p, strong
 from comborun.reporter.pages.document import SCHEMA, as_json, table
@@ -65,25 +64,14 @@ class Between:
 
     @property
     def answer(self) -> str:
-        found = [one for _, one in self.rows]
-        better, worse = (sum(one.decided and (one.difference > 0) is up for one in found) for up in (True, False))
-        undecided = len(found) - better - worse
-        if better + worse == 0:
-            where = f"any of {len(found)} combos" if len(found) > 1 else "the only combo"
-            return f"{self.after} and {self.before} are not told apart in {where}."
-        words = [f"better in {better}"] * bool(better) + [f"worse in {worse}"] * bool(worse)
-        rest = f"; {undecided} not decided" if undecided else ""
-        return f"{self.after} is {' and '.join(words)} of {several(len(found), 'combo')}{rest}."
+        return changed((self.before, self.after), [one for _, one in self.rows])
 
     @property
     def sentences(self) -> tuple[str, ...]:
         found = [_over_all(policy, one) for policy, one in self.overall if one.decided]
         found += [f"{self._got(policy, one)}." + self._limits(one) for policy, one in self.rows if one.decided]
         undecided = [(policy, one) for policy, one in self.rows if not one.decided]
-        if undecided:
-            found.append(
-                f"{several(len(undecided), 'comparison')} not decided, which does not mean that nothing has changed."
-            )
+        found += not_decided(len(undecided))
         told = [one for one in undecided if one[1].facts or any(one[1].unknown) or not one[1].paired]
         for policy, one in told[:OPEN]:
             where = f"{policy} in {one.environment}"
@@ -202,14 +190,13 @@ def compare_runs(before: Collected, after: Collected, same: Mapping[str, str] = 
     over = {name: some for name, some in of_policies.items() if len(some) > 1}
     overall: list[Tested] = [overall_of(some) for some in over.values()]
     within = [comparison_of(one) for _, one in meetings]
-    shares = [*(1 / len(overall) for _ in overall), *(1 / len(within) for _ in within)]
-    family = [replace(one, a=after.name, b=before.name) for one in corrected([*overall, *within], shares)]
-    found = [one for one in family if isinstance(one, Comparison)]
+    tested = family((before, after), overall, within)
+    found = [one for one in tested if isinstance(one, Comparison)]
     return Between(
         before=before.name,
         after=after.name,
         rows=tuple((name, one) for (name, _), one in zip(meetings, found, strict=True)),
-        overall=tuple(zip(over, (one for one in family if isinstance(one, Overall)), strict=True)),
+        overall=tuple(zip(over, (one for one in tested if isinstance(one, Overall)), strict=True)),
         notes=(
             *_notes((before, after), unmet, {*first, *second}),
             *map(_sentence, alike_names),

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from comborun.model.work import Combo, grouped
 from comborun.reporter.basis import Basis, basis_of
-from comborun.reporter.comparing.comparison import corrected
+from comborun.reporter.comparing.comparison import One, Tested, corrected
 from comborun.reporter.comparing.graded import MeanDifference, enough, mean_difference_of, scores
 from comborun.reporter.comparing.pairing import meet
 from comborun.reporter.comparing.sides import Arm, Meeting, Side
@@ -52,15 +52,9 @@ class MeansBetween:
 
     @property
     def answer(self) -> str:
+        words = self._word(True), self._word(False)
         found = [one for _, one in self.rows if len(one.environments) == 1]
-        up, down = (sum(one.decided and (one.difference > 0) is more for one in found) for more in (True, False))
-        if not up + down:
-            where = f"any of {len(found)} combos" if len(found) > 1 else "the only combo"
-            return f"{self.after} and {self.before} are not told apart in {where}, by mean {self.metric}."
-        words = {self._word(True): up, self._word(False): down}
-        parts = " and ".join(f"{word} in {count}" for word, count in words.items() if count)
-        rest = f"; {len(found) - up - down} not decided" if len(found) > up + down else ""
-        return f"{self.after} is {parts} of {several(len(found), 'combo')}, by mean {self.metric}{rest}."
+        return changed((self.before, self.after), found, words, f", by mean {self.metric}")
 
     def _word(self, more: bool) -> str:
         if not self.better:
@@ -69,13 +63,8 @@ class MeansBetween:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        found = [self._got(policy, one) for policy, one in self.rows if one.decided]
         undecided = sum(not one.decided for _, one in self.rows)
-        if undecided:
-            found.append(
-                f"{several(undecided, 'comparison')} not decided, which does not mean that nothing has changed."
-            )
-        return tuple(found)
+        return (*(self._got(policy, one) for policy, one in self.rows if one.decided), *not_decided(undecided))
 
     def _got(self, policy: str, one: MeanDifference) -> str:
         return (
@@ -114,6 +103,30 @@ class MeansBetween:
         }
 
 
+def changed(
+    runs: tuple[str, str], found: Sequence[Tested], words: tuple[str, str] = ("better", "worse"), measure: str = ""
+) -> str:
+    """The answer: in how many of these combos the second run differs. `words`: of higher and of lower values."""
+    before, after = runs
+    counts = [sum(one.decided and (one.difference > 0) is higher for one in found) for higher in (True, False)]
+    if not any(counts):
+        where = f"any of {len(found)} combos" if len(found) > 1 else "the only combo"
+        return f"{after} and {before} are not told apart in {where}{measure}."
+    parts = " and ".join(f"{word} in {count}" for word, count in zip(words, counts, strict=True) if count)
+    left = len(found) - sum(counts)
+    return f"{after} is {parts} of {several(len(found), 'combo')}{measure}{f'; {left} not decided' if left else ''}."
+
+
+def not_decided(count: int) -> list[str]:
+    return [f"{several(count, 'comparison')} not decided, which does not mean that nothing has changed."] * bool(count)
+
+
+def family(runs: tuple[Collected, Collected], overall: Sequence[One], within: Sequence[One]) -> list[One]:
+    """The second run against the first, with p adjusted: half of the error for those over several environments."""
+    shares = [1 / len(some) for some in (overall, within) for _ in some]
+    return [replace(one, a=runs[1].name, b=runs[0].name) for one in corrected([*overall, *within], shares)]
+
+
 Vouch = Callable[[tuple[Collected, Side], tuple[Collected, Side], str], tuple[Side, Side, Mapping[Combo, str]]]
 """both sides, the one with fewer records and no plan with missing episodes; and why"""
 
@@ -149,9 +162,7 @@ def compare_means(
     single = [(combo[0], one) for combo, one in within.items() if one]
     if not single:
         return None
-    shares = [*(1 / len(overall) for _ in overall), *(1 / len(single) for _ in single)]
-    family = corrected([*(one for _, one in overall), *(one for _, one in single)], shares)
-    told = [replace(one, a=after.name, b=before.name) for one in family]
+    told = family(runs, [one for _, one in overall], [one for _, one in single])
     names = [name for name, _ in (*overall, *single)]
     rows = sorted(zip(names, told, strict=True), key=lambda row: len(row[1].environments) > 1)
     few = [combo for combo, _ in pairs if not within.get(combo)]
