@@ -88,8 +88,9 @@ def _recurs(values: Sequence[object]) -> bool:
     """Only numbers that do not recur by chance: with four digits after the point or more, and no simple fractions, such
     as shares of subgoals."""
     counts = Counter(one for one in values if isinstance(one, int | float))
-    odd = sum(abs(one - float(Fraction(one).limit_denominator(SIMPLE))) > DIGITS for one in counts)
-    return counts.total() == len(values) and _often(counts) and odd * 2 > len(counts)
+    if counts.total() < len(values) or not _often(counts):
+        return False
+    return 2 * sum(abs(one - float(Fraction(one).limit_denominator(SIMPLE))) > DIGITS for one in counts) > len(counts)
 
 
 def _often(counts: Counter[Any]) -> bool:
