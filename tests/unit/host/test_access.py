@@ -14,6 +14,7 @@ import pytest
 
 from comborun.host import verb_errors
 from comborun.host.record.events import Events
+from comborun.host.system import files
 from comborun.host.verb_errors import Refusal
 from comborun.host.verbs import amend, control, fetch, logs, publish
 from comborun.host.verbs.publish import received
@@ -73,6 +74,24 @@ def test_a_refusal_is_a_fact_for_the_laptop_and_words_for_a_person(tmp_path, mon
     said = json.loads(capsys.readouterr().err)
     assert said.pop("comborun")
     assert said == {"refused": 66, "fact": {"code": Denial.NO_RUN, "path": str(tmp_path / "o'neill")}}
+
+
+@pytest.mark.parametrize("words", [("set", "parallel=2"), ("decided",)])
+def test_an_order_names_the_lock_that_another_process_holds(tmp_path, monkeypatch, capsys, words):
+    run = publish.publish(order(tmp_path))["directory"]
+    lock = RunLayout(run).settings_lock if words[0] == "set" else RunLayout(run).decided_lock
+    monkeypatch.setattr(control, "_LOCK_S", 0.0)
+    monkeypatch.setattr(sys, "stdin", Stream(b""))
+    held = files.lock(lock)
+    assert control.main([run, *words]) == 75
+    assert lock in capsys.readouterr().err
+    os.close(held)
+    assert control.main([run, *words]) == 0
+    assert files.lock(lock) >= 0, "it is free again"
+    Path(lock).unlink()
+    Path(lock).mkdir()
+    assert control.main([run, *words]) == 73
+    assert f"can't write {lock}: Is a directory" in capsys.readouterr().err
 
 
 def test_an_amendment_is_for_the_run_as_it_was_found(tmp_path, monkeypatch):
