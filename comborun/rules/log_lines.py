@@ -1,9 +1,11 @@
-"""Lines of a log that say nothing about how a program goes: warnings, other programs' loggers, exceptions beside it."""
+"""Lines of a log that do not say how a program goes: ours, warnings, other loggers, and exceptions beside it."""
 
 from __future__ import annotations
 
 from comborun.rules.patterns import late
 
+OURS = "comborun: "
+"""begins a line that a supervisor adds to the log of its session"""
 _IGNORED = late(r"Exception ignored |--- Logging error ---|Error in (?:sys\.excepthook|atexit)|[Ee]xception in atexit")
 _ASIDE = late(
     r"Exception in (?:thread|callback)|Process \S+:\s*$|Task exception was never retrieved|exception calling callback"
