@@ -194,13 +194,13 @@ class Probe:
 
     def _quarantine(self) -> list[Json]:
         return [
-            {"gpu": int(one.gpu), "failure": one.failure, "since": records.seconds({"at": one.since}, "at")}
+            {"gpu": int(one.gpu), "failure": one.failure, "since": _moment(one.since)}
             for one in quarantined(files.read_text(self.layout.quarantine))
         ]
 
     def _closed(self) -> list[Json]:
         return [
-            {"environment": one.environment, "failure": one.failure, "since": records.seconds({"at": one.since}, "at")}
+            {"environment": one.environment, "failure": one.failure, "since": _moment(one.since)}
             for one in closed(files.read_text(self.layout.quarantine))
         ]
 
@@ -285,8 +285,9 @@ def _space(total: int | None, free: int | None) -> Json | None:
 
 
 def _hold(hold: Hold) -> Json | None:
-    since = {"since": _moment(hold.at)}
-    return {"kind": hold.kind, **since, "why": hold.why, "reason": hold.reason} if hold.kind else None
+    if not hold.kind:
+        return None
+    return {"kind": hold.kind, "since": _moment(hold.at), "why": hold.why, "reason": hold.reason}
 
 
 def _moment(text: str) -> float | None:
