@@ -13,6 +13,7 @@ from comborun.monitor.status import UP, RunStatus, SessionStatus
 from comborun.monitor.table import USUAL, Rows, host_facts, render, render_whole
 from comborun.monitor.wording import MARKS, clock_words, listed, visible
 from comborun.rules.endings.evidence import Evidence
+from comborun.rules.names import SAYS
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import alike, several
 from comborun.words import say
@@ -153,7 +154,7 @@ def _line(session: SessionStatus) -> str:
         parts += [session.note] if session.note else []
         failed = session.life is Life.ENDED and session.outcome is not Outcome.SUCCEEDED
         last, ending = session.last_line, session.latest.end.facts if session.latest.end else ()
-        told = not last or last.startswith("comborun: ")  # a line of ours, whose fact is shown
+        told = not last or last.startswith(SAYS)  # a line of ours, whose fact is shown
         told = told or any(one.code == Evidence.LOG_SAYS or one.text("said") == last for one in ending)
         parts += [f"last line: {session.last_line}"] if failed and not told else []
     return ", ".join(parts)

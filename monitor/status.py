@@ -18,6 +18,7 @@ from comborun.monitor.snapshot import NOT_STARTED, Attempt, Hold, HostUse, RunFa
 from comborun.monitor.wording import visible
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact
+from comborun.rules.names import SAYS
 from comborun.rules.records import NOTE_MOST
 from comborun.rules.results.counts import FORMER
 from comborun.rules.vocabulary import Life, Outcome
@@ -184,7 +185,7 @@ class SessionStatus(NamedTuple):
         """The last line of its log, unless its note says the same: it quotes it, or comborun wrote both."""
         end = self.latest.end if self.life is Life.ENDED else None
         said = [visible(fact.text("said")) for fact in end.facts] if end else []
-        told = said and self.last_line.startswith("comborun: ")
+        told = said and self.last_line.startswith(SAYS)
         return "" if told or any(_alike(one, self.last_line) for one in said) else self.last_line
 
     @property

@@ -11,10 +11,11 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from comborun.errors import HostError, UserError
-from comborun.host.verb_errors import ELSEWHERE, USAGE
+from comborun.host.verb_errors import CANT_WRITE, ELSEWHERE, USAGE
 from comborun.remote import program
 from comborun.rules import environment
 from comborun.rules.facts import Fact
+from comborun.rules.host import Denial
 from comborun.rules.names import RUN
 from comborun.text import harmless
 from comborun.words import say
@@ -193,15 +194,17 @@ def stop(transport: Transport, directory: str, sessions: tuple[str, ...] = ()) -
 
 
 def steer(transport: Transport, directory: str, verb: Verb, *words: str) -> Reply:
-    """Send an order to a run. Raises UserError if the run can't do it, HostError if the host can't write."""
+    """Send an order to a run. Raises UserError if the run can't do it, HostError if the host can't write, or another
+    process holds a lock.
+    """
     reply = _reply(_order(transport, directory, "control", verb, *words, timeout=_STEER_S))
     said = reply.refused or reply.texts[-1] if reply.lines else f"exit code {reply.code}"
     if reply.code in (64, 66):
         raise UserError(said, "combo status names the sessions")
-    if reply.code == 73:
-        raise HostError(
-            f"nothing was changed on {transport.host}: {said}", "check its free disk space, and that the run is yours"
-        )
+    held = any(fact.get("code") == Denial.LOCK_HELD for fact in reply.facts("fact"))
+    if held or reply.code == CANT_WRITE:
+        hint = "try again when that one has ended" if held else "check its free disk space, and that the run is yours"
+        raise HostError(f"nothing was changed on {transport.host}: {said}", hint)
     return reply
 
 

@@ -41,7 +41,8 @@ python_of_run "$run" start "$@"
 
 def session_script(*members: Session, secrets: tuple[str, ...] = ()) -> str:
     """The text of `sessions/<name>/session.sh`, for one session or for all `members` of a process; `secrets` are names
-    of environment variables."""
+    of environment variables.
+    """
     session = whole(members)
     if session.together:
         about = f"policy {shlex.quote(session.policy)} in the environments of COMBORUN_TOGETHER"

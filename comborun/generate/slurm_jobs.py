@@ -104,11 +104,8 @@ def settle_script(slurm: SlurmOptions, *, after: bool) -> str:
     """The text of `slurm/settle.sh`, which runs after each array, and at last the grid's `after`."""
     minutes = slurm.minutes if after else SETTLE_MINUTES
     time = [f"--time={minutes}"] if minutes else []
-    what, how = (
-        "judges what was lost, submits what is due again, ends the run",
-        "sbatch --dependency=afterany:JOB FILE RUN",
-    )
-    return _script(what, how, slurm.settle_options, time, "settle")
+    what = "judges what was lost, submits what is due again, ends the run"
+    return _script(what, "sbatch --dependency=afterany:JOB FILE RUN", slurm.settle_options, time, "settle")
 
 
 def _script(what: str, how: str, given: Sequence[str], asked: Sequence[str], verb: str) -> str:

@@ -192,7 +192,8 @@ def _starts(
 
 def fits(requests: Sequence[Request], on: Stage) -> tuple[int, Shortage | None]:
     """How many of `requests` run at once if they are started in turn as long as one fits, and what limits that."""
-    host, refused, kinds = _Host(replace(on, stagger=0.0)), dict[Request, Shortage](), len({*requests})
+    host, kinds = _Host(replace(on, stagger=0.0)), len({*requests})
+    refused: dict[Request, Shortage] = {}
     for at, request in enumerate(cycle(requests)):
         if request not in refused:
             _start_or_refuse(host, str(at), request, refused)
@@ -211,7 +212,8 @@ def _start_or_refuse(host: _Host, key: str, request: Request, refused: dict[Requ
 
 def beside(requests: Sequence[Request], on: Stage, running: Sequence[tuple[Request, tuple[int, ...]]]) -> int:
     """How many of `requests` could start now, in this order, beside what runs on its GPUs already."""
-    host, refused = _Host(replace(on, stagger=0.0)), dict[Request, Shortage]()
+    host = _Host(replace(on, stagger=0.0))
+    refused: dict[Request, Shortage] = {}
     for number, (request, gpus) in enumerate(running):
         host.start(f"running {number}", request, gpus)
     for number, request in enumerate(requests):

@@ -32,6 +32,8 @@ SOCKETS = {"tmux": "TMUX_TMPDIR", "screen": "SCREENDIR"}
 letters. The preferred one first; comborun/host/engines has a class for each"""
 MULTIPLEXER_NAMES = tuple(SOCKETS)
 
+SAYS = "comborun: "
+"""begins a line that a supervisor adds to the log of its session"""
 SERVERS = "servers/"
 """prefix of a model server's name where a session's name may also stand"""
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from comborun.errors import Problem
 from comborun.grid.combos import Combo
@@ -30,9 +29,6 @@ from comborun.model.command import (
 from comborun.rules.names import SERVER_FIELDS, server_variable
 from comborun.rules.results.fields import LINE
 from comborun.text import did_you_mean, listed
-
-if TYPE_CHECKING:
-    pass
 
 _AFTER_KNOWS = ("results_dir", "run")
 _OF_SESSIONS = {*PLAN_TIME, *START_TIME}

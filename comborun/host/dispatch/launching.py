@@ -324,11 +324,12 @@ class Launcher:
             {"session": name, **({"until": until} if until else {}), records.REASON: fact}
             for name, until, fact in self._waits()
         ]
-        if waits and waits != self._waiting:
-            files.write_rows(self._run.layout.waiting, waits)
-        elif waits != self._waiting:
-            files.remove(self._run.layout.waiting)
-        self._waiting = waits
+        if waits != self._waiting:
+            self._waiting = waits
+            if waits:
+                files.write_rows(self._run.layout.waiting, waits)
+            else:
+                files.remove(self._run.layout.waiting)
         took = time.monotonic() - began
         self._waiting_due = began + _WAITING_SHARE * took if took > _WAITING_S else 0.0
 

@@ -91,7 +91,7 @@ class Settling:
         self._cancel_spent()
         hold = self.run.look_at_hold()
         if self.person and hold.kind:
-            print(f"the run is {hold.kind} ({hold.words}). To resume: bash {self.layout.front} resume")
+            print(hold.told(self.layout))
             return
         if self.person:
             self._release()

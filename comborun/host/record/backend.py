@@ -15,7 +15,7 @@ from comborun.rules.vocabulary import Cause, Life
 
 
 class Backend:
-    """The backend of one run: this machine. That of a run elsewhere has its own of all methods."""
+    """The backend of one run on this machine. A run elsewhere has a subclass, which answers every call itself."""
 
     elsewhere = False
     """whether attempts may run on other machines, where pids and locks of this one mean nothing"""

@@ -47,6 +47,13 @@ class Hold:
 
         return say(self.reason) if self.reason else self.why
 
+    def told(self, run: RunLayout) -> str:
+        """The sentence for a person, with the command that lets the run go on."""
+        import shlex  # slow to import, as above
+
+        again = shlex.join(("bash", run.front, "resume"))
+        return f"the run is {self.kind} ({self.words}). To resume: {again}"
+
     def as_data(self) -> dict[str, object]:
         return {"kind": self.kind, "at": self.at, "reason": self.reason and self.reason.as_data(), "why": self.why}
 

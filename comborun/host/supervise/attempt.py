@@ -17,7 +17,7 @@ from comborun.host.verb_errors import BUSY, NO_RUN, Refusal, unwritable
 from comborun.rules import records
 from comborun.rules.facts import Fact
 from comborun.rules.host import Denial
-from comborun.rules.names import SOCKETS, TOGETHER, RunLayout, bare, window
+from comborun.rules.names import SAYS, SOCKETS, TOGETHER, RunLayout, bare, window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,6 +113,10 @@ class Attempt:
 
     def tell(self, what: str, word: object = "") -> None:
         files.tell(self.run_layout.fifo, f"{what} {self.name} {self.number} {word}")
+
+    def add_to_log(self, line: str) -> None:
+        """Add a line of ours to the log of the command."""
+        files.append(self.at.log, f"{SAYS}{line}\n")
 
     @property
     def roots(self) -> list[Root]:

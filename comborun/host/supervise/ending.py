@@ -77,7 +77,7 @@ class Finishing:
         if why:
             from comborun.words import say
 
-            files.append(self._at.log, f"comborun: {say(why)}\n")
+            self._attempt.add_to_log(say(why))
         if why := why or why_no_container(self._at.log, container, end.code or 0):
             seen = "launch_failed", why
         if interrupted:

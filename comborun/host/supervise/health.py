@@ -133,7 +133,7 @@ class Health(PollingWatch):
             return "timed_out", fact(Evidence.WARM_UP_UNANSWERED, limit_s=within)
         if not 200 <= answer.status < 300:
             said = f"{answer.status} {answer.reason[:100]}"
-            files.append(self.attempt.at.log, f"comborun: the warm-up request was answered with: {said}\n")
+            self.attempt.add_to_log(f"the warm-up request was answered with: {said}")
         return None
 
     @property

@@ -214,7 +214,7 @@ class Supervisor:
         """Raises MissingResource."""
         attempt, command_env = self.attempt, self._command_env
         if flaw := bind(command_env.cores):
-            files.append(attempt.at.log, f"comborun: {flaw}\n")
+            attempt.add_to_log(flaw)
         command_env.open()
         if asked := attempt.data.get("display"):
             from comborun.host.supervise.display import Display

@@ -199,7 +199,7 @@ class Probe:
             {
                 kind: int(one.name) if kind == GPU else one.name,
                 "failure": one.failure,
-                "since": records.seconds({"at": one.since}, "at"),
+                "since": _moment(one.since),
             }
             for one in barred(files.read_text(self.layout.quarantine), kind)
         ]
@@ -285,8 +285,9 @@ def _space(total: int | None, free: int | None) -> Json | None:
 
 
 def _hold(hold: Hold) -> Json | None:
-    since = {"since": _moment(hold.at)}
-    return {"kind": hold.kind, **since, "why": hold.why, "reason": hold.reason} if hold.kind else None
+    if not hold.kind:
+        return None
+    return {"kind": hold.kind, "since": _moment(hold.at), "why": hold.why, "reason": hold.reason}
 
 
 def _moment(text: str) -> float | None:

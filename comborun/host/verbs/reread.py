@@ -6,7 +6,6 @@ which writes the new ends; if it is killed, the next call completes the rest.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import sys
@@ -17,7 +16,7 @@ from comborun.host.record.run_directory import RunDirectory
 from comborun.host.record.totals import EPISODES, totals
 from comborun.host.system import files
 from comborun.host.system.files import Json
-from comborun.host.verb_errors import answered
+from comborun.host.verb_errors import answered, must_write
 from comborun.rules import records
 from comborun.rules.endings.failures import failure_of
 from comborun.rules.names import AttemptLayout, RunLayout
@@ -41,7 +40,7 @@ def preview(run: str, rules: Json) -> list[Json]:
 
 
 def apply(run: str, rules: Json) -> None:
-    """Judge each attempt by these rules from now on, and ended ones at once. Raises OSError."""
+    """Judge each attempt by these rules from now on, and ended ones at once. Raises Refusal or OSError."""
     done_file = RunLayout(run).done
     done, left = files.read(done_file), {}
     for name, _, at, claim, end, now in _attempts(run, rules):
@@ -79,9 +78,8 @@ def _attempts(run: str, rules: Json) -> Iterator[tuple[str, int, AttemptLayout, 
 
 
 def _replace(path: str, record: Json) -> None:
-    """Replace a record by one that is synced to the disk. Raises OSError."""
-    if not files.write_text(path, records.render(record.items()), synced=True):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+    """Replace a record by one that is synced to the disk. Raises Refusal or OSError."""
+    must_write(files.write_text(path, records.render(record.items()), synced=True), path)
     files.sync(os.path.dirname(path))
 
 

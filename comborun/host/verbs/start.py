@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -221,10 +220,7 @@ class Start:
     def _nothing(self) -> str:
         """The line to print if the dispatcher found nothing to start."""
         now = Holds(self.layout).look()
-        if not now.kind:
-            return "nothing is left to do"
-        again = shlex.join(["bash", self.layout.front, "resume"])
-        return f"the run is {now.kind} ({now.words}). To resume: {again}"
+        return now.told(self.layout) if now.kind else "nothing is left to do"
 
     def _leave(self) -> None:
         """Remove the secrets, unless a live dispatcher still needs them: it removes them at its end."""

@@ -67,7 +67,7 @@ class Cluster:
 
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    made = Cluster(tmp_path)
+    made = Cluster(tmp_path / "my runs")
     monkeypatch.setenv("PATH", f"{made.programs}:{os.environ['PATH']}")
     return made
 

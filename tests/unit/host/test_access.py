@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
@@ -14,8 +15,9 @@ import pytest
 
 from comborun.host import verb_errors
 from comborun.host.record.events import Events
+from comborun.host.system import files
 from comborun.host.verb_errors import Refusal
-from comborun.host.verbs import amend, control, fetch, logs, publish
+from comborun.host.verbs import amend, control, fetch, logs, publish, reread
 from comborun.host.verbs.publish import received
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
@@ -75,6 +77,24 @@ def test_a_refusal_is_a_fact_for_the_laptop_and_words_for_a_person(tmp_path, mon
     assert said == {"refused": 66, "fact": {"code": Denial.NO_RUN, "path": str(tmp_path / "o'neill")}}
 
 
+@pytest.mark.parametrize("words", [("set", "parallel=2"), ("decided",)])
+def test_an_order_names_the_lock_that_another_process_holds(tmp_path, monkeypatch, capsys, words):
+    run = publish.publish(order(tmp_path))["directory"]
+    lock = RunLayout(run).settings_lock if words[0] == "set" else RunLayout(run).decided_lock
+    monkeypatch.setattr(control, "_LOCK_S", 0.0)
+    monkeypatch.setattr(sys, "stdin", Stream(b""))
+    held = files.lock(lock)
+    assert control.main([run, *words]) == 75
+    assert lock in capsys.readouterr().err
+    os.close(held)
+    assert control.main([run, *words]) == 0
+    assert files.lock(lock) >= 0, "it is free again"
+    Path(lock).unlink()
+    Path(lock).mkdir()
+    assert control.main([run, *words]) == 73
+    assert f"can't write {lock}: Is a directory" in capsys.readouterr().err
+
+
 def test_an_amendment_is_for_the_run_as_it_was_found(tmp_path, monkeypatch):
     monkeypatch.delenv("SSH_CONNECTION", raising=False)
     run = publish.publish(order(tmp_path))["directory"]
@@ -88,6 +108,22 @@ def test_an_amendment_is_for_the_run_as_it_was_found(tmp_path, monkeypatch):
     assert {key: event.fields[key] for key in ("plan", "added", "dropped", "from")} == {
         "plan": 2, "added": 1, "dropped": 1, "from": "local"
     }  # fmt: skip
+
+
+def test_a_disk_that_fails_while_attempts_are_judged_anew_is_not_called_full(tmp_path, monkeypatch):
+    claim = tmp_path / "sessions/e_p/attempt-1/claim"
+    claim.parent.mkdir(parents=True)
+    claim.write_text('{"judging": {}}\n')
+    (tmp_path / "id").write_text("g\n")
+
+    def fails(_fd):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(Refusal) as caught:
+        reread.apply(str(tmp_path), {"e_p": {"environment": "e"}})
+    assert caught.value.fact == Fact(Denial.UNWRITABLE, path=str(claim))
+    assert claim.read_text() == '{"judging": {}}\n'
 
 
 def asked(**said):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from pathlib import Path
 
@@ -175,7 +176,9 @@ def test_a_held_run_submits_nothing_and_says_what_lets_it_go_on(
     files.write(str(run.run / "dispatch/hold"), [("kind", "paused"), ("at", "1"), ("why", "by hand")])
     assert go(run) == 0
     assert go(run, *PERSON) == 0
-    assert "the run is paused (by hand)" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert said.startswith("the run is paused (by hand)")
+    assert shlex.split(said.partition("To resume: ")[2]) == ["bash", str(run.run / "run_parallel.sh"), "resume"]
     assert not (run.run / "slurm/batch-1.tsv").exists()
 
 

@@ -9,6 +9,7 @@ from fake_cluster import Cluster, cluster, task
 
 from comborun.host.engines.arrays import Arrays, follow_command
 from comborun.host.engines.slurm import Slurm
+from comborun.host.record.backend import Backend
 from comborun.host.system import files
 from comborun.rules.facts import Fact
 from comborun.rules.names import AttemptLayout, RunLayout
@@ -77,3 +78,7 @@ def test_what_a_job_was_given_does_not_reach_what_it_submits(cluster: Cluster, m
     names = {line.partition("=")[0] for line in cluster.told()}
     assert {"SLURM_CONF", "HERE"} <= names
     assert not names & {"SLURM_JOB_ID", "SLURMD_NODENAME", "CUDA_VISIBLE_DEVICES"}
+
+
+def test_nothing_of_this_machine_answers_for_a_run_on_slurm() -> None:
+    assert {name for name in vars(Backend) if not name.startswith("_")} <= vars(Slurm).keys()

@@ -10,6 +10,7 @@ from monitor_stage import StagedHost
 from comborun.errors import HostError, UserError
 from comborun.remote.run_orders import send_test_notice, steer, stop
 from comborun.remote.transport import Completed
+from comborun.rules.host import Denial
 
 DIRECTORY = "/r/little-20260101T000000Z-00aa"
 
@@ -40,8 +41,9 @@ def test_a_run_of_a_former_version_answers_in_words_which_are_shown_and_not_read
     assert (stopped.texts, stopped.facts("session")) == (("maze_good: cancelled, 1 record",), ())
 
 
-def refused(code: int, text: str) -> bytes:
-    return json.dumps({"comborun": text, "refused": code}).encode() + b"\n"
+def refused(code: int, text: str, fact: str = "") -> bytes:
+    why = {"fact": {"code": fact}} if fact else {}
+    return json.dumps({"comborun": text, "refused": code, **why}).encode() + b"\n"
 
 
 @pytest.mark.parametrize(
@@ -53,12 +55,18 @@ def refused(code: int, text: str) -> bytes:
         (251, b"", UserError, "is not a run directory"),
         (252, b"", UserError, "an older comborun made"),
         (73, refused(73, "can't write in /r"), HostError, "nothing was changed on gpu-box: can't write"),
+        (75, refused(75, "it is held", Denial.LOCK_HELD), HostError, "nothing was changed on gpu-box: it is held$"),
     ],
 )
 def test_what_a_person_can_mend_is_told_as_such(code: int, stderr: bytes, error: type[UserError], words: str) -> None:
     with pytest.raises(error, match=words) as caught:
         steer(StagedHost([Completed(code, b"", stderr)]), DIRECTORY, "pause")
     assert caught.value.hint
+
+
+def test_a_session_that_another_host_runs_is_an_answer_and_no_fault_of_the_host() -> None:
+    said = refused(75, "the host box runs it", Denial.DEALT_ELSEWHERE)
+    assert not steer(StagedHost([Completed(75, b"", said)]), DIRECTORY, "retry", "maze_good").done
 
 
 def test_a_notice_ends_as_the_users_command_does_whatever_its_code() -> None:
