@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from comborun.answers.orders import Steered
 from comborun.api import joint, steering
 from comborun.api.joint_look import JointSource
@@ -17,8 +19,6 @@ from comborun.remote.transport import LocalTransport
 from comborun.rules.host import Denial
 
 if TYPE_CHECKING:
-    import pytest
-
     from comborun.remote.transport import Transport
 
 
@@ -93,3 +93,22 @@ def test_the_full_screen_says_on_which_host_a_run_goes_on(monkeypatch: pytest.Mo
     monkeypatch.setattr(steering, "resume", lambda part, _: "started" if part.transport.host == "y" else "")
     said = orders.orders(parts_on("x", "y")).resume()
     assert said == ("x: goes on", "  with 2 sessions", "y: goes on", "  with 2 sessions", "y: started")
+
+
+def test_a_host_that_hangs_is_waited_for_once_for_an_order_to_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, asked = parts_on("x", "frozen"), list[str]()
+
+    def source(part: Target) -> object:
+        if part.transport.host == "frozen":
+            raise HostError("it does not answer in time")
+        return object()
+
+    def states(target: Target) -> Answered[BoxState]:
+        asked.extend(one.transport.host for one in target.boxes)
+        return Answered({}, {"x": UserError("boxes/deal.json can't be read")})
+
+    monkeypatch.setattr(Target, "source", source)
+    monkeypatch.setattr(joint, "states", states)
+    with pytest.raises(UserError, match="can't be read"):
+        joint.parts_of(whole, ["maze_good"])
+    assert asked == ["x"]
