@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from comborun.answers import orders
 from comborun.api.moving import complete, restarted, unfinished
-from comborun.errors import UserError
+from comborun.errors import HostError, UserError
 from comborun.model.work import process_of
 from comborun.monitor.addressing import sessions_of
 from comborun.remote import boxes, run_orders
@@ -109,8 +109,10 @@ def parts_of(target: Target, words: Sequence[str], *, guess: bool = False) -> li
     if not words:
         deal = settle(target, states(target).done)
         return [(one, ()) for one in target.boxes if deal is None or one.transport.host not in deal.lost]
-    there = at_once({one.transport.host: one.source for one in target.boxes}).some()
-    found = states(target)
+    sources = at_once({one.transport.host: one.source for one in target.boxes})
+    there, away = sources.some(), {host for host, one in sources.failed.items() if isinstance(one, HostError)}
+    # a host that hangs was waited for once
+    found = states(target._replace(boxes=tuple(one for one in target.boxes if one.transport.host not in away)))
     deal = settle(target, found.done)
     if deal is None:
         raise next(iter(found.failed.values()))

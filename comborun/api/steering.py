@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from comborun.answers import orders
@@ -14,6 +15,7 @@ from comborun.monitor.addressing import sessions_of
 from comborun.monitor.explain import server_names
 from comborun.monitor.steering import PlannedResume, PlannedStop
 from comborun.monitor.watch import once
+from comborun.remote.boxes import at_once
 from comborun.remote.program import refuse_elsewhere
 from comborun.remote.run_orders import Reply, Verb, restart_dispatcher, send_test_notice, steer
 from comborun.remote.run_orders import stop as stop_sessions
@@ -131,13 +133,20 @@ def stop(target: Target, planned: Sequence[tuple[Target, PlannedStop]]) -> order
 
 
 def stop_now(
-    target: Target, words: Sequence[str] = (), policy: str | None = None, environment: str | None = None
+    target: Target,
+    words: Sequence[str] = (),
+    policy: str | None = None,
+    environment: str | None = None,
+    *,
+    take_over: bool = False,
 ) -> orders.Stopped:
     """Stop the run, or some of its sessions, wherever they run."""
     if target.boxes and not (words or policy or environment):
         with target.listener.working("ending sessions"):
+            # the stop names a host that did not answer
+            at_once({one.transport.host: partial(one.own, take_over=take_over) for one in target.boxes})
             return stop_all(target)
-    return stop(target, planned_stops(target, words, policy, environment))
+    return stop(target, planned_stops(target, words, policy, environment, take_over=take_over))
 
 
 # Start again
@@ -203,8 +212,7 @@ def checked_settings(values: Mapping[str, str]) -> dict[str, str]:
 def hold(target: Target, verb: Literal["pause", "drain"], why: str = "") -> orders.Steered:
     """Let nothing new start until `resume`."""
     line = " ".join(harmless(why).split())
-    held = _steer_all(target, verb, *([line] if line else []))
-    return replace(held, note=f"run `{target.command('resume')}` to continue") if held.done else held
+    return _steer_all(target, verb, *([line] if line else []), note=f"run `{target.command('resume')}` to continue")
 
 
 def notify(target: Target) -> orders.Steered:
@@ -212,8 +220,12 @@ def notify(target: Target) -> orders.Steered:
     return on_each(target, (), lambda one, _: _steered(one, send_test_notice(one.transport, one.directory)))
 
 
-def _steer_all(target: Target, verb: Verb, *words: str) -> orders.Steered:
-    return on_each(target, (), lambda one, _: _steered(one, steer(one.transport, one.directory, verb, *words)))
+def _steer_all(target: Target, verb: Verb, *words: str, note: str = "") -> orders.Steered:
+    def act(part: Target, _: Sequence[str]) -> orders.Steered:
+        reply = steer(part.transport, part.directory, verb, *words)
+        return _steered(part, reply, note if reply.done else "")
+
+    return on_each(target, (), act)
 
 
 def _steered(target: Target, reply: Reply, note: str = "") -> orders.Steered:

@@ -62,7 +62,7 @@ def stop(words: tuple[str, ...], wanted: str | None, where: HostChoice, as_json:
         if asks:
             hosts = ", ".join(harmless(one.transport.host) for one in target.boxes)
             click.confirm(f"Stop {target.run} on {hosts}?", abort=True, err=True)
-        return _show_stopped(steering.stop_now(target), as_json=as_json)
+        return _show_stopped(steering.stop_now(target, take_over=how["take_over"]), as_json=as_json)
     planned = steering.planned_stops(target, words, *filters, take_over=how["take_over"] and not how["dry_run"])
     planned_orders = [order for _, order in planned]
     if not as_json:
@@ -78,8 +78,9 @@ def stop(words: tuple[str, ...], wanted: str | None, where: HostChoice, as_json:
     try:
         stopped = steering.stop(target, planned)
     except KeyboardInterrupt:
-        if not target.boxes:
-            _show_what_is_left(target, planned_orders[0].names)
+        if target.boxes:
+            raise
+        _show_what_is_left(target, planned_orders[0].names)
         return INTERRUPTED
     return _show_stopped(stopped, as_json=as_json, silent=not runs)
 

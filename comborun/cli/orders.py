@@ -34,7 +34,9 @@ def orders(target: Target) -> Orders:
     def resume() -> tuple[str, ...]:
         lines = list[str]()
         for part, going in steering.planned_resumes(quiet):
-            lines += (*resume_lines(going), *steering.resume(part, going).splitlines())
+            host = f"{part.transport.host}: " if quiet.boxes else ""
+            for said in ("\n".join(resume_lines(going)), steering.resume(part, going)):
+                lines += f"{host}{said}".splitlines() if said else ()
         return tuple(lines)
 
     return Orders(

@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from rich.segment import Segment
+from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.geometry import Region
 from textual.strip import Strip
@@ -30,7 +31,6 @@ from comborun.text import harmless
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rich.text import Text
     from textual import events
 
     from comborun.monitor.fullscreen.ordering import Orders
@@ -283,18 +283,21 @@ class FullScreen(App[None]):
 def show_full_screen(watcher: Watcher, orders: Orders) -> tuple[bool, list[Text]]:
     """Show the run of a watcher that has been started, until it has finished or the user leaves.
 
-    Returns whether the user has left, and the last picture without its line of keys. Raises what ended the watcher.
+    Returns whether the user has left, and the last picture without its line of keys, and what came of orders that were
+    not carried out then. Raises what ended the watcher.
     """
     for name in ("COLUMNS", "LINES"):  # exported ones don't follow a resize
         os.environ.pop(name, None)
     app = FullScreen(watcher, orders)
     try:
         app.run()
+        ordered = not app.fault and app.fetcher.finish()
     finally:
         watcher.close()
     if error := app.fault or watcher.failure:
         raise error
     desk = app.desk
+    said = ([desk.message] if desk.message else desk.answer) if ordered else ()
     desk.renew(watcher.look)
     desk.question, desk.prompt, desk.message, desk.full = None, "", "", False
     if desk.page in {"help", "answer"}:  # what stays on the terminal is the run
@@ -302,4 +305,4 @@ def show_full_screen(watcher: Watcher, orders: Orders) -> tuple[bool, list[Text]
     lines = picture(desk)[: desk.height - len(bottom(desk))]
     while lines and not lines[-1].plain.strip():
         lines.pop()
-    return app.left, lines
+    return app.left, [*lines, *map(Text, said)]

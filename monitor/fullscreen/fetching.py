@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from comborun.monitor.fullscreen.pane import parsed_videos
 from comborun.remote.logs import LogPart, log_part, newest_events
 from comborun.rules import events
 from comborun.rules.names import RunLayout
+from comborun.text import harmless
 
 if TYPE_CHECKING:
     from comborun.monitor.fleet import Fleet
@@ -26,6 +28,8 @@ REST_S = 0.25
 """seconds that the cursor rests on a session before its log is fetched"""
 _AGAIN_S = 10.0
 """seconds until something that failed is asked again"""
+_SOON_S = 1.0
+"""seconds without a word for orders, after the user has left"""
 _LOGS_KEPT, _LOG_KEPT = 20, 1 << 18
 """logs, and bytes of each, that are kept"""
 _VIDEOS = 'cd -- "$1" && for at in attempt-*/; do sed "s|^|${at%/}\t|" -- "${at}videos.tsv" 2>/dev/null; done; true'
@@ -49,6 +53,19 @@ class Fetcher:
     def close(self) -> None:
         if self._fleet:
             self._fleet.close()
+
+    def finish(self) -> bool:
+        """Wait until the orders that were given are carried out, once the screen is gone. Whether there were any."""
+        given = [key.removeprefix("order ") for key in [*self._asked] if key.startswith("order ")]
+        if not given:
+            return False
+        self._post = lambda act, *words: act(*words)
+        over = threading.Event()
+        self._errands.put(("", over.set))
+        if not over.wait(_SOON_S):
+            sys.stderr.write(f"{harmless(', '.join(given), keep='')} ... (Ctrl-C: without waiting for its end)\n")
+            over.wait()
+        return True
 
     def ask(self, key: str, work: Callable[[], Any], then: Callable[[Any], object]) -> None:
         """`work` in the thread of errands, unless it is asked already; `then` gets its result in that of the screen."""

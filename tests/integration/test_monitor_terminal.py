@@ -17,7 +17,7 @@ import pytest
 CHECKOUT = Path(__file__).parents[2]
 DEADLINE_S = 20.0
 PROGRAM = """
-import sys
+import sys, time
 sys.path[:0] = [{checkout!r}, {stage!r}]
 from monitor_stage import StagedHost, a_busy_run
 from comborun.errors import HostError
@@ -37,7 +37,10 @@ class Host(StagedHost):
 view, answer = a_busy_run()
 watcher = Watcher(Source(Host([answer]), view), Clock(), Settings({interval}))
 watcher.start()
-left, lines = show_full_screen(watcher, Orders("combo", "", *[lambda *words: ["done"]] * 7))
+def act(*words):
+    time.sleep(2)
+    return ["it is done"]
+left, lines = show_full_screen(watcher, Orders("combo", "", *[act] * 7))
 print("\\n".join(line.plain for line in lines))
 print("back to the shell" if left else "ended")
 """
@@ -115,6 +118,14 @@ def test_keys_and_the_mouse_work_and_ctrl_c_leaves_the_last_picture_and_a_usable
     assert titles(lines) == 1
     assert any("▸" in line for line in lines)
     assert terminal.tmux("display-message", "-p", "-t", "=watch:", "#{cursor_flag}").strip() == "1"
+
+
+def test_an_order_is_carried_out_though_the_user_leaves_at_once(terminal: Terminal) -> None:
+    terminal.wait_for(lambda shown: any("? help" in line for line in shown))
+    terminal.tmux("send-keys", "-t", "=watch:", "-l", ":resume")
+    terminal.tmux("send-keys", "-t", "=watch:", "Enter", "y", "q")
+    lines = terminal.wait_for(lambda shown: shown[-1] == "done")
+    assert lines[-3:-1] == ["resume: it is done", "back to the shell"]
 
 
 def test_a_link_that_falls_is_said_with_the_last_contact_and_comes_back_by_itself(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from comborun.answers.orders import Steered
-from comborun.api import joint
+from comborun.api import joint, steering
 from comborun.api.joint_look import JointSource
 from comborun.api.named import Target
+from comborun.cli import orders
 from comborun.errors import HostError, UserError
 from comborun.remote import run_orders
 from comborun.remote.boxes import Answered, BoxState
@@ -16,8 +19,6 @@ from comborun.remote.transport import LocalTransport
 from comborun.rules.host import Denial
 
 if TYPE_CHECKING:
-    import pytest
-
     from comborun.remote.transport import Transport
 
 
@@ -67,3 +68,47 @@ def test_an_order_to_all_that_failed_is_done_though_a_host_has_none(monkeypatch:
     assert joint.on_each(whole, (), act, some=True).done
     assert joint.on_each(whole, (), act, some=True).lines == ("x: of x", "y: of y")
     assert not joint.on_each(whole, (), act).done
+
+
+def test_whoever_pauses_hosts_of_which_one_is_away_is_told_once_how_the_others_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = parts_on("x", "y", "away")
+    monkeypatch.setattr(joint, "parts_of", lambda target, _: [(one, ()) for one in target.boxes])
+
+    def steer(transport: Transport, *_: str) -> Reply:
+        if transport.host == "away":
+            raise HostError("it is off")
+        return Reply((Line("paused", {}),), 0)
+
+    monkeypatch.setattr(steering, "steer", steer)
+    held = steering.hold(whole, "pause")
+    assert not held.done
+    assert held.note == "run `combo resume run` to continue"
+
+
+def test_the_full_screen_says_on_which_host_a_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steering, "planned_resumes", lambda target: [(one, one.run) for one in target.boxes])
+    monkeypatch.setattr(orders, "resume_lines", lambda _: ("goes on", "  with 2 sessions"))
+    monkeypatch.setattr(steering, "resume", lambda part, _: "started" if part.transport.host == "y" else "")
+    said = orders.orders(parts_on("x", "y")).resume()
+    assert said == ("x: goes on", "  with 2 sessions", "y: goes on", "  with 2 sessions", "y: started")
+
+
+def test_a_host_that_hangs_is_waited_for_once_for_an_order_to_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, asked = parts_on("x", "frozen"), list[str]()
+
+    def source(part: Target) -> object:
+        if part.transport.host == "frozen":
+            raise HostError("it does not answer in time")
+        return object()
+
+    def states(target: Target) -> Answered[BoxState]:
+        asked.extend(one.transport.host for one in target.boxes)
+        return Answered({}, {"x": UserError("boxes/deal.json can't be read")})
+
+    monkeypatch.setattr(Target, "source", source)
+    monkeypatch.setattr(joint, "states", states)
+    with pytest.raises(UserError, match="can't be read"):
+        joint.parts_of(whole, ["maze_good"])
+    assert asked == ["x"]
