@@ -210,7 +210,7 @@ def _pane_lines(desk: Desk, session: SessionStatus, width: int) -> list[Text]:
     most = _LINES if desk.full else desk.pane_height
     data = log.data if log and log.attempt == session.attempt else session.latest.tail
     if not data and not session.attempt:
-        return [Text("no log yet: it has not started; e says what it waits for", "dim")]
+        return [Text(pane.NOT_STARTED.format("log"), "dim")]
     return pane.log_lines(data, most)
 
 

@@ -279,6 +279,13 @@ def test_the_video_pane_of_a_narrow_screen_says_its_whole_sentence() -> None:
     assert "its attempts left none" in " ".join(text(desk).split())
 
 
+def test_the_panes_of_a_session_that_has_not_started_say_so() -> None:
+    desk = desk_of(*a_busy_run(), 160, 40)
+    desk.cursor = next(at for at, row in enumerate(desk.rows) if not row.session.attempt)
+    for desk.pane in ("log", "video"):
+        assert f"no {desk.pane} yet: it has not started" in text(desk)
+
+
 def test_a_list_of_videos_holds_until_the_attempt_ends() -> None:
     plan = a_plan([a_session("good", "maze")])
     name = plan.sessions[0].name
