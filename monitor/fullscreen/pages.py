@@ -10,12 +10,12 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from comborun.monitor import gpu_samples
-from comborun.monitor.columns import bar, cut
+from comborun.monitor.columns import apart, bar, clipped, cut
 from comborun.monitor.fleet import FleetRow
 from comborun.monitor.fleet_table import Layout
 from comborun.monitor.fullscreen.keys import KEYS, PAGES
 from comborun.monitor.fullscreen.pane import wrapped
-from comborun.monitor.fullscreen.table import clipped, symbol
+from comborun.monitor.fullscreen.table import symbol
 from comborun.monitor.gpu_samples import GpuSample
 from comborun.monitor.grid_map import GridMap, MapCell
 from comborun.monitor.snapshot import HostUse
@@ -30,7 +30,9 @@ from comborun.words.events import say_event
 from comborun.words.times import brief, clock, clocks
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
-_NARROWEST_CELL, _WIDEST_CELL = 7, 14
+_NARROWEST_CELL, _NARROW_CELL, _WIDE_CELL = 7, 10, 14
+_MEAN = 12
+"""cells of `100 % of 12`"""
 _STYLES: Mapping[str, str] = {
     Kind.ENDED: "", Kind.HALTED: "bold red", Kind.LOST: "magenta", Kind.QUARANTINE: "yellow", Kind.GPU_CAP: "yellow",
     Kind.NO_ROOM: "yellow", Kind.NOT_BEGUN: "yellow", Kind.ORDERED: "bold", Kind.AMENDED: "bold",
@@ -55,35 +57,66 @@ class Sample(NamedTuple):
 def grid(found: GridMap, cursor: tuple[int, int], width: int) -> Page:
     """The head, and a line for each policy; columns around the cursor if not all fit.
 
-    A cell has the state, then successes of episodes with a verdict, else episodes done; the last column is the mean.
+    A cell has the state, then successes of episodes with a verdict, else episodes done; the last column is the mean,
+    with the number of environments that have a rate if not all have one.
     """
-    names = max((cell_len(row.policy) for row in found.rows), default=0)
-    first = max(8, min(names, 28, width // 3))
+    policies = {row.policy: visible(row.policy) for row in found.rows}
+    environments = [visible(one) for one in found.environments]
+    longest = max(map(cell_len, policies.values()), default=0)
+    firsts = max(8, min(longest, 28, width // 3)), max(8, min(longest, 16))
     cells = [[_cell(cell) for cell in row.cells] for row in found.rows]
-    written = [text.cell_len for row in cells for text in row]
-    needed = max([*map(cell_len, found.environments), *written], default=0)
-    column = max(_NARROWEST_CELL, min(_WIDEST_CELL, needed)) + 1
-    fitting = max(1, (width - first - 3 - 16) // column)
-    begin = max(0, min(cursor[1] - fitting + 1, len(found.environments) - fitting)) if cursor[1] >= fitting else 0
-    shown = found.environments[begin : begin + fitting]
-    more = f"  ({len(found.environments) - len(shown)} more)" if len(shown) < len(found.environments) else ""
-    head = Text(" " * (first + 3), "dim")
-    for one in shown:
-        head.append(clipped(visible(one), column - 1) + " ")
-    head.append(f"mean{more}")
-    lines = []
+    own = [
+        max(_NARROWEST_CELL, cell_len(name), *(row[at].cell_len for row in cells))
+        for at, name in enumerate(environments)
+    ]
+    fitting = (
+        (first, most)
+        for first in firsts
+        for most in range(max(own, default=0), _NARROW_CELL, -1)
+        if _needed(own, most) <= width - first - 3 - _MEAN
+    )
+    first, most = next(fitting, (firsts[0], _WIDE_CELL))
+    room = width - first - 3 - _MEAN
+    columns = [min(one, most) for one in own]
+    begin, end = _around(columns, cursor[1], room)
+    if end - begin == len(columns):
+        first = max(first, min(longest, first + room - _needed(columns, room)))
+    hidden = len(columns) - (end - begin)
+    head = Text(clipped(f"  {hidden} more: ← →" if hidden else "", first + 3), "dim")
+    short = {width: apart([*environments], width) for width in {*columns}}
+    for at in range(begin, end):
+        head.append(short[columns[at]][environments[at]] + " ")
+    head.append("mean")
+    lines, called = [], apart([*policies.values()], first)
     for place, row in enumerate(found.rows):
-        line = Text(("▸ " if place == cursor[0] else "  ") + clipped(visible(row.policy), first) + " ", no_wrap=True)
-        for at in range(begin, begin + len(shown)):
+        line = Text(("▸ " if place == cursor[0] else "  ") + called[policies[row.policy]] + " ", no_wrap=True)
+        for at in range(begin, end):
             cell = cells[place][at].copy()
-            cell.truncate(column - 1, overflow="ellipsis", pad=True)
+            cell.truncate(columns[at], overflow="ellipsis", pad=True)
             if (place, at) == cursor:
                 cell.stylize("reverse")
             cell.apply_meta({"act": ("cell", place, at)})
             line.append_text(cell).append(" ")
         known = row.mean is not None
-        lines.append(line.append(f"{100 * (row.mean or 0):.0f} %" if known else "-", "bold" if known else "dim"))
+        line.append(f"{100 * (row.mean or 0):.0f} %" if known else "-", "bold" if known else "dim")
+        some = known and row.environments < len(environments)
+        lines.append(line.append(f" of {row.environments}" if some else "", "dim"))
     return Page(head, lines)
+
+
+def _needed(columns: Sequence[int], most: int) -> int:
+    """Cells of columns that have at most so many each."""
+    return sum(min(one, most) + 1 for one in columns)
+
+
+def _around(columns: Sequence[int], at: int, room: int) -> tuple[int, int]:
+    """The first one that is shown and the one behind the last: as many as fit, with that of the cursor."""
+    begin, end = 0, min(at + 1, len(columns))
+    while begin < end - 1 and _needed(columns[begin:end], room) > room:
+        begin += 1
+    while end < len(columns) and _needed(columns[begin : end + 1], room) <= room:
+        end += 1
+    return begin, end
 
 
 def _cell(cell: MapCell | None) -> Text:

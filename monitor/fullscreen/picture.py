@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
+from comborun.monitor.columns import clipped
 from comborun.monitor.explain import explanation
 from comborun.monitor.fullscreen import heading, keys, pages, pane
 from comborun.monitor.fullscreen.desk import Desk
 from comborun.monitor.fullscreen.pages import Page
 from comborun.monitor.fullscreen.pane import wrapped
-from comborun.monitor.fullscreen.table import INDENT, Layout, Moment, clipped, layout
+from comborun.monitor.fullscreen.table import INDENT, Layout, Moment, layout
 from comborun.monitor.grid_map import the_map
 from comborun.monitor.rows import Row, group_of
 from comborun.monitor.status import SessionStatus

@@ -279,6 +279,37 @@ def test_the_video_pane_of_a_narrow_screen_says_its_whole_sentence() -> None:
     assert "its attempts left none" in " ".join(text(desk).split())
 
 
+STEPS = [f"pi0_libero_finetuned_lr1e-4_checkpoint_step_{step}00000" for step in (1, 2)]
+MUGS = ["put_the_red_mug_on_the_left_plate", "put_the_red_mug_on_the_right_plate", "a", "b", "c"]
+
+
+@pytest.mark.parametrize("width", [160, 80, 60])
+def test_names_in_the_map_stay_different_and_a_long_one_takes_no_room_of_others(width: int) -> None:
+    plan = a_plan([a_session(policy, mug) for policy in STEPS for mug in MUGS])
+    desk = desk_of(a_view(plan), an_answer(*[Seen(one.name) for one in plan.sessions]), width, 50)
+    desk.page = "grid"
+    lines = text(desk).splitlines()
+    head = next(place for place, line in enumerate(lines) if line.rstrip().endswith("mean"))
+    policies = [line.split()[0 if line[0] == " " else 1] for line in lines[head + 1 : head + 3]]
+    assert len({*policies}) == 2
+    mugs = [name for name in lines[head].split() if "plate" in name]
+    if width >= 80:
+        assert len({*mugs}) == len(mugs) == 2
+        assert lines[head].split()[-4:] == ["a", "b", "c", "mean"], "all are there"
+    if width == 160:
+        assert policies == STEPS
+        assert mugs == MUGS[:2]
+
+
+def test_a_mean_over_fewer_environments_says_so() -> None:
+    plan = a_plan([a_session(policy, one) for policy in ("act", "bad") for one in "ab"])
+    rated = [Seen(one.name, counts=(4, 2)) for one in plan.sessions[:3]]
+    desk = desk_of(a_view(plan), an_answer(*rated, Seen(plan.sessions[3].name)), 80, 50)
+    desk.page = "grid"
+    means = [line.rsplit("50 %", 1)[-1].strip() for line in text(desk).splitlines() if "50 %" in line]
+    assert sorted(means)[-2:] == ["", "of 1"]
+
+
 def test_the_panes_of_a_session_that_has_not_started_say_so() -> None:
     desk = desk_of(*a_busy_run(), 160, 40)
     desk.cursor = next(at for at, row in enumerate(desk.rows) if not row.session.attempt)
