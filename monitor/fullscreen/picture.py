@@ -19,7 +19,7 @@ from comborun.monitor.fullscreen.pages import Page
 from comborun.monitor.fullscreen.pane import wrapped
 from comborun.monitor.fullscreen.table import INDENT, Layout, Moment, layout
 from comborun.monitor.grid_map import the_map
-from comborun.monitor.rows import Row, group_of
+from comborun.monitor.rows import Row, group_of, no_key
 from comborun.monitor.status import SessionStatus
 from comborun.monitor.wording import FAILED
 from comborun.rules.vocabulary import Outcome
@@ -130,7 +130,11 @@ def _sessions(desk: Desk, height: int) -> Page:
         lines += block
         desk.shown += 1
     if not desk.rows:
-        lines = [Text("  no session fits; Esc ends the filter" if desk.choice.words else "  no session", "dim")]
+        said = [
+            "no session fits; Esc ends the filter" if desk.choice.words else "no session",
+            no_key(desk.choice.words),
+        ]
+        lines = [line for one in said if one for line in wrapped(one, desk.width, "  ")]
     return Page(form.head, lines)
 
 

@@ -317,6 +317,14 @@ def test_the_panes_of_a_session_that_has_not_started_say_so() -> None:
         assert f"no {desk.pane} yet: it has not started" in text(desk)
 
 
+def test_a_filter_with_an_unknown_key_that_nothing_fits_names_the_keys() -> None:
+    desk = desk_of(*a_busy_run(), 80, 40)
+    for words, told in (("foo:bar", True), ("-x pol:zzz", False), ("zzz", False)):
+        desk.filter(words)
+        assert "no session fits" in text(desk)
+        assert ("there is no key foo, but state, policy" in " ".join(text(desk).split())) is told
+
+
 def test_a_list_of_videos_holds_until_the_attempt_ends() -> None:
     plan = a_plan([a_session("good", "maze")])
     name = plan.sessions[0].name
