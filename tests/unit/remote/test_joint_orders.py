@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from comborun.answers.orders import Steered
 from comborun.api import joint
 from comborun.api.joint_look import JointSource
@@ -12,12 +14,10 @@ from comborun.errors import HostError, UserError
 from comborun.remote import run_orders
 from comborun.remote.boxes import Answered, BoxState
 from comborun.remote.run_orders import Line, Reply
-from comborun.remote.transport import LocalTransport
+from comborun.remote.transport import Completed, LocalTransport
 from comborun.rules.host import Denial
 
 if TYPE_CHECKING:
-    import pytest
-
     from comborun.remote.transport import Transport
 
 
@@ -28,6 +28,16 @@ def parts_on(*names: str) -> Target:
         transport.host = name
         parts.append(Target(transport, "run", f"/{name}"))
     return parts[0]._replace(boxes=tuple(parts))
+
+
+@pytest.mark.parametrize(("verb", "hinted"), [("retry", True), ("set", False), ("slots", False)])
+def test_only_an_order_that_names_sessions_is_told_where_their_names_are(
+    verb: run_orders.Verb, hinted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_orders, "_order", lambda *_, **__: Completed(64, b"", b"it is refused"))
+    with pytest.raises(UserError) as caught:
+        run_orders.steer(LocalTransport(), "/run", verb, "x")
+    assert ("names the sessions" in caught.value.hint) is hinted
 
 
 def test_a_stop_ends_the_sessions_of_a_host_that_can_not_read_its_deal(monkeypatch: pytest.MonkeyPatch) -> None:
