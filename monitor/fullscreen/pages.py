@@ -175,10 +175,11 @@ def _gpu(card: Card, status: RunStatus, found: Sequence[GpuSample], width: int) 
         yield Text(f"{indent}{drawn}", "cyan").append(f" since {clock(past[-len(drawn)].at, near=status.now)}", "dim")
     held = past[-1].sessions if past else {}
     ours = [one for one in status.busy if card.index in one.gpus]
+    names = apart({visible(one.name) for one in ours[:6]}, max(12, width - 48))
     for one in ours[:6]:
         size = f"  {amount(held[one.name] * MIB)}" if one.name in held else ""
         end = f"  ends about {clock(one.expected.likeliest, near=status.now)}" if one.expected else ""
-        line = Text(indent).append_text(symbol(one.word)).append(f" {visible(one.name, max(12, width - 48))}")
+        line = Text(indent).append_text(symbol(one.word)).append(f" {names[visible(one.name)].rstrip()}")
         yield line.append(size).append(end, "dim")
     if len(ours) > 6:
         yield Text(f"{indent}and {len(ours) - 6} more sessions", "dim")
@@ -218,20 +219,20 @@ def _slots(status: RunStatus, width: int) -> Iterator[Text]:
     if status.finished or status.now is None:
         return
     busy = sorted(status.busy, key=lambda one: one.likely_end or float("inf"))
+    queued = [one for one in status.sessions if one.life is Life.QUEUED][:10]
+    names = apart({visible(one.name) for one in (*busy, *queued)}, max(16, min(48, width - 40)))
     if busy:
         yield Text("runs, by its expected end:", "dim")
     for one in busy:
-        yield _expected(one, status.now, width)
-    queued = [one for one in status.sessions if one.life is Life.QUEUED]
+        yield _expected(one, names[visible(one.name)], status.now)
     if queued:
         yield Text("comes next:", "dim")
-    for one in queued[:10]:
-        yield _expected(one, status.now, width)
+    for one in queued:
+        yield _expected(one, names[visible(one.name)], status.now)
 
 
-def _expected(one: SessionStatus, now: float, width: int) -> Text:
-    name = max(16, min(48, width - 40))
-    line = symbol(one.word).append(f" {clipped(visible(one.name), name)}")
+def _expected(one: SessionStatus, name: str, now: float) -> Text:
+    line = symbol(one.word).append(f" {name}")
     line.append(f"  {visible(one.host, 12)}" if one.host else "")
     line.append(f"  GPU {','.join(map(str, one.gpus))}" if one.gpus else "")
     if one.expected:
@@ -253,12 +254,13 @@ def events(found: Sequence[Event] | None, notes: Sequence[str], now: float | Non
     longest = max((len(visible(one.host)) for one in found), default=0)
     box = longest and max(len("HOST"), min(12, longest))
     gap = "  " * bool(box)
+    names = apart({visible(one.session) for one in found}, name)
     for one in reversed([one for one in found if one.kind != Kind.GPU_USE]):
         style = _STYLES.get(one.kind, "dim")
         if one.kind == Kind.ENDED and one.fields.get("outcome") != Outcome.SUCCEEDED:
             style = "red"
         line = Text(f"{_when(one.at, now):<9} ", "dim").append(clipped(visible(one.host), box) + gap)
-        line.append(clipped(visible(one.session), name), style)
+        line.append(names[visible(one.session)], style)
         said = printable(visible(say_event(one)))
         lines.append(line.append(f"  {clipped(said, max(1, width - line.cell_len - 2))}".rstrip(), style))
     head = Text(

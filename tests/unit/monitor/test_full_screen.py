@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -299,6 +300,16 @@ def test_names_in_the_map_stay_different_and_a_long_one_takes_no_room_of_others(
     if width == 160:
         assert policies == STEPS
         assert mugs == MUGS[:2]
+
+
+def test_names_that_differ_late_differ_in_the_page_of_the_host_and_in_the_events() -> None:
+    plan = a_plan([a_session(policy, "put_the_red_mug_on_the_plate") for policy in STEPS])
+    seen = [Seen(one.name, gpus="0", counts=(4, 2)) for one in plan.sessions]
+    desk = desk_of(a_view(plan), an_answer(*seen, host=a_host((61000, 81000, 97)), dispatcher=4242), 80, 50)
+    desk.events = [Event(NOW, "started", one.name, 1) for one in plan.sessions]
+    for desk.page in ("host", "events"):
+        ends = re.findall(r"…\S*_(\d)00000", text(desk))
+        assert {*ends} == {"1", "2"}, desk.page
 
 
 def test_a_mean_over_fewer_environments_says_so() -> None:
