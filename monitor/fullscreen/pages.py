@@ -75,14 +75,14 @@ def grid(found: GridMap, cursor: tuple[int, int], width: int) -> Page:
         for most in range(max(own, default=0), _NARROW_CELL, -1)
         if _needed(own, most) <= width - first - 3 - _MEAN
     )
-    first, most = next(fitting, (firsts[0], _WIDE_CELL))
+    first, most = next(fitting, (firsts[1], _WIDE_CELL))
     room = width - first - 3 - _MEAN
     columns = [min(one, most) for one in own]
     begin, end = _around(columns, cursor[1], room)
     if end - begin == len(columns):
         first = max(first, min(longest, first + room - _needed(columns, room)))
     hidden = len(columns) - (end - begin)
-    head = Text(clipped(f"  {hidden} more: ← →" if hidden else "", first + 3), "dim")
+    head = Text(clipped(f"{hidden} more ←→" if hidden else "", first + 2) + " ", "dim")
     short = {width: apart([*environments], width) for width in {*columns}}
     for at in range(begin, end):
         head.append(short[columns[at]][environments[at]] + " ")
