@@ -197,7 +197,8 @@ def steer(transport: Transport, directory: str, verb: Verb, *words: str) -> Repl
     reply = _reply(_order(transport, directory, "control", verb, *words, timeout=_STEER_S))
     said = reply.refused or reply.texts[-1] if reply.lines else f"exit code {reply.code}"
     if reply.code in (64, 66):
-        raise UserError(said, "combo status names the sessions" if verb == "retry" else "")
+        hint = "`combo set --help` says what can be set" if verb == "set" else "combo status names the sessions"
+        raise UserError(said, hint)
     if reply.code == 73:
         raise HostError(
             f"nothing was changed on {transport.host}: {said}", "check its free disk space, and that the run is yours"

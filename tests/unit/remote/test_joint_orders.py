@@ -30,8 +30,8 @@ def parts_on(*names: str) -> Target:
     return parts[0]._replace(boxes=tuple(parts))
 
 
-@pytest.mark.parametrize(("verb", "hinted"), [("retry", True), ("set", False), ("slots", False)])
-def test_only_an_order_that_names_sessions_is_told_where_their_names_are(
+@pytest.mark.parametrize(("verb", "hinted"), [("retry", True), ("set", False)])
+def test_an_order_that_names_no_sessions_is_not_told_where_their_names_are(
     verb: run_orders.Verb, hinted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_orders, "_order", lambda *_, **__: Completed(64, b"", b"it is refused"))
