@@ -20,15 +20,15 @@ import numpy as np
 from comborun.model.attempt import EpisodeRecord, Verdict, packed
 from comborun.model.stopping import PlannedComparison, StopRule
 from comborun.model.work import Combo
-from comborun.reporter.comparing.absent import with_absent
 from comborun.reporter.comparing.comparison import ALPHA, Comparison, p_of_runs
 from comborun.reporter.comparing.factors import factors
 from comborun.reporter.comparing.family import Comparisons, compare
-from comborun.reporter.comparing.graded import Scores, compare_graded, compare_kinds
+from comborun.reporter.comparing.graded import compare_graded
+from comborun.reporter.comparing.kinds import compare_kinds
 from comborun.reporter.comparing.margins import check, parse_gate
 from comborun.reporter.comparing.orders import Trend, fit, steps_of, strengths, trend_of
 from comborun.reporter.comparing.pairing import meet
-from comborun.reporter.comparing.sides import Arm, Results
+from comborun.reporter.comparing.sides import Arm, Results, with_absent
 from comborun.reporter.comparing.sides import arm as side_of
 from comborun.reporter.comparing.stopping import EarlyStopping, standings
 from comborun.reporter.counting.measures import ends_of, time_field, time_to_success
@@ -258,16 +258,16 @@ def stop_covered(rng: np.random.Generator, rates: tuple[float, float], how: str)
 # -- metrics, failure kinds, checkpoints, axes ------------------------------------------------------------------------
 
 
-def valued(policy: str, values: Sequence[float], seeds: Sequence[int] | None = None) -> Scores:
+def valued(policy: str, values: Sequence[float], seeds: Sequence[int] | None = None) -> Arm:
     numbers = [float(one) for one in values]
-    return Scores(arm(policy, [False] * len(numbers), seeds), dict(enumerate(numbers)))
+    return replace(arm(policy, [False] * len(numbers), seeds), values=dict(enumerate(numbers)))
 
 
-def by_metric(sides: Sequence[Scores]) -> Comparisons:
+def by_metric(sides: Sequence[Arm]) -> Comparisons:
     return compare({}, None, compare_graded("progress", {"stairs": [*sides]}))
 
 
-def progress(rng: np.random.Generator, n: int, shift: float, kind: str) -> list[Scores]:
+def progress(rng: np.random.Generator, n: int, shift: float, kind: str) -> list[Arm]:
     """Values of two policies; `paired` ones share a part, many `capped` ones are equal, `unlike` spreads differ."""
     noise = rng.normal(size=(2, n)) + (rng.normal(size=n) if kind == "paired" else 0)
     first, second = noise[0] + shift, noise[1] * (3 if kind == "unlike" else 1)
@@ -548,9 +548,8 @@ def graded_stop(rng: np.random.Generator, n: int, gap: float, kind: str, *, cove
             own = np.where(rng.random(n) < mean, 1.0, 0.0)
         used = (own + shared) / 2 if kind == "paired" else own
         values[name, "stairs"] = valued(name, used.tolist(), range(n))
-    sides = {combo: one.arm for combo, one in values.items()}
-    found = EarlyStopping(rule, standings(rule, sides, values=values), values=values)
-    (one,) = compare({"stairs": [*sides.values()]}, found).mean_differences
+    found = EarlyStopping(rule, standings(rule, values), values=values)
+    (one,) = compare({"stairs": [*values.values()]}, found).mean_differences
     true = gap / 2 if kind == "paired" else gap
     return one.interval[0] <= true <= one.interval[1] if covered else one.decided
 

@@ -9,11 +9,10 @@ from itertools import chain
 
 from comborun.model.attempt import Verdict, having, held
 from comborun.model.work import Combo, Spans, grouped
-from comborun.reporter.comparing.absent import with_absent
 from comborun.reporter.comparing.factors import Factor, factors
 from comborun.reporter.comparing.nominal import Loss, losses
 from comborun.reporter.comparing.orders import steps_of
-from comborun.reporter.comparing.sides import Results, Side, results_of
+from comborun.reporter.comparing.sides import Results, Side, results_of, with_absent
 from comborun.reporter.comparing.stopping import EarlyStopping, spared, stopping_of
 from comborun.reporter.counting.measures import JUDGED, EpisodeEnds, Measure, ends_of
 from comborun.reporter.evidence.context import ContextFact, alike, run_names
@@ -46,6 +45,11 @@ class Basis:
     @cached_property
     def sides(self) -> dict[Combo, Side]:
         return {combo: self.results.sides[combo] for combo in self.order if combo in self.results.sides}
+
+    @cached_property
+    def by_environment(self) -> dict[str, list[Side]]:
+        found = grouped(self.sides.items(), lambda one: one[0][1])
+        return {name: [side for _, side in found.get(name, ())] for name in self.environments}
 
     @cached_property
     def fields(self) -> Fields:
@@ -111,7 +115,11 @@ class Basis:
 
 
 def basis_of(collected: Collected) -> Basis:
-    spare = _spared(collected)
+    spare: dict[Combo, Spans] = {}
+    if collected.stop_early:
+        recorded = grouped(collected.records, lambda record: record.combo)
+        for combo, histories in collected.by_combo.items():
+            spare[combo] = spared(histories, (record.episode for record in recorded.get(combo, ())))
     results = results_of(collected, spare)
     results, fewer = (results, {}) if collected.plan else with_absent(results)
     if collected.plan:
@@ -129,14 +137,3 @@ def _only_metric(merged: Iterable[MergedCombo], fields: Fields) -> str | None:
     names -= fields.identifiers | fields.texts | fields.running
     names = names if len(names) == 1 else {name for name in names if SCORES.search(name)}
     return names.pop() if len(names) == 1 else None
-
-
-def _spared(collected: Collected) -> dict[Combo, Spans]:
-    """By combo, the episodes that were not needed; empty for a run without comparisons that may stop early."""
-    if collected.stop_early is None:
-        return {}
-    recorded = grouped(collected.records, lambda record: record.combo)
-    return {
-        combo: spared(histories, (record.episode for record in recorded.get(combo, ())))
-        for combo, histories in collected.by_combo.items()
-    }

@@ -18,7 +18,6 @@ from comborun.model.plan import Session
 from comborun.model.work import Combo, combo_of, process_of
 from comborun.reporter.evidence.starts import seeded_once
 from comborun.reporter.records import videos
-from comborun.reporter.records.clocks import clocks_of, on_one_clock
 from comborun.reporter.records.collected import AttemptRecord, Collected, SessionHistory, SessionVideos
 from comborun.reporter.records.collector import RecordCollector, walk
 from comborun.reporter.records.combos import settle
@@ -29,10 +28,12 @@ from comborun.reporter.records.rows import settle_rows, tell_errors
 from comborun.reporter.records.training_folders import trainings_in
 from comborun.reporter.run_records import (
     canary_of,
+    clocks_of,
     half_copied,
     history_of,
     manifest_of,
     mapping,
+    on_one_clock,
     plan_of,
     stop_rule,
     text_of,
@@ -292,15 +293,11 @@ def collect_folder(directory: Path) -> Collected:
             name = path.relative_to(directory)
             collector.read_file(path, Context(name.as_posix(), attempt=attempt_number(name)), expected=False)
         elif packer := _packer(path.name):
-            passed = Reading(path.relative_to(directory).as_posix())
-            passed.defect(0, say(Fact("packed_file", packer=packer)))
-            collector.passed.append(passed)
+            collector.pass_over(path, Fact("packed_file", packer=packer))
         elif kind := foreign_kind(path.name, b""):
             why = Fact("pickle" if kind == "pickle" else "foreign_kind", kind=kind)
             if may_hold(str(path), why):
-                passed = Reading(path.relative_to(directory).as_posix())
-                passed.defect(0, say(why))
-                collector.passed.append(passed)
+                collector.pass_over(path, why)
     collector.read_names(found, Context(path=""))
     name_by_columns(collector.files)
     settle_rows(collector.files)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comborun.errors import UserError
 from comborun.model.attempt import Begin, End, own_end
@@ -17,9 +18,13 @@ from comborun.model.stopping import StopRule
 from comborun.model.work import deal_in, process_of
 from comborun.reporter.records.collected import AttemptRecord, Canary, SessionHistory
 from comborun.rules import counting
+from comborun.rules.facts import Fact
 from comborun.rules.names import RUN, RunLayout
 from comborun.rules.records import parse
 from comborun.rules.run_files import attempts_of, newest_plan
+
+if TYPE_CHECKING:
+    from comborun.reporter.records.collected import AttemptRecord, SessionHistory
 
 LOG_BYTES, LINES_SHOWN, LINE_SHOWN = 8192, 12, 300
 """of a failed attempt's log: bytes read at its end, lines that are kept, characters of each"""
@@ -115,3 +120,42 @@ def canary_of(directory: Path) -> Canary | None:
         return None
     except (OSError, ValueError, TypeError) as error:
         raise UserError(f"{path} can't be read: {error!r}", "combo recheck writes another") from None
+
+
+# -- clocks of hosts that are wrong -----------------------------------------------------------------------------------
+
+
+class WrongClock(NamedTuple):
+    host: str
+    ahead: float
+    """seconds by which it was ahead of the machine that copied the records"""
+    attempts: Mapping[str, Sequence[int]]
+    """session -> its attempts on that host"""
+
+    @property
+    def fact(self) -> Fact:
+        return Fact("clock_of_host", seconds=abs(self.ahead), way="ahead" if self.ahead > 0 else "behind")
+
+
+def clocks_of(text: str) -> tuple[WrongClock, ...]:
+    """Those that the copy of a run on several hosts names; none in every other folder."""
+    found = json.loads(text or "{}")
+    return tuple(WrongClock(host, one["ahead"], one["attempts"]) for host, one in found.items())
+
+
+def on_one_clock(history: SessionHistory, clocks: Sequence[WrongClock]) -> SessionHistory:
+    """With the times of all its attempts on the clock of the machine that copied them."""
+    ahead = {number: one.ahead for one in clocks for number in one.attempts.get(history.session.name, ())}
+    if not ahead:
+        return history
+    return replace(history, attempts=tuple(_earlier(one, ahead.get(one.number, 0.0)) for one in history.attempts))
+
+
+def _earlier(attempt: AttemptRecord, seconds: float) -> AttemptRecord:
+    begin, end = attempt.begin, attempt.end
+    started = None if end is None or end.started is None else end.started - seconds
+    return replace(
+        attempt,
+        begin=begin and replace(begin, started=begin.started - seconds),
+        end=end and end._replace(started=started, ended=end.ended - seconds),
+    )

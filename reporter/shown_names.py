@@ -5,13 +5,12 @@ JSON and CSV have the names as they were recorded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from comborun.model.work import grouped
-from comborun.rules.facts import Fact
 
 T = TypeVar("T")
 
@@ -25,20 +24,22 @@ def in_quotes(*axes: Iterable[str]) -> Mapping[str, str]:
 
 
 def with_names(value: T, names: Mapping[str, str]) -> T:
-    """With these names replaced where a text is one of them. What facts say is left: they quote names themselves."""
-    return _renamed(value, names) if names else value
+    """With these names replaced where a text is one of them."""
+    return with_texts(value, lambda text: names.get(text, text)) if names else value
 
 
-def _renamed(value: Any, names: Mapping[str, str]) -> Any:
-    if isinstance(value, str):
-        return names.get(value, value)
-    if isinstance(value, Fact):
+def with_texts(value: T, changed: Callable[[str], str]) -> T:
+    """With every text in it changed, in keys too. What facts say is left: they quote names themselves."""
+
+    def own(value: Any) -> Any:
+        if isinstance(value, str):
+            return changed(value)
+        if isinstance(value, tuple | list):
+            return getattr(value, "_make", type(value))(map(own, value))
+        if isinstance(value, Mapping):
+            return MappingProxyType({own(key): own(one) for key, one in value.items()})
+        if is_dataclass(value) and not isinstance(value, type):
+            return replace(value, **{one.name: own(getattr(value, one.name)) for one in fields(value) if one.init})
         return value
-    if isinstance(value, tuple | list):
-        return getattr(value, "_make", type(value))(_renamed(one, names) for one in value)
-    if isinstance(value, Mapping):
-        return MappingProxyType({_renamed(key, names): _renamed(one, names) for key, one in value.items()})
-    if is_dataclass(value) and not isinstance(value, type):
-        changed = {one.name: _renamed(getattr(value, one.name), names) for one in fields(value) if one.init}
-        return replace(value, **changed)
-    return value
+
+    return cast("T", own(value))

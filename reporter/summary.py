@@ -10,26 +10,17 @@ from itertools import chain
 from comborun.model.attempt import EpisodeRecord
 from comborun.model.work import Combo, grouped, size
 from comborun.reporter.basis import Basis, basis_of
-from comborun.reporter.comparing.claims import Claims, claims, prevented
+from comborun.reporter.comparing.claims import Claims, claims, prevented, single_runs
 from comborun.reporter.comparing.comparison import Tested, limited
-from comborun.reporter.comparing.factors import Factor
+from comborun.reporter.comparing.factors import Factor, without_levels
 from comborun.reporter.comparing.family import MOST, Comparisons, compare, how_many
-from comborun.reporter.comparing.findings import evidence, single_runs, without_levels
-from comborun.reporter.comparing.graded import (
-    ByMetric,
-    Graded,
-    KindComparison,
-    MeanDifference,
-    Scores,
-    compare_graded,
-    compare_kinds,
-    scores,
-    unlike_kinds,
-)
+from comborun.reporter.comparing.graded import ByMetric, Graded, MeanDifference, compare_graded, scores
+from comborun.reporter.comparing.kinds import KindComparison, compare_kinds, unlike_kinds
+from comborun.reporter.comparing.limits import evidence
 from comborun.reporter.comparing.margins import GateResult, check, parse_gate
 from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.comparing.orders import Strength, Trend, steps_of, strengths, trend_of
-from comborun.reporter.comparing.sides import Arm, Results, Side
+from comborun.reporter.comparing.sides import Arm
 from comborun.reporter.comparing.stopping import as_run
 from comborun.reporter.counting.combo import ComboData, ComboSummary, MacroMean, macro_means, summarize_combo
 from comborun.reporter.counting.ending import RunTiming, timing
@@ -211,7 +202,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         of_unknown_level=unknown,
         losses=lost,
         factors=found_factors,
-        gates=_checked(gates, results, basis.order, chosen=bool(stopping)),
+        gates=_checked(gates, basis),
         strengths=strengths({} if stopping else results.sides) if ranked else None,
     )
     return Report(summary, tuple(chain.from_iterable(combo.accepted for combo in basis.counted)))
@@ -313,6 +304,8 @@ def _combos(basis: Basis) -> Iterator[ComboSummary]:
     for combo in basis.order:
         if combo in results.merged or combo in sessions or combo in results.counts:
             side = results.sides.get(combo)
+            # Without verdicts no run has a rate.
+            runs = len(side.run_rates or side.runs) if isinstance(side, Arm) else 0
             data = ComboData(
                 histories=as_run(sessions.get(combo, ())),
                 merged=results.merged.get(combo),
@@ -322,46 +315,30 @@ def _combos(basis: Basis) -> Iterator[ComboSummary]:
                 ends=basis.ends.get(combo),
                 not_needed=size(basis.spare.get(combo, ())),
                 fields=basis.fields,
-                runs=_runs(side),
+                runs=runs if runs > 1 else None,
             )
             yield summarize_combo(combo, data, timed=timed, run_over=bool(collected.done))
-
-
-def _runs(side: Side | None) -> int | None:
-    """The number of runs that are joined, if several. Without verdicts no run has a rate."""
-    count = len(side.run_rates or side.runs) if isinstance(side, Arm) else 0
-    return count if count > 1 else None
 
 
 def _compared(
     basis: Basis,
 ) -> tuple[Comparisons, tuple[KindComparison, ...], tuple[Trend, ...]]:
     """Success rates, failure kinds and checkpoints; only the rates if the results chose the number of episodes."""
-    by_environment: dict[str, list[Side]] = {environment: [] for environment in basis.environments}
-    for (_, environment), side in basis.sides.items():
-        by_environment[environment].append(side)
     if basis.stopping:
-        return compare(by_environment, basis.stopping), (), ()
-    collected, results = basis.collected, basis.results
-    graded = () if how_many(by_environment) > MOST else _graded(basis)
-    plan = collected.plan
+        return compare(basis.by_environment, basis.stopping), (), ()
+    graded = () if how_many(basis.by_environment) > MOST else _graded(basis)
+    plan = basis.collected.plan
     series = steps_of(basis.policies, dict(plan.steps) if plan else {}, one_training=bool(plan and plan.follow))
-    found = tuple(one for steps in series if (one := trend_of(steps, results.sides)))
-    return compare(by_environment, None, graded, basis.margin), compare_kinds(basis.ends, basis.sides), found
+    found = tuple(one for steps in series if (one := trend_of(steps, basis.results.sides)))
+    return compare(basis.by_environment, None, graded, basis.margin), compare_kinds(basis.ends, basis.sides), found
 
 
-def _checked(texts: Sequence[str], results: Results, order: Sequence[Combo], *, chosen: bool) -> tuple[GateResult, ...]:
-    """`chosen`: whether the results chose the number of episodes."""
+def _checked(texts: Sequence[str], basis: Basis) -> tuple[GateResult, ...]:
     if not texts:
         return ()
-    policies, environments = (tuple(dict.fromkeys(combo[axis] for combo in order)) for axis in (0, 1))
-    gates = [parse_gate(text, policies, environments) for text in texts]
-    sides = {
-        name: [results.sides[combo] for combo in order if combo[1] == name and combo in results.sides]
-        for name in environments
-    }
+    gates = [parse_gate(text, basis.policies, basis.environments) for text in texts]
     why = "the number of episodes depends on their results: the run is not over, or could stop early"
-    return check(gates, sides, why if chosen else "")
+    return check(gates, basis.by_environment, why if basis.stopping else "")
 
 
 def _graded(basis: Basis) -> tuple[Graded | MeanDifference, ...]:
@@ -374,7 +351,7 @@ def _graded(basis: Basis) -> tuple[Graded | MeanDifference, ...]:
     merged = results.merged
     if not named and basis.metric:
         named = {(basis.metric.name, environment) for _, environment in merged}
-    found: dict[str, dict[str, list[Scores]]] = {}
+    found: dict[str, dict[str, list[Arm]]] = {}
     for combo in basis.order:
         for metric in sorted(name for name, environment in named if environment == combo[1] and combo in merged):
             one = scores(merged[combo], metric, results.settled.get(combo), fields)

@@ -65,10 +65,13 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.3e}"
 
 
+def numbers(limits: tuple[float, float] | None) -> str:
+    return f"[{number(limits[0])}, {number(limits[1])}]" if limits else NOTHING
+
+
 def with_interval(value: float, interval: tuple[float, float] | None, runs: int | None = None) -> str:
     """`runs`: how many are joined, if several: the interval is without the spread between them."""
-    limits = f" [{number(interval[0])}, {number(interval[1])}]{within(runs)}" if interval else ""
-    return f"{number(value)}{limits}"
+    return f"{number(value)} {numbers(interval)}{within(runs)}" if interval else number(value)
 
 
 def duration(seconds: float | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeVar
 
 from comborun.model.work import Combo
@@ -12,6 +13,7 @@ from comborun.reporter.comparing.claims_besides import (
     LEANING,
     PAIRS_NAMED,
     PAIRS_TOLD,
+    first_of,
     graded,
     kind,
     loss,
@@ -25,9 +27,10 @@ from comborun.reporter.comparing.claims_besides import (
 from comborun.reporter.comparing.comparison import Comparison, Overall, Tested, first_reasons, limited, not_paired
 from comborun.reporter.comparing.factors import Factor, said
 from comborun.reporter.comparing.family import MOST, Comparisons, EnvironmentComparisons
-from comborun.reporter.comparing.graded import KindComparison
+from comborun.reporter.comparing.kinds import KindComparison
 from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.counting.quality import DataFinding
+from comborun.reporter.evidence.runs import RunFact
 from comborun.reporter.evidence.words import limits, say
 from comborun.reporter.statistics.proportion import Proportion
 from comborun.reporter.text import fraction, of, p_number, p_value, points, rate
@@ -163,7 +166,7 @@ def _claim(comparison: Comparison, causes: Causes) -> str:
     so_far = "So far " if comparison.so_far else ""
     return (
         f"{so_far}{_beats(comparison)} in {comparison.environment}: {_rate(first)} against {_rate(second)},"
-        f" {size(comparison)}, {_basis(comparison)},"
+        f" {size(comparison)}, {comparison.basis}{pairs_used(comparison)},"
         f" Holm p {p_value(comparison.p_holm, bound=comparison.bounded)}.{LEANING * comparison.leans}"
         f"{limits(comparison.facts)}{unknown_words(comparison, causes)}"
     )
@@ -176,10 +179,6 @@ def _beats(comparison: Tested) -> str:
 def _rate(found: Proportion) -> str:
     starts = f" (from {several(found.starts, 'different start')})" if found.starts else ""
     return f"{of(found)} = {rate(found)}{starts}"
-
-
-def _basis(comparison: Comparison) -> str:
-    return f"{comparison.basis}{pairs_used(comparison)}"
 
 
 def unknown_words(comparison: Comparison, causes: Causes) -> str:
@@ -202,8 +201,7 @@ def _against(found: Tested) -> str:
 
 
 def _pairs(found: Sequence[Comparison | Overall]) -> str:
-    named = "; ".join(_pair(one, numbers=len(found) <= PAIRS_TOLD) for one in found[:PAIRS_NAMED])
-    return named + (f"; and {len(found) - PAIRS_NAMED} more" if len(found) > PAIRS_NAMED else "")
+    return first_of((_pair(one, numbers=len(found) <= PAIRS_TOLD) for one in found), PAIRS_NAMED)
 
 
 def _pair(comparison: Comparison | Overall, *, numbers: bool) -> str:
@@ -318,3 +316,10 @@ def prevented(comparisons: Comparisons) -> Iterator[DataFinding]:
             f"{several(count, 'comparison')} of `stop_early` could not be tested after every pair of episodes, so that"
             f" nothing could stop early: {why}; {'it was' if count == 1 else 'each was'} made once, of all episodes",
         )
+
+
+def single_runs(comparisons: Comparisons) -> Iterator[DataFinding]:
+    tested = chain(comparisons.all, comparisons.graded, comparisons.mean_differences)
+    facts = (fact for one in tested for fact in one.facts if fact.code == RunFact.ONE_EACH)
+    if runs := [*dict.fromkeys(run for fact in facts for run in fact.texts("runs"))]:
+        yield DataFinding("runs", say(Fact(RunFact.ONE_EACH, runs=runs)))

@@ -6,16 +6,22 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from comborun.reporter.comparing.comparison import Comparison, Overall, Tested, first_reasons
 from comborun.reporter.comparing.family import Comparisons
-from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDifference
+from comborun.reporter.comparing.graded import Graded, MeanDifference
+from comborun.reporter.comparing.kinds import KindComparison
 from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.evidence.words import limits
-from comborun.reporter.text import fraction, number, p_value, points, points_interval
+from comborun.reporter.text import fraction, number, numbers, p_value, points, points_interval
 
 LEANING = " Stopped early, so the difference is exaggerated; the interval accounts for it."
 PAIRS_TOLD = 6
 """undecided pairs of an environment that are named with numbers; of more only the names are given"""
 PAIRS_NAMED = 24
 """undecided pairs that are named"""
+
+
+def first_of(texts: Iterable[str], most: int) -> str:
+    shown = [*texts]
+    return "; ".join([*shown[:most], *([f"and {len(shown) - most} more"] if len(shown) > most else [])])
 
 
 def size(comparison: Tested) -> str:
@@ -77,10 +83,9 @@ def not_shown(comparisons: Comparisons) -> Iterator[str]:
         if one.a < one.b and not {(one.a, one.b), (one.b, one.a)} & (known | better)
     ]
     if pairs:
-        named = "; ".join(f"{one.a} and {one.b}" for one in pairs[:PAIRS_NAMED])
-        more = f"; and {len(pairs) - PAIRS_NAMED} more" if len(pairs) > PAIRS_NAMED else ""
+        named = first_of((f"{one.a} and {one.b}" for one in pairs), PAIRS_NAMED)
         margin = fraction(pairs[0].margin).removesuffix(".0")
-        yield f"Neither is shown to be not worse by {margin} points: {named}{more}."
+        yield f"Neither is shown to be not worse by {margin} points: {named}."
 
 
 # -- by metrics and by failure kinds ----------------------------------------------------------------------------------
@@ -125,13 +130,13 @@ def _capital(text: str) -> str:
 
 def mean(one: MeanDifference) -> str:
     first, second = one.means if one.difference > 0 else one.means[::-1]
-    low, high = one.interval if one.difference > 0 else (-one.interval[1], -one.interval[0])
+    ends = one.interval if one.difference > 0 else (-one.interval[1], -one.interval[0])
     n = "n = " + " and ".join(dict.fromkeys(map(str, one.n)))
     test = f"{_by(one)}{pairs_used(one)}"
     where = f"So far {one.where}" if one.so_far else _capital(one.where)
     return (
         f"{where} {one.ahead} has a higher mean {one.metric} than {one.behind}: {number(first)} against"
-        f" {number(second)}, +{number(abs(one.difference))} [{number(low)}, {number(high)}], {test}, {n},"
+        f" {number(second)}, +{number(abs(one.difference))} {numbers(ends)}, {test}, {n},"
         f" Holm p {p_value(one.p_holm, bound=one.bounded)}.{LEANING * one.leans}{limits(one.facts)}"
     )
 
@@ -145,24 +150,20 @@ def undecided_graded(comparisons: Comparisons) -> Iterator[str]:
         if not one.decided and (one.metric, one.a, one.b, one.environments) not in decided
     ]
     for metric in dict.fromkeys(one.metric for one in found):
-        some = [one for one in found if one.metric == metric]
-        pairs = "; ".join(f"{one.a} and {one.b} {one.where}" for one in some[:PAIRS_TOLD])
-        more = f"; and {len(some) - PAIRS_TOLD} more" if len(some) > PAIRS_TOLD else ""
-        yield f"Not decided by {metric}: {pairs}{more}."
+        pairs = (f"{one.a} and {one.b} {one.where}" for one in found if one.metric == metric)
+        yield f"Not decided by {metric}: {first_of(pairs, PAIRS_TOLD)}."
     for one in comparisons.mean_differences:
         if one.sequential and not one.decided:
-            low, high = one.interval
             yield (
                 f"Not decided {one.where}{' so far' * one.so_far} by {one.metric}: {one.a} minus {one.b} is"
-                f" {number(one.difference)} [{number(low)}, {number(high)}]. Tested after every pair"
+                f" {number(one.difference)} {numbers(one.interval)}. Tested after every pair"
                 f"{pairs_used(one)}; not decided does not mean equal.{limits(one.facts)}"
             )
 
 
 def kind(one: KindComparison) -> str:
     found = one.found
-    rates = (found.mean_a, found.mean_b) if isinstance(found, Overall) else (found.rate_a.rate, found.rate_b.rate)
-    high, low = (rate or 0.0 for rate in (rates if found.difference > 0 else rates[::-1]))
+    high, low = one.shares if found.difference > 0 else one.shares[::-1]
     where = f"over {found.environments} environments" if isinstance(found, Overall) else f"in {found.environment}"
     return (
         f"{found.ahead} ends as {one.kind!r} more often than {found.behind} {where}: {fraction(high)} % of episodes"

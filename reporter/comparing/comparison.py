@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from comborun.reporter.comparing.sides import Arm, CountsAlone, Meeting, Side
 from comborun.reporter.evidence.context import once
@@ -74,6 +74,11 @@ class Tested:
     """why it could not be tested after every pair as planned, or empty"""
     so_far: bool = field(default=False, kw_only=True)
     """whether more episodes may come"""
+
+    @property
+    def by_runs(self) -> bool:
+        """Whether p is the larger one of episodes and of runs."""
+        return bool({RunFact.RANDOM, RunFact.ONE_SIDE}.intersection(fact.code for fact in self.facts))
 
     @property
     def leans(self) -> bool:
@@ -179,36 +184,120 @@ class Overall(Tested):
     """why environments are not paired, the most frequent reason first"""
 
 
-# -- one comparison ---------------------------------------------------------------------------------------------------
+# -- from meetings ----------------------------------------------------------------------------------------------------
 
 
 def comparison_of(met: Meeting) -> Comparison:
-    a, b, seen = met.a, met.b, met.seen
-    interval = newcombe(seen.a, seen.b) if seen.pairs is None else paired_interval(seen.pairs)
-    interval, p = _with_runs([met], interval, p_of(seen))
-    rate_a, rate_b = rates(a, b, seen.pairs)
+    rate_a, rate_b = rates(met.a, met.b, met.seen.pairs)
     return Comparison(
+        **_of_rates([met], _within),
         environment=met.environment,
-        a=a.policy,
-        b=b.policy,
         rate_a=rate_a,
         rate_b=rate_b,
         pairing=met.why,
-        pairs=seen.pairs,
-        difference=seen.difference,
-        interval=interval,
-        p=p,
-        worst_p=_worst([met], seen.difference, p, lambda strata: p_of(strata[0])),
-        worst_difference=_worst_difference([met], seen.difference),
-        unknown=(len(a.unknown), len(b.unknown)),
-        facts=met.facts,
+        pairs=met.seen.pairs,
     )
+
+
+def overall_of(meetings: Sequence[Meeting]) -> Overall:
+    seen = [one.seen for one in meetings]
+    return Overall(
+        **_of_rates(meetings, _across),
+        environments=len(meetings),
+        mean_a=sum(one.a[0] / one.a[1] for one in seen) / len(seen),
+        mean_b=sum(one.b[0] / one.b[1] for one in seen) / len(seen),
+        paired=sum(one.paired for one in meetings),
+        range=(min(one.difference for one in seen), max(one.difference for one in seen)),
+        heterogeneity=heterogeneity(seen),
+        unpaired=unpaired(meetings),
+    )
+
+
+def compared(meetings: Sequence[Meeting]) -> Comparison | Overall:
+    """Of the same two policies, in one environment or over several."""
+    return overall_of(meetings) if len(meetings) > 1 else comparison_of(meetings[0])
+
+
+Found = tuple[float, Interval, float]
+"""a difference, its 95 % interval, and p"""
+OfRuns = tuple[float, float, float] | None
+"""with the run as the unit, the difference, half of its interval and p; None without several runs"""
+
+
+def outcome_of(
+    test: Callable[[int], Found],
+    of_runs: Callable[[float], OfRuns],
+    *,
+    unknown: bool,
+    limits: tuple[float, float] = (-1.0, 1.0),
+) -> dict[str, Any]:
+    """The fields of a comparison: the wider interval and the larger p of episodes and of runs, and the same p if every
+    episode without a verdict counts against the better policy.
+
+    `test`: with these episodes counted against a (1), against b (-1), or left out (0). `of_runs`: by the difference.
+    `unknown`: whether there are such episodes. `limits`: those of a difference.
+    """
+    difference, interval, p = test(0)
+    interval, p = _wider(interval, p, of_runs(difference), limits)
+    if not unknown:
+        return {"difference": difference, "interval": interval, "p": p, "worst_p": p}
+    sign = 1 if difference > 0 else -1
+    against, _, worst = test(sign)
+    worst = max(p, worst) if against * sign > 0 else 1.0
+    return {"difference": difference, "interval": interval, "p": p, "worst_p": worst, "worst_difference": against}
+
+
+def _wider(interval: Interval, p: float, of_runs: OfRuns, limits: tuple[float, float]) -> tuple[Interval, float]:
+    if of_runs is None:
+        return interval, p
+    difference, half, p_of_both = of_runs
+    low, high = max(limits[0], difference - half), min(limits[1], difference + half)
+    return (min(interval[0], low), max(interval[1], high)), max(p, p_of_both)
+
+
+def _of_rates(meetings: Sequence[Meeting], test: Callable[[Sequence[Stratum]], Found]) -> dict[str, Any]:
+    """The fields that comparisons of success rates have in common."""
+    rates, told = run_rates_of(meetings)
+    return of_meetings(
+        meetings,
+        lambda lost_by: test([one.against(lost_by) if lost_by else one.seen for one in meetings]),
+        lambda _: between_runs(*rates, told=told) if rates else None,
+    )
+
+
+def of_meetings(
+    meetings: Sequence[Meeting],
+    test: Callable[[int], Found],
+    of_runs: Callable[[float], OfRuns],
+    limits: tuple[float, float] = (-1.0, 1.0),
+) -> dict[str, Any]:
+    """The fields that all comparisons of two policies have in common, as of `outcome_of`."""
+    unknown = sum(len(one.a.unknown) for one in meetings), sum(len(one.b.unknown) for one in meetings)
+    found = outcome_of(test, of_runs, unknown=any(unknown), limits=limits)
+    return {
+        **found,
+        "a": meetings[0].a.policy,
+        "b": meetings[0].b.policy,
+        "unknown": unknown,
+        "facts": told_of(meetings),
+    }
+
+
+def _within(strata: Sequence[Stratum]) -> Found:
+    (seen,) = strata
+    interval = newcombe(seen.a, seen.b) if seen.pairs is None else paired_interval(seen.pairs)
+    return seen.difference, interval, p_of(seen)
+
+
+def _across(strata: Sequence[Stratum]) -> Found:
+    difference, interval = pooled_difference(strata)
+    return difference, interval, pooled_p(strata, 1 if difference > 0 else -1) if difference else 1.0
 
 
 def with_findable(found: Comparison, level: float) -> Comparison:
     """If it is undecided: what it could have found. With several runs nothing is said, since runs may differ."""
-    of_runs = {RunFact.RANDOM, RunFact.ONE_SIDE, SettingFact.NESTED}.intersection(fact.code for fact in found.facts)
-    if found.decided or found.sequential or of_runs:
+    nested = any(fact.code == SettingFact.NESTED for fact in found.facts)
+    if found.decided or found.sequential or found.by_runs or nested:
         return found
     if found.pairs:
         gap = findable_paired(found.pairs, level)
@@ -221,27 +310,6 @@ def _independent(rate: Proportion) -> tuple[float, int]:
     """Successes and episodes; of starts, if these repeat."""
     n = rate.starts or rate.n
     return (rate.rate or 0.0) * n, n
-
-
-def _with_runs(meetings: Sequence[Meeting], interval: Interval, p: float) -> tuple[Interval, float]:
-    """The wider interval and the larger p of episodes and of runs, where a policy has several runs."""
-    rates, told = run_rates_of(meetings)
-    return wider(interval, p, between_runs(*rates, told=told) if rates else None)
-
-
-def wider(
-    interval: Interval,
-    p: float,
-    of_runs: tuple[float, float, float] | None,
-    limits: tuple[float, float] = (-1.0, 1.0),
-) -> tuple[Interval, float]:
-    """`of_runs`: with the run as the unit, the difference, half of its interval and p. `limits`: those of the
-    difference."""
-    if of_runs is None:
-        return interval, p
-    difference, half, p_of_both = of_runs
-    low, high = max(limits[0], difference - half), min(limits[1], difference + half)
-    return (min(interval[0], low), max(interval[1], high)), max(p, p_of_both)
 
 
 def p_of_runs(meetings: Sequence[Meeting], shift: float, sign: int) -> float:
@@ -269,27 +337,6 @@ def rates_of_runs(sides: Sequence[Side]) -> tuple[list[float], bool]:
     names = [run for run in several[0] if all(run in one for one in several)] if several else []
     means = [fmean([*alone, *(one[run] for one in several)]) for run in names]
     return means or [fmean(alone or (fmean(own.values()) for own in several))], told
-
-
-def _worst(meetings: Sequence[Meeting], difference: float, p: float, test: Callable[[list[Stratum]], float]) -> float:
-    """p if every episode without a verdict counts against the better policy; 1 if it is then not better."""
-    against = _against(meetings, difference)
-    if not against:
-        return p
-    sign = 1 if difference > 0 else -1
-    return max(p, test(against)) if sum(meeting.difference for meeting in against) * sign > 0 else 1.0
-
-
-def _worst_difference(meetings: Sequence[Meeting], difference: float) -> float | None:
-    against = _against(meetings, difference)
-    return sum(one.difference for one in against) / len(against) if against else None
-
-
-def _against(meetings: Sequence[Meeting], difference: float) -> list[Stratum]:
-    """With every episode without a verdict counted against the better policy; empty without such episodes."""
-    if not any(meeting.a.unknown or meeting.b.unknown for meeting in meetings):
-        return []
-    return [meeting.against(1 if difference > 0 else -1) for meeting in meetings]
 
 
 def rates(a: Side, b: Side, pairs: PairCounts | None) -> tuple[Proportion, Proportion]:
@@ -337,36 +384,10 @@ def first_reasons(reasons: Sequence[str]) -> str:
     return "; ".join(reasons[:REASONS]) + " and others" * (len(reasons) > REASONS)
 
 
-# -- over all environments --------------------------------------------------------------------------------------------
-
-
-def overall_of(meetings: Sequence[Meeting]) -> Overall:
-    seen = [one.seen for one in meetings]
-    difference, interval = pooled_difference(seen)
-    sign = 1 if difference > 0 else -1
-    interval, p = _with_runs(meetings, interval, pooled_p(seen, sign) if difference else 1.0)
-    return Overall(
-        a=meetings[0].a.policy,
-        b=meetings[0].b.policy,
-        difference=difference,
-        interval=interval,
-        p=p,
-        worst_p=_worst(meetings, difference, p, lambda strata: pooled_p(strata, sign)),
-        worst_difference=_worst_difference(meetings, difference),
-        environments=len(meetings),
-        mean_a=sum(one.a[0] / one.a[1] for one in seen) / len(seen),
-        mean_b=sum(one.b[0] / one.b[1] for one in seen) / len(seen),
-        paired=sum(one.paired for one in meetings),
-        range=(min(one.difference for one in seen), max(one.difference for one in seen)),
-        heterogeneity=heterogeneity(seen),
-        unknown=(sum(len(one.a.unknown) for one in meetings), sum(len(one.b.unknown) for one in meetings)),
-        unpaired=unpaired(meetings),
-        facts=of_all(meetings),
-    )
-
-
-def of_all(meetings: Sequence[Meeting]) -> tuple[Fact, ...]:
-    """Each fact once, with the environments that it limits."""
+def told_of(meetings: Sequence[Meeting]) -> tuple[Fact, ...]:
+    """What limits a comparison; of several environments each fact once, with those that it limits."""
+    if len(meetings) == 1:
+        return meetings[0].facts
     found: list[tuple[Fact, list[str]]] = []
     for met in meetings:
         for fact in met.facts:

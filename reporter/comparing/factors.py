@@ -12,24 +12,20 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from statistics import fmean, median
-from typing import TYPE_CHECKING
 
-from comborun.model.attempt import EpisodeRecord, field_column, held
+from comborun.model.attempt import EpisodeRecord, field_column
 from comborun.model.work import Combo, grouped
 from comborun.reporter.comparing.comparison import ALPHA
 from comborun.reporter.comparing.sides import Arm, Results
 from comborun.reporter.counting.measures import FAILURE_FIELDS, JUDGED
+from comborun.reporter.counting.quality import DataFinding
 from comborun.reporter.evidence.fields import Fields
-from comborun.reporter.evidence.states import HASHES, plain
+from comborun.reporter.evidence.states import HASHES, field_names, plain, shown
 from comborun.reporter.json_types import Rounded
 from comborun.reporter.statistics.difference import holm
 from comborun.reporter.statistics.proportion import Interval, clopper_pearson
 from comborun.reporter.text import fraction, p_value, per_cent
 from comborun.text import natural
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 SHARED = 20
 """fewest starts of two policies that show that a field is the same for both"""
@@ -104,8 +100,8 @@ def _same_for_all(judged: Mapping[Combo, Sequence[EpisodeRecord]]) -> set[str]:
         if len(combos) > 1:
             a, b = ({one.episode: one for one in islice(judged[combo], LOOKED_AT)} for combo in combos[:2])
             common = a.keys() & b.keys()
-            names = {name for both in held([*a.values()]) for some in both for name in some}
             if len(common) >= SHARED:
+                names = field_names(a.values())
                 found |= {name for name in names if all(a[one].field(name) == b[one].field(name) for one in common)}
     return found
 
@@ -160,8 +156,14 @@ def _factor(name: str, starts: Sequence[_Start]) -> Factor | None:
 def _levels(starts: Sequence[_Start]) -> dict[str, list[_Start]]:
     values = {one.value for one in starts}
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+
+    def order(value: Hashable) -> tuple[bool, float, str]:
+        number = isinstance(value, int | float)
+        return not number, float(value) if isinstance(value, int | float) else 0.0, str(value)
+
     if len(numbers) < len(values) or len(values) <= LEVELS:
-        return {_told(value): [one for one in starts if one.value == value] for value in sorted(values, key=_order)}
+        names = {value: shown(value).lower() if isinstance(value, bool) else shown(value) for value in values}
+        return {names[value]: [one for one in starts if one.value == value] for value in sorted(values, key=order)}
     middle = median(_number(one) for one in starts)
     halves = {f"up to {middle:g}": True, f"above {middle:g}": False}
     return {told: [one for one in starts if (_number(one) <= middle) is low] for told, low in halves.items()}
@@ -171,25 +173,17 @@ def _number(start: _Start) -> float:
     return float(start.value) if isinstance(start.value, int | float) else 0.0
 
 
-def _told(value: Hashable) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _order(value: Hashable) -> tuple[bool, float, str]:
-    number = isinstance(value, int | float)
-    return not number, float(value) if isinstance(value, int | float) else 0.0, str(value)
-
-
 def _p(strata: Sequence[Sequence[_Start]], levels: Sequence[Sequence[_Start]]) -> float:
     import numpy as np
     from scipy.special import chdtrc
+    from scipy.stats import rankdata
 
     numeric = any(len({one.value for one in level}) > 1 for level in levels)
     level_of = {id(one): at for at, level in enumerate(levels) for one in level}
     seen, columns = [np.array([one.residual for one in some]) for some in strata], []
     seen = [values - values.mean() for values in seen]
     for some in strata:
-        ranks = _ranks([_number(one) for one in some]) if numeric else np.zeros(0)
+        ranks = rankdata([_number(one) for one in some]) if numeric else np.zeros(0)
         at = [level_of[id(one)] for one in some]
         columns.append((ranks - ranks.mean())[:, None] if numeric else np.eye(len(levels))[at])
     design = np.vstack(columns)
@@ -202,15 +196,6 @@ def _p(strata: Sequence[Sequence[_Start]], levels: Sequence[Sequence[_Start]]) -
     rng = np.random.default_rng(len(whole))
     drawn = np.hstack([rng.permuted(np.tile(values, (DRAWN, 1)), axis=1) for values in seen])
     return float((1 + (((drawn @ design) ** 2).sum(axis=1) >= found * (1 - 1e-9)).sum()) / (1 + DRAWN))
-
-
-def _ranks(values: Sequence[float]) -> NDArray[np.float64]:
-    """Equal values share the mean of their ranks."""
-    import numpy as np
-
-    _, group, count = np.unique(values, return_inverse=True, return_counts=True)
-    means: NDArray[np.float64] = np.cumsum(count) - (count - 1) / 2
-    return means[group]
 
 
 def said(found: Sequence[Factor]) -> Iterator[str]:
@@ -226,3 +211,15 @@ def said(found: Sequence[Factor]) -> Iterator[str]:
                 f"Success goes with {one.field} ({levels}), p {p_value(one.p_holm)}{alone}. Factors that change"
                 " together are not told apart."
             )
+
+
+def without_levels(results: Results, named: Collection[str], found: Sequence[Factor]) -> Iterator[DataFinding]:
+    """Factors that the grid names, but about which nothing can be said, and why."""
+    for name in sorted({*named} - {one.field for one in found}):
+        values = [values_of(one.accepted, name) for one in results.merged.values()]
+        why = f"has a level with fewer than {FEWEST} starts, or more than {LEVELS} levels that are texts"
+        if not any(values):
+            why = "is in no record"
+        elif max(map(len, values)) == 1:
+            why = "never varies inside a policy and an environment, so nothing tells it from them"
+        yield DataFinding("factors", f"{name!r} {why}")

@@ -25,8 +25,8 @@ from comborun.reporter.comparing.pairing import meet
 from comborun.reporter.comparing.sides import Meeting, Side
 from comborun.reporter.comparing.stopping import EarlyStopping
 from comborun.reporter.json_types import FourDecimals
-from comborun.reporter.statistics.barnard import detectable_gap
 from comborun.reporter.statistics.difference import letters
+from comborun.reporter.statistics.findable import detectable_gap
 
 MOST = 20_000
 """comparisons within environments; more would take minutes"""
@@ -127,11 +127,12 @@ def compare(
     if not stopping and (count := how_many(environments)) > MOST:
         return Comparisons((), 0, (), too_many=count)
     met = {name: [meet(name, a, b) for a, b in combinations(_usable(sides), 2)] for name, sides in environments.items()}
-    across: list[Tested] = [] if stopping else [*_across(met)]
+    of_pairs = grouped(chain(*met.values()), lambda one: (one.a.policy, one.b.policy)).values()
+    across: list[Tested] = [] if stopping else [overall_of(some) for some in of_pairs if len(some) > 1]
     across += [one for one in graded if len(one.environments) > 1]
     within: list[Tested] = [*_within(environments, met, stopping)]
     within += [one for one in graded if len(one.environments) == 1]
-    margins = [*_margins(met, margin)] if margin and not stopping else []
+    margins = [one for some in of_pairs for one in not_worse(some, margin)] if margin and not stopping else []
     across += [one for one in margins if len(one.environments) > 1]
     within += [one for one in margins if len(one.environments) == 1]
     size = max(ceil(sum(map(_weight, within))), stopping.rule.family if stopping else 0)
@@ -158,23 +159,11 @@ def compare(
     )
 
 
-def _across(met: Mapping[str, Sequence[Meeting]]) -> Iterator[Overall]:
-    """Each pair of policies that meets in several environments."""
-    of_pairs = grouped(chain(*met.values()), lambda one: (one.a.policy, one.b.policy))
-    return (overall_of(meetings) for meetings in of_pairs.values() if len(meetings) > 1)
-
-
 def _weight(one: Tested) -> float:
     """By a metric, who has more and the difference of means share the error of one comparison. With `stop_early` only
     the means are compared."""
     alone = one.sequential or one.prevented
     return 0.5 if isinstance(one, Graded | MeanDifference) and not alone else 1.0
-
-
-def _margins(met: Mapping[str, Sequence[Meeting]], margin: float) -> Iterator[NotWorse]:
-    """Each pair of policies over the environments in which they meet; in the only one."""
-    for meetings in grouped(chain(*met.values()), lambda one: (one.a.policy, one.b.policy)).values():
-        yield from not_worse(meetings, margin)
 
 
 def _within(
@@ -201,7 +190,7 @@ def _environment(comparisons: Sequence[Comparison], sides: Sequence[Side], level
     ranked = sorted(_usable(sides), key=lambda side: -side.counts[0] / side.counts[1])
     all_pairs = 2 * len(comparisons) == len(ranked) * (len(ranked) - 1)
     different = [(comparison.a, comparison.b) for comparison in comparisons if comparison.decided]
-    n = min(map(_fewest, comparisons))
+    n = min(rate.starts or rate.n for one in comparisons for rate in (one.rate_a, one.rate_b))
     return EnvironmentComparisons(
         environment=comparisons[0].environment,
         comparisons=tuple(with_findable(one, level) for one in comparisons),
@@ -210,8 +199,3 @@ def _environment(comparisons: Sequence[Comparison], sides: Sequence[Side], level
         gap=detectable_gap(n, ALPHA),
         gap_in_family=detectable_gap(n, level),
     )
-
-
-def _fewest(comparison: Comparison) -> int:
-    """Episodes of the policy with fewer of them; of starts, if these repeat."""
-    return min(rate.starts or rate.n for rate in (comparison.rate_a, comparison.rate_b))

@@ -1,4 +1,4 @@
-"""Compares policies by a graded metric, and by failure kinds. Pure.
+"""Compares policies by a graded metric. Pure.
 
 A pair of episodes with the same start is won by the policy with more of the metric. So pairs are compared as successes
 are. An episode without a value is lost by the policy that is ahead.
@@ -6,31 +6,25 @@ are. An episode without a value is lost by the policy that is ahead.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import combinations
 from math import inf, sqrt
 from statistics import fmean
+from typing import Any
 
 from comborun.model.attempt import Verdict
-from comborun.model.work import Combo, grouped
+from comborun.model.work import grouped
 from comborun.reporter.comparing.comparison import (
-    Comparison,
-    Overall,
+    Found,
+    OfRuns,
     Tested,
-    comparison_of,
-    corrected,
-    of_all,
-    overall_of,
+    of_meetings,
     unpaired,
-    wider,
 )
 from comborun.reporter.comparing.pairing import meet
-from comborun.reporter.comparing.sides import Arm, Meeting, Side, arm, count_pairs
-from comborun.reporter.counting.measures import ERRORED, KINDS, NO_FIELDS, EpisodeEnds
-from comborun.reporter.evidence.context import ContextFact
+from comborun.reporter.comparing.sides import Arm, Meeting, arm, count_pairs
+from comborun.reporter.counting.measures import NO_FIELDS
 from comborun.reporter.evidence.fields import Fields
 from comborun.reporter.evidence.runs import between_runs
 from comborun.reporter.evidence.starts import Settled, starts_of
@@ -48,26 +42,6 @@ from comborun.reporter.statistics.difference import (
 from comborun.reporter.statistics.means import Sample, mean_difference
 from comborun.reporter.statistics.pooled import Stratum, pooled_p
 from comborun.reporter.statistics.proportion import Interval, t_probability, t_quantile
-from comborun.rules.facts import Fact
-
-
-@dataclass(frozen=True)
-class Scores:
-    """The values of one metric of one policy in one environment, by episode. Completed episodes of `arm` are those with
-    one."""
-
-    arm: Arm
-    values: Mapping[int, float]
-    only_successes: bool = False
-    """whether only successful episodes have a value"""
-
-    @property
-    def by_start(self) -> list[float]:
-        """The values; a start with several episodes counts once, at its mean."""
-        groups = self.arm.starts.groups(self.arm.completed)
-        return (
-            [*self.values.values()] if groups is None else [fmean(map(self.values.__getitem__, one)) for one in groups]
-        )
 
 
 @dataclass(frozen=True)
@@ -139,14 +113,14 @@ class MeanDifference(ByMetric):
         return self.interval
 
 
-def scores(combo: MergedCombo, metric: str, settled: Settled | None = None, fields: Fields = NO_FIELDS) -> Scores:
+def scores(combo: MergedCombo, metric: str, settled: Settled | None = None, fields: Fields = NO_FIELDS) -> Arm:
+    """The episodes with a value of the metric."""
     ran = [record for record in combo.accepted if record.verdict is not Verdict.ERRORED]
     found = [(record, value) for record in ran if (value := fields.value(record, metric)) is not None]
     values = {record.episode: value for record, value in found}
-    only_successes = len(found) < len(ran) and all(record.verdict is Verdict.SUCCESS for record, _ in found)
     whole = arm(combo, settled)
     of_runs = {run: [values[one] for one in some if one in values] for run, some in whole.runs.items()}
-    scored = replace(
+    return replace(
         whole,
         completed=frozenset(values),
         successes=frozenset(),
@@ -154,150 +128,148 @@ def scores(combo: MergedCombo, metric: str, settled: Settled | None = None, fiel
         errored=frozenset(record.episode for record in combo.accepted) - values.keys(),
         metric=metric,
         run_means={run: fmean(own) for run, own in of_runs.items() if own},
-    )
-    return Scores(scored, values, only_successes)
-
-
-def compare_graded(metric: str, environments: Mapping[str, Sequence[Scores]]) -> tuple[Graded | MeanDifference, ...]:
-    """Every pair of policies, by who has more and by the means: first over all environments that both have, then in
-    each."""
-    meetings: defaultdict[tuple[str, str], list[tuple[str, Scores, Scores]]] = defaultdict(list)
-    for environment, sides in environments.items():
-        for a, b in combinations(sides, 2):
-            if meet("", a.arm, b.arm).paired or min(len(a.by_start), len(b.by_start)) >= FEWEST_UNPAIRED:
-                meetings[a.arm.policy, b.arm.policy].append((environment, a, b))
-    pooled = [found for found in meetings.values() if len(found) > 1]
-    within = [[one] for name in environments for found in meetings.values() for one in found if one[0] == name]
-    means = (mean_difference_of(metric, found) for found in (*pooled, *within))
-    return (*(_graded(metric, found) for found in (*pooled, *within)), *filter(None, means))
-
-
-def mean_difference_of(metric: str, meetings: Sequence[tuple[str, Scores, Scores]]) -> MeanDifference | None:
-    """None if a mean has no interval: it is of a single value."""
-    sides = [(a, b) for _, a, b in meetings]
-    seen = [_sample(a, b) for a, b in sides]
-    if min(len(values) for one in seen for values in ([one.differences] if one.differences else [one.a, one.b])) < 2:
-        return None
-    difference, interval, p = mean_difference(seen)
-    if of_runs := _of_runs(sides):
-        interval, p = wider(interval, p, of_runs, (-inf, inf))
-    sign = 1 if difference > 0 else -1
-    worst = p
-    if any(a.arm.unknown or b.arm.unknown for a, b in sides):
-        against = [_sample(a, b, lost_by=sign) for a, b in sides]
-        found = mean_difference(against)
-        worst = max(p, found[2]) if found[0] * sign > 0 else 1.0
-    counts = [(len(one.differences),) * 2 if one.differences else (len(one.a), len(one.b)) for one in seen]
-    met = [meet(environment, a.arm, b.arm) for environment, a, b in meetings]
-    return MeanDifference(
-        a=sides[0][0].arm.policy,
-        b=sides[0][1].arm.policy,
-        difference=difference,
-        interval=interval,
-        p=p,
-        worst_p=worst,
-        metric=metric,
-        environments=tuple(name for name, _, _ in meetings),
-        n=(sum(one for one, _ in counts), sum(one for _, one in counts)),
-        means=(fmean(fmean(a.by_start) for a, _ in sides), fmean(fmean(b.by_start) for _, b in sides)),
-        paired=all(one.differences for one in seen),
-        unknown=(sum(len(a.arm.unknown) for a, _ in sides), sum(len(b.arm.unknown) for _, b in sides)),
-        unpaired=unpaired(met),
-        facts=met[0].facts if len(met) == 1 else of_all(met),
+        values=values,
+        only_successes=len(found) < len(ran) and all(record.verdict is Verdict.SUCCESS for record, _ in found),
     )
 
 
-def _sample(a: Scores, b: Scores, lost_by: int = 0) -> Sample:
+def _arms(met: Meeting) -> tuple[Arm, Arm]:
+    assert isinstance(met.a, Arm)
+    assert isinstance(met.b, Arm)
+    return met.a, met.b
+
+
+def _sample(met: Meeting, lost_by: int) -> Sample:
     """`lost_by`: 1 or -1 where the episodes without a value count as the worst or the best one that there is."""
+    a, b = _arms(met)
     values = [*a.values.values(), *b.values.values()]
     worst = (min(values), max(values)) if lost_by > 0 else (max(values), min(values))
-    if not meet("", a.arm, b.arm).paired:
-        first, second = a.by_start, b.by_start
+    if not met.paired:
+        first, second = a.values_by_start, b.values_by_start
         if lost_by:
-            first = first + [worst[0]] * len(a.arm.unknown)
-            second = second + [worst[1]] * len(b.arm.unknown)
+            first = first + [worst[0]] * len(a.unknown)
+            second = second + [worst[1]] * len(b.unknown)
         return Sample(a=first, b=second)
     used = a.values.keys() & b.values.keys()
     if lost_by:
-        used |= a.arm.unknown | b.arm.unknown
+        used |= a.unknown | b.unknown
     found = {one: a.values.get(one, worst[0]) - b.values.get(one, worst[1]) for one in sorted(used)}
-    groups = a.arm.starts.groups(frozenset(used)) or [frozenset({one}) for one in found]
+    groups = a.starts.groups(frozenset(used)) or [frozenset({one}) for one in found]
     return Sample([fmean(found[one] for one in group) for group in groups])
 
 
-def _graded(metric: str, meetings: Sequence[tuple[str, Scores, Scores]]) -> Graded:
-    met = [meet(environment, a.arm, b.arm) for environment, a, b in meetings]
-    cells = [_effect(a, b) for _, a, b in meetings]
-    difference, interval, p = _pooled(cells)
-    if of_runs := _of_runs([(a, b) for _, a, b in meetings]):
-        # In proportion, as far as the means' interval reaches: runs whose values are all above the others' show no
-        # spread of their chances.
-        gap, half, p_of_runs = of_runs
-        half = half * abs(difference / gap) if difference and gap else inf
-        interval, p = wider(interval, p, (difference, half, p_of_runs))
-    sign = 1 if difference > 0 else -1
-    unknown = [(len(a.arm.unknown), len(b.arm.unknown)) for _, a, b in meetings]
-    worst = p
-    if any(map(any, unknown)):
-        against, _, worst = _pooled([_effect(a, b, lost_by=sign) for _, a, b in meetings])
-        worst = max(p, worst) if against * sign > 0 else 1.0
-    sides = [(a, b) for _, a, b in meetings]
-    return Graded(
-        a=sides[0][0].arm.policy,
-        b=sides[0][1].arm.policy,
-        difference=difference,
-        interval=interval,
-        p=p,
-        worst_p=worst,
-        metric=metric,
-        environments=tuple(name for name, _, _ in meetings),
-        n=(sum(one.n[0] for one in cells), sum(one.n[1] for one in cells)),
-        middle=(_mean_of_middles(a for a, _ in sides), _mean_of_middles(b for _, b in sides)),
-        paired=all(one.pairs for one in cells),
-        unknown=(sum(one for one, _ in unknown), sum(one for _, one in unknown)),
-        only_successes=any(one.only_successes for side in sides for one in side),
-        unpaired=unpaired(met),
-        facts=met[0].facts if len(met) == 1 else of_all(met),
-    )
-
-
-def _of_runs(sides: Sequence[tuple[Scores, Scores]]) -> tuple[float, float, float] | None:
-    """With the run as the unit, the difference of means, half of its interval and p; None unless a policy has several
-    runs everywhere."""
-    means: list[list[float]] = []
-    for each in zip(*sides, strict=True):
-        runs = [one.arm.run_means for one in each]
-        common = set(runs[0]).intersection(*runs)
-        alone = [fmean(one.by_start) for one in each]
-        means.append([fmean(one[run] for one in runs) for run in sorted(common)] or [fmean(alone)])
-    return between_runs(*means, told=all(one.arm.runs_told for side in sides for one in side))
-
-
-def _mean_of_middles(sides: Iterable[Scores]) -> float:
-    return fmean(interquartile_mean(one.by_start) for one in sides)
-
-
-def _effect(a: Scores, b: Scores, lost_by: int = 0) -> Effect:
+def _effect(met: Meeting, lost_by: int) -> Effect:
     """`lost_by`: 1 or -1 where the episodes without a value are lost by a or by b."""
-    if meet("", a.arm, b.arm).paired:
+    a, b = _arms(met)
+    if met.paired:
         pairs = _pairs(a, b, lost_by)
         n, p = pairs.n, mcnemar(pairs.only_a, pairs.only_b)
         return Effect(pairs.difference, paired_interval(pairs), p, pairs.variance, n - 1, (n, n), pairs)
     if not lost_by:
-        return dominance(a.by_start, b.by_start)
+        return dominance(a.values_by_start, b.values_by_start)
     lost = -lost_by * inf
-    return dominance(a.by_start + [lost] * len(a.arm.unknown), b.by_start + [-lost] * len(b.arm.unknown))
+    return dominance(a.values_by_start + [lost] * len(a.unknown), b.values_by_start + [-lost] * len(b.unknown))
 
 
-def _pairs(a: Scores, b: Scores, lost_by: int) -> PairCounts:
+def _pairs(a: Arm, b: Arm, lost_by: int) -> PairCounts:
     """The outcomes of the pairs: a success is to have more than the other."""
     common = a.values.keys() & b.values.keys()
-    unknown = (a.arm.unknown | b.arm.unknown) if lost_by else frozenset()
+    unknown = (a.unknown | b.unknown) if lost_by else frozenset()
     first = {one for one in common if a.values[one] > b.values[one]} - unknown | (unknown if lost_by < 0 else set())
     second = {one for one in common if a.values[one] < b.values[one]} - unknown | (unknown if lost_by > 0 else set())
     used = frozenset(common) | unknown
-    won_by_a = replace(a.arm, completed=used, successes=frozenset(first))
-    return count_pairs(won_by_a, replace(b.arm, completed=used, successes=frozenset(second)))
+    won_by_a = replace(a, completed=used, successes=frozenset(first))
+    return count_pairs(won_by_a, replace(b, completed=used, successes=frozenset(second)))
+
+
+def compare_graded(metric: str, environments: Mapping[str, Sequence[Arm]]) -> tuple[Graded | MeanDifference, ...]:
+    """Every pair of policies, by who has more and by the means: first over all environments that both have, then in
+    each."""
+    met = (meet(name, a, b) for name, sides in environments.items() for a, b in combinations(sides, 2))
+    within = [*filter(enough, met)]
+    of_policies = grouped(within, lambda one: (one.a.policy, one.b.policy))
+    found = [*(some for some in of_policies.values() if len(some) > 1), *([one] for one in within)]
+    means = (mean_difference_of(metric, some) for some in found)
+    return (*(_graded(metric, some) for some in found), *filter(None, means))
+
+
+def enough(met: Meeting) -> bool:
+    """Whether two policies have values enough to be compared."""
+    return met.paired or min(len(one.values_by_start) for one in _arms(met)) >= FEWEST_UNPAIRED
+
+
+def mean_difference_of(metric: str, meetings: Sequence[Meeting]) -> MeanDifference | None:
+    """None if a mean has no interval: it is of a single value."""
+    seen = [_sample(one, 0) for one in meetings]
+    if min(len(values) for one in seen for values in one.samples) < 2:
+        return None
+
+    def test(lost_by: int) -> Found:
+        return mean_difference([_sample(one, lost_by) for one in meetings] if lost_by else seen)
+
+    first, second = zip(*map(_arms, meetings), strict=True)
+    of_runs = _of_runs(first, second)
+    return MeanDifference(
+        **_by_metric(metric, meetings, test, lambda _: of_runs, (-inf, inf)),
+        n=(sum(len(one.samples[0]) for one in seen), sum(len(one.samples[-1]) for one in seen)),
+        means=(fmean(fmean(one.values_by_start) for one in first), fmean(fmean(one.values_by_start) for one in second)),
+        paired=all(one.differences for one in seen),
+    )
+
+
+def _graded(metric: str, meetings: Sequence[Meeting]) -> Graded:
+    seen = [_effect(one, 0) for one in meetings]
+    first, second = zip(*map(_arms, meetings), strict=True)
+    by_means = _of_runs(first, second)
+
+    def test(lost_by: int) -> Found:
+        return _pooled([_effect(one, lost_by) for one in meetings] if lost_by else seen)
+
+    def of_runs(difference: float) -> OfRuns:
+        """In proportion, as far as the means' interval reaches: runs whose values are all above the others' show no
+        spread of their chances."""
+        gap, half, p = by_means or (0.0, 0.0, 0.0)
+        half = half * abs(difference / gap) if difference and gap else inf
+        return by_means and (difference, half, p)
+
+    return Graded(
+        **_by_metric(metric, meetings, test, of_runs),
+        n=(sum(one.n[0] for one in seen), sum(one.n[1] for one in seen)),
+        middle=(_mean_of_middles(first), _mean_of_middles(second)),
+        paired=all(one.pairs for one in seen),
+        only_successes=any(one.only_successes for one in (*first, *second)),
+    )
+
+
+def _by_metric(
+    metric: str,
+    meetings: Sequence[Meeting],
+    test: Callable[[int], Found],
+    of_runs: Callable[[float], OfRuns],
+    limits: tuple[float, float] = (-1.0, 1.0),
+) -> dict[str, Any]:
+    """The fields that both ways of comparing have in common."""
+    places = {
+        "metric": metric,
+        "environments": tuple(one.environment for one in meetings),
+        "unpaired": unpaired(meetings),
+    }
+    return {**of_meetings(meetings, test, of_runs, limits), **places}
+
+
+def _of_runs(*policies: Sequence[Arm]) -> OfRuns:
+    """The difference of means; None unless a policy has several runs everywhere."""
+    means: list[list[float]] = []
+    for each in policies:
+        runs = [one.run_means for one in each]
+        common = set(runs[0]).intersection(*runs)
+        alone = [fmean(one.values_by_start) for one in each]
+        means.append([fmean(one[run] for one in runs) for run in sorted(common)] or [fmean(alone)])
+    return between_runs(*means, told=all(one.runs_told for each in policies for one in each))
+
+
+def _mean_of_middles(arms: Iterable[Arm]) -> float:
+    return fmean(interquartile_mean(one.values_by_start) for one in arms)
 
 
 def _pooled(cells: Sequence[Effect]) -> tuple[float, Interval, float]:
@@ -313,136 +285,3 @@ def _pooled(cells: Sequence[Effect]) -> tuple[float, Interval, float]:
     if len(pairs) == len(cells):
         return difference, interval, pooled_p([Stratum.of_pairs(one) for one in pairs], 1 if difference > 0 else -1)
     return difference, interval, t_probability(freedom, difference / error)
-
-
-MOST = 200
-"""most comparisons by failure kinds; of more, only the counts are shown"""
-
-
-@dataclass(frozen=True)
-class KindComparison:
-    kind: str
-    found: Comparison | Overall
-    """of the share of episodes that ended so"""
-
-
-def compare_kinds(ends: Mapping[Combo, EpisodeEnds], sides: Mapping[Combo, Side]) -> tuple[KindComparison, ...]:
-    """Every pair of policies by every frequent kind, the smallest p first; none if they are too many. They have 5 % of
-    the error of their own, so that they don't make success rates harder to tell apart."""
-    arms = {combo: _ended(side) for combo, side in sides.items() if isinstance(side, Arm) and combo in ends}
-    kinds = _frequent_kinds(ends[combo] for combo in arms)
-    pairs = [*combinations(dict.fromkeys(policy for policy, _ in arms), 2)]
-    if not kinds or set(kinds) == {ERRORED} or len(kinds) * len(pairs) > MOST:
-        return ()
-    met = [meetings for a, b in pairs if (meetings := _meetings(arms, a, b))]
-    compared = []
-    for kind in kinds:
-        of_kind = {combo: _of_kind(arm, ends[combo], kind) for combo, arm in arms.items()}
-        alike = ([one for one in meetings if not _unlike(kind, *_both(one, ends))] for meetings in met)
-        compared += [KindComparison(kind, _compared(meetings, of_kind)) for meetings in alike if meetings]
-    adjusted = zip(compared, corrected([one.found for one in compared]), strict=True)
-    told = _with_other_words([replace(one, found=found) for one, found in adjusted])
-    return tuple(sorted(told, key=lambda one: one.found.p_holm))
-
-
-def _with_other_words(compared: Sequence[KindComparison]) -> Iterator[KindComparison]:
-    """Says of two policies that each of them never names a kind that the other often does: two words for one kind?"""
-    alone = {
-        (one.found.ahead, one.found.behind): one.kind
-        for one in compared
-        if one.found.decided and one.kind != ERRORED and _never(one.found)
-    }
-    for one in compared:
-        both = one.found.ahead, one.found.behind
-        other = alone.get((both[1], both[0])) if one.found.decided and _never(one.found) else None
-        told = [Fact(ContextFact.OTHER_WORDS, policies=[*both], kinds=[one.kind, other])] if other else []
-        yield replace(one, found=replace(one.found, facts=(*one.found.facts, *told)))
-
-
-def _never(found: Comparison | Overall) -> bool:
-    """Whether the policy behind never ends so."""
-    rates = (found.mean_a, found.mean_b) if isinstance(found, Overall) else (found.rate_a.rate, found.rate_b.rate)
-    return not min(rate or 0.0 for rate in rates)
-
-
-def _of_kind(arm: Arm, ends: EpisodeEnds, kind: str) -> Arm:
-    """A failure whose record names no kind can be of each."""
-    found = replace(arm, successes=ends.by(kind))
-    unsaid = ends.by("") if kind != ERRORED and ends.field else frozenset[int]()
-    return replace(found, contested=found.contested | unsaid) if unsaid else found
-
-
-UNLIKE_KINDS = "unlike_kinds"
-
-
-def unlike_kinds(ends: Mapping[Combo, EpisodeEnds]) -> Iterator[Fact]:
-    """For each environment and two policies, why some kinds of failure are not compared."""
-    for environment, combos in grouped(ends, lambda combo: combo[1]).items():
-        failed = [combo for combo in combos if ends[combo].failed]
-        spellings = {word for combo in failed for word in {*ends[combo].words}}
-        frequent = _frequent_kinds(ends[combo] for combo in failed)
-        alike = any(_holds(kind, word) for kind in frequent for word in spellings if kind != word)
-        if len({ends[combo].field for combo in failed}) < 2 and not alike:
-            continue
-        for a, b in combinations(failed, 2):
-            both = {combo: ends[combo] for combo in (a, b)}
-            if kinds := [kind for kind in _frequent_kinds(both.values()) if _unlike(kind, *both.values())]:
-                fields = {"policies": [a[0], b[0]], "fields": [one.field or "" for one in both.values()]}
-                yield Fact(UNLIKE_KINDS, environment=environment, kinds=kinds, **fields)
-                break
-
-
-def _both(met: Meeting, ends: Mapping[Combo, EpisodeEnds]) -> tuple[EpisodeEnds, EpisodeEnds]:
-    return ends[met.a.policy, met.environment], ends[met.b.policy, met.environment]
-
-
-def _unlike(kind: str, a: EpisodeEnds, b: EpisodeEnds) -> bool:
-    """Whether two policies don't say it alike: in other fields, in none, in another spelling, or with more words; also
-    if one of both spells it in two ways."""
-    if kind == ERRORED or not (a.failed and b.failed):  # who never failed never failed in this way
-        return False
-    return a.field != b.field or any(
-        (kind not in one.words and any(_holds(kind, word) for word in {*one.words}))
-        or any(kind != word and _plain(kind) == _plain(word) for word in {*one.words})
-        for one in (a, b)
-    )
-
-
-def _holds(kind: str, word: str) -> bool:
-    """Whether one of both is the other with more words, or in another spelling: `dropped` and `dropped at 3.2 s`."""
-    shorter, longer = sorted((_plain(kind), _plain(word)), key=len)
-    return bool(shorter) and shorter in longer
-
-
-@lru_cache(maxsize=4096)
-def _plain(kind: str) -> str:
-    return "".join(filter(str.isalnum, kind.casefold()))
-
-
-def _ended(arm: Arm) -> Arm:
-    """An episode without a verdict has ended, too, so how it ended is known."""
-    return replace(arm, completed=arm.completed | arm.errored, errored=frozenset()) if arm.errored else arm
-
-
-def _frequent_kinds(ends: Iterable[EpisodeEnds]) -> list[str]:
-    counts = Counter[str]()
-    for one in ends:
-        counts.update(one.words)
-        counts[ERRORED] += len(one.errored)
-    return [kind for kind, count in counts.most_common() if kind and count][:KINDS]
-
-
-def _meetings(arms: Mapping[Combo, Arm], a: str, b: str) -> list[Meeting]:
-    """Of two policies, in each environment in which both have episodes."""
-    usable = {combo: arm for combo, arm in arms.items() if arm.completed}
-    names = dict.fromkeys(environment for _, environment in usable)
-    both = (name for name in names if {(a, name), (b, name)} <= usable.keys())
-    return [meet(name, usable[a, name], usable[b, name]) for name in both]
-
-
-def _compared(meetings: Sequence[Meeting], arms: Mapping[Combo, Arm]) -> Comparison | Overall:
-    """Of the same two policies with these arms instead of their own."""
-    own = [(one, arms[one.a.policy, one.environment], arms[one.b.policy, one.environment]) for one in meetings]
-    # Facts may say that episodes were left out or have other indexes: then the meeting's arms are not the combos' own.
-    met = [meet(one.environment, a, b) if one.facts else replace(one, a=a, b=b) for one, a, b in own]
-    return overall_of(met) if len(met) > 1 else comparison_of(met[0])

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator
+from itertools import combinations
+from operator import itemgetter
 
-from comborun.reporter.comparing.sides import Arm, Side
-from comborun.reporter.evidence.context import alike, differing, parts_of_one, run_names, runs_in_names, varying
-from comborun.reporter.evidence.horizons import unlike_limits
+from comborun.model.work import grouped
+from comborun.reporter.comparing.sides import Arm, Results, Side
+from comborun.reporter.counting.quality import DataFinding
+from comborun.reporter.evidence.context import (
+    alike,
+    differing,
+    limits_of,
+    parts_of_one,
+    run_names,
+    runs_in_names,
+    unlike_limits,
+    varying,
+)
 from comborun.reporter.evidence.runs import RunFact, differing_runs, joined, run_rates
 from comborun.reporter.evidence.settings import other_verdicts, unlike_mixes
 from comborun.reporter.evidence.starts import StartFact
+from comborun.reporter.evidence.words import say
+from comborun.reporter.text import combo_name
 from comborun.rules.facts import Fact
 
 SEEN = 0.005
@@ -19,21 +32,15 @@ SEEN = 0.005
 
 def repeated(arms: Iterable[Arm]) -> list[Fact]:
     """Which of them have several episodes of a start."""
-    found = [
-        Fact(
-            StartFact.REPEATED, episodes=len(one.completed), starts=one.by_start[1], policy=one.policy, **_at_means(one)
-        )
-        for one in arms
-        if one.by_start[1] < len(one.completed)
-    ]
+    found = []
+    for one in arms:
+        (summed, starts), (successes, n) = one.by_start, one.counts
+        if starts < n:
+            mean, rate = summed / starts, successes / n  # they differ where some starts have more episodes
+            apart = {"mean": round(mean, 6), "rate": round(rate, 6)} if abs(mean - rate) >= SEEN else {}
+            told = {"of": one.policy, **apart} if apart else {}
+            found.append(Fact(StartFact.REPEATED, episodes=n, starts=starts, policy=one.policy, **told))
     return each_once(found)
-
-
-def _at_means(one: Arm) -> dict[str, Any]:
-    """The mean over starts and the rate over episodes, where they differ: then some starts have more episodes."""
-    (summed, starts), (successes, n) = one.by_start, one.counts
-    mean, rate = summed / starts, successes / n
-    return {"of": one.policy, "mean": round(mean, 6), "rate": round(rate, 6)} if abs(mean - rate) >= SEEN else {}
 
 
 def conditions(a: Arm, b: Arm) -> Iterable[Fact]:
@@ -101,3 +108,25 @@ def each_once(facts: Iterable[Fact]) -> list[Fact]:
         one = fact.without("policy")
         found += [] if one in found else [one]
     return found
+
+
+def evidence(results: Results) -> Iterator[DataFinding]:
+    """What limits the evidence of single combos."""
+    arms = {combo: side for combo, side in results.sides.items() if isinstance(side, Arm)}
+    policies = {environment: [policy for policy, _ in own] for environment, own in grouped(arms, itemgetter(1)).items()}
+    for combo, arm in arms.items():
+        beside = (arms[policy, combo[1]].context for policy in policies[combo[1]])
+        if len(arm.run_rates) > 1:
+            yield DataFinding(combo_name(*combo), say(joined(combo[0], arm.run_rates)))
+        settings = (*arm.settings.marks, *arm.settings.clusters)
+        for fact in (*arm.starts.facts, *settings, *varying(arm.context, beside)):
+            yield DataFinding(combo_name(*combo), say(fact))
+    parts: dict[tuple[str, ...], Fact] = {}
+    for environment, own in policies.items():
+        for pair in combinations(own, 2):
+            episodes = arms[pair[0], environment].completed, arms[pair[1], environment].completed
+            parts |= {tuple(fact.texts("names")): fact for fact in parts_of_one(pair, episodes)}
+    yield from (DataFinding("names", say(fact)) for fact in parts.values())
+    for environment, own in policies.items():
+        for fact in limits_of({policy: arms[policy, environment].lengths for policy in own}):
+            yield DataFinding(environment, say(fact))

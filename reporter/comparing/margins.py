@@ -13,9 +13,7 @@ from comborun.reporter.comparing.comparison import (
     Comparison,
     Overall,
     Tested,
-    comparison_of,
-    of_all,
-    overall_of,
+    compared,
     p_of_runs,
     rates_of_runs,
     run_rates_of,
@@ -26,8 +24,7 @@ from comborun.reporter.comparing.sides import Meeting, Side
 from comborun.reporter.evidence.runs import above
 from comborun.reporter.json_types import Facts, Rounded
 from comborun.reporter.statistics.difference import holm
-from comborun.reporter.statistics.margin import not_worse_p
-from comborun.reporter.statistics.pooled import Stratum
+from comborun.reporter.statistics.pooled import Stratum, not_worse_p
 from comborun.reporter.statistics.proportion import at_least_p
 from comborun.text import listed
 
@@ -44,7 +41,7 @@ class NotWorse(Tested):
 
 def not_worse(meetings: Sequence[Meeting], margin: float) -> tuple[NotWorse, NotWorse]:
     """Of the same two policies: a against b, and b against a."""
-    found = comparison_of(meetings[0]) if len(meetings) == 1 else overall_of(meetings)
+    found = compared(meetings)
     return _not_worse(meetings, found, margin, 1), _not_worse(meetings, found, margin, -1)
 
 
@@ -67,7 +64,7 @@ def _not_worse(meetings: Sequence[Meeting], found: Comparison | Overall, margin:
         margin=margin,
         environments=tuple(one.environment for one in meetings),
         unknown=found.unknown if sign > 0 else found.unknown[::-1],
-        facts=meetings[0].facts if len(meetings) == 1 else of_all(meetings),
+        facts=found.facts,
     )
 
 
@@ -173,7 +170,7 @@ def _tested(gate: Gate, environments: Mapping[str, Sequence[Side]]) -> _Found:
     if gate.kind == "not worse":
         found = not_worse(meetings, gate.share)[0]
         return found.difference, found.worst_p, "", found.facts
-    better = comparison_of(meetings[0]) if len(meetings) == 1 else overall_of(meetings)
+    better = compared(meetings)
     return better.difference, better.worst_p if better.difference > 0 else 1.0, "", better.facts
 
 

@@ -104,6 +104,7 @@ def _without_verdict(side: Arm, episodes: frozenset[int]) -> Arm:
         completed=side.completed - episodes,
         successes=side.successes - episodes,
         errored=side.errored | (episodes & side.completed),
+        values={episode: value for episode, value in side.values.items() if episode not in episodes},
     )
 
 
@@ -130,19 +131,15 @@ def _under_the_indexes_of(a: Arm, b: Arm) -> Arm | None:
         for name, values in b.starts.hashes.items()
     }
     seeds = {moved[episode]: seed for episode, seed in b.starts.seeds.items() if episode in moved}
-    return Arm(
-        policy=b.policy,
+    return replace(
+        b,
         completed=renumbered(b.completed),
         successes=renumbered(b.successes),
         starts=replace(b.starts, seeds=seeds, hashes=hashes),
         errored=renumbered(b.errored),
         missing=renumbered(b.missing),
         contested=renumbered(b.contested),
-        context=b.context,
-        lengths=b.lengths,
-        settings=b.settings,
-        runs=b.runs,
-        runs_told=b.runs_told,
+        values={moved[episode]: value for episode, value in b.values.items()},
     )
 
 

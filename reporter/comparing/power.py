@@ -13,8 +13,8 @@ from typing import Literal
 
 from comborun.model.plan import Session
 from comborun.reporter.comparing.comparison import ALPHA, p_of
-from comborun.reporter.statistics.barnard import POWER
 from comborun.reporter.statistics.difference import PairCounts
+from comborun.reporter.statistics.findable import POWER
 from comborun.reporter.statistics.pooled import Stratum, pooled_p
 from comborun.reporter.statistics.proportion import quantile
 from comborun.reporter.statistics.sequential import decide

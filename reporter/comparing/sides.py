@@ -5,22 +5,20 @@ A repeated start is no new evidence: a deterministic program repeats what it did
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from math import fsum
 from operator import attrgetter
+from statistics import fmean
 from types import MappingProxyType
 
 from comborun.model.attempt import EpisodeRecord, Verdict, having
-from comborun.model.work import Combo, Spans, combo_of, episodes_of, minus, size
+from comborun.model.work import Combo, Spans, combo_of, episodes_of, grouped, minus, size
 from comborun.reporter.counting.combo import AggregateCounts, tallies
-from comborun.reporter.evidence.context import NO_CONTEXT, Context, context_of
-from comborun.reporter.evidence.copies import copies
-from comborun.reporter.evidence.horizons import Lengths, lengths_of
-from comborun.reporter.evidence.parts import with_parts
-from comborun.reporter.evidence.replays import with_replays
+from comborun.reporter.evidence.context import NO_CONTEXT, Context, Lengths, context_of, lengths_of
+from comborun.reporter.evidence.repeats import copies, with_parts, with_replays
 from comborun.reporter.evidence.runs import Runs, run_rates
 from comborun.reporter.evidence.sequence import by_setting, in_order
 from comborun.reporter.evidence.settings import NO_SETTINGS, Settings, clusters_of, settings_of
@@ -63,6 +61,10 @@ class Arm:
     """by which it is compared; empty: by success"""
     run_means: Mapping[str, float] = field(default_factory=dict)
     """of the metric, by run"""
+    values: Mapping[int, float] = field(default_factory=dict)
+    """of the metric, by episode: its completed episodes are those with a value"""
+    only_successes: bool = False
+    """whether only successful episodes have a value of the metric"""
 
     @property
     def run_rates(self) -> dict[str, float]:
@@ -80,9 +82,24 @@ class Arm:
             return self.counts
         return round(fsum(len(group & self.successes) / len(group) for group in groups), 9), len(groups)
 
+    @property
+    def values_by_start(self) -> list[float]:
+        """The values of the metric; a start with several episodes counts once, at its mean."""
+        groups = self.starts.groups(self.completed)
+        each = [*self.values.values()]
+        return each if groups is None else [fmean(map(self.values.__getitem__, group)) for group in groups]
+
     @cached_property
     def unknown(self) -> frozenset[int]:
         return self.errored | self.missing | self.contested
+
+    @property
+    def known(self) -> frozenset[int]:
+        return self.completed | self.errored | self.missing
+
+    @property
+    def recorded(self) -> int:
+        return len(self.completed | self.errored)
 
     @cached_property
     def met(self) -> dict[int, tuple[Side, Meeting]]:
@@ -111,6 +128,10 @@ class CountsAlone:
     @property
     def unknown(self) -> range:
         return range(self.absent)
+
+    @property
+    def recorded(self) -> int:
+        return self.counts[1]
 
     def filled(self, *, success: bool) -> CountsAlone:
         return replace(self, counts=(self.counts[0] + self.absent * success, self.counts[1] + self.absent))
@@ -274,3 +295,67 @@ def _counted(a: Arm, b: Arm, episodes: frozenset[int]) -> PairCounts:
     both = len(first & second)
     only_a, only_b = len(first) - both, len(second) - both
     return PairCounts(both, only_a, only_b, len(episodes) - both - only_a - only_b)
+
+
+# -- episodes that a folder without a plan may lack -------------------------------------------------------------------
+
+FEWER = "fewer_records"
+LACKS = "lacks_episodes_of_others"
+
+
+def with_absent(results: Results) -> tuple[Results, Mapping[Combo, Fact]]:
+    """The results with the episodes as missing ones that another policy of the environment has more, and a fact for
+    each combo that has fewer records.
+
+    Failures may leave no record. So what is not there counts against the better policy, as planned episodes without a
+    verdict do.
+    """
+    sides, facts = dict(results.sides), {}
+    for environment, combos in grouped(results.sides, lambda combo: combo[1]).items():
+        most_of = max(combos, key=lambda combo: results.sides[combo].recorded)
+        most = results.sides[most_of]
+        longest = max(len(run) for combo in combos for run in _runs(results.sides[combo]))
+        for combo in combos:
+            own = results.sides[combo]
+            lacking = most.recorded - (len(own.known) if isinstance(own, Arm) else own.recorded)
+            lacking = min(lacking, sum(longest - len(run) for run in _runs(own)))
+            elsewhere = _elsewhere(own, [results.sides[other] for other in combos if other != combo])
+            fields = {"policy": combo[0], "environment": environment, "records": own.recorded}
+            if isinstance(own, Arm) and max(lacking, 0) < len(elsewhere) <= UNPLANNED:
+                facts[combo] = Fact(LACKS, **fields, episodes=len(elsewhere))
+                sides[combo] = replace(own, missing=own.missing | elsewhere)
+            elif lacking > 0:
+                facts[combo] = Fact(FEWER, **fields, other=most_of[0], of=most.recorded)
+                sides[combo] = _lacking(own, most, lacking)
+    return replace(results, sides=sides), facts
+
+
+def _elsewhere(own: Side, others: Sequence[Side]) -> frozenset[int]:
+    """The episodes that others have and this one lacks, where all indexes that both have are shown to mean the same."""
+    found = frozenset[int]()
+    for other in others:
+        if isinstance(own, Arm) and isinstance(other, Arm) and max(len(own.runs), len(other.runs)) < 2:
+            lacking, common = other.known - own.known, own.completed & other.completed
+            if lacking and common and {*own.starts.mismatches(other.starts, common)} == {None}:
+                found |= lacking
+    return found
+
+
+def _runs(side: Side) -> Sequence[Collection[int]]:
+    """The episodes of each run, where folders or fields name several: fewer runs are not missing episodes."""
+    if not isinstance(side, Arm):
+        return [range(side.counts[1])]
+    named = [side.known.intersection(run) for run in side.runs.values()] if side.runs_told else []
+    return named if len(named) > 1 else [side.known]
+
+
+def _lacking(own: Side, most: Side, count: int) -> Side:
+    if not isinstance(own, Arm):
+        return replace(own, absent=own.absent + count)
+    if count > UNPLANNED:
+        return own
+    # New indexes if the other one's are not known: then nothing is paired, and only their number matters.
+    others = sorted(most.known - own.known) if isinstance(most, Arm) else ()
+    last = max(own.known, default=0)
+    indices = others[-count:] if len(others) >= count else range(last + 1, last + 1 + count)
+    return replace(own, missing=own.missing | {*indices})

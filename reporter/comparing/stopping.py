@@ -18,16 +18,17 @@ from comborun.model.stopping import PlannedComparison, StopRequest, StopRule, st
 from comborun.model.work import Combo, Spans, combo_of, episodes_by_combo, minus, spans, union, within
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.comparison import ALPHA, Comparison, Sequential, comparison_of, rates
-from comborun.reporter.comparing.graded import MeanDifference, Scores, mean_difference_of, scores
+from comborun.reporter.comparing.graded import MeanDifference, mean_difference_of, scores
 from comborun.reporter.comparing.pairing import meet, pairs_in_order
 from comborun.reporter.comparing.sides import Arm, Results, Side, count_pairs, outcomes, results_of
 from comborun.reporter.records.collected import Collected, SessionHistory
-from comborun.reporter.statistics.betting import decide_mean, interval_by_betting
 from comborun.reporter.statistics.sequential import (
     Decision,
     decide,
     decide_both,
+    decide_mean,
     interval_after_stopping,
+    interval_by_betting,
     pointless_after,
 )
 from comborun.rules.vocabulary import Cause, Outcome
@@ -55,25 +56,14 @@ class ComparisonProgress:
         return self.final and self.pairs < self.planned.n_max
 
 
-def standings(
-    rule: StopRule,
-    arms: Mapping[Combo, Arm],
-    *,
-    alike: bool = True,
-    values: Mapping[Combo, Scores] = MappingProxyType({}),
-) -> tuple[ComparisonProgress, ...]:
-    """One for each comparison of the rule. Episodes without a verdict, or without a value where `values` are compared,
+def standings(rule: StopRule, arms: Mapping[Combo, Arm], *, alike: bool = True) -> tuple[ComparisonProgress, ...]:
+    """One for each comparison of the rule. Episodes without a verdict, or without a value where values are compared,
     must be final: not run again."""
-    return tuple(_standing(planned, rule, arms, values, alike=alike) for planned in rule.comparisons)
+    return tuple(_standing(planned, rule, arms, alike=alike) for planned in rule.comparisons)
 
 
 def _standing(
-    planned: PlannedComparison,
-    rule: StopRule,
-    arms: Mapping[Combo, Arm],
-    values: Mapping[Combo, Scores],
-    *,
-    alike: bool,
+    planned: PlannedComparison, rule: StopRule, arms: Mapping[Combo, Arm], *, alike: bool
 ) -> ComparisonProgress:
     level = rule.alpha / 2 / max(1, rule.family)
     a, b = (arms.get(combo) for combo in planned.combos)
@@ -81,8 +71,7 @@ def _standing(
         return ComparisonProgress(planned)
     episodes, unpaired = pairs_in_order(a, b, planned.episodes, alike=alike)
     if rule.metric:
-        found = [values[combo].values for combo in planned.combos]
-        return _standing_by_mean(planned, level, (episodes, unpaired), found)
+        return _standing_by_mean(planned, level, (episodes, unpaired), (a.values, b.values))
     least_for_a = outcomes(a.filled(success=False), b.filled(success=True), episodes)
     most_for_a = outcomes(a.filled(success=True), b.filled(success=False), episodes)
     decision = decide_both(least_for_a, most_for_a, planned.n_max, level)
@@ -129,7 +118,7 @@ class EarlyStopping:
     not_needed: tuple[str, ...] = ()
     so_far: bool = False
     """the run is not over, and its grid does not let it stop early"""
-    values: Mapping[Combo, Scores] = field(default_factory=dict)
+    values: Mapping[Combo, Arm] = field(default_factory=dict)
     """of the rule's metric"""
 
     def lines(self) -> str:
@@ -167,22 +156,20 @@ class EarlyStopping:
             used = frozenset(standing.episodes).intersection(a.values, b.values)
             if used and not standing.unpaired:
                 yield self._by_betting(standing, (a, b), sorted(used))
-            elif whole := mean_difference_of(self.rule.metric, [(environment, a, b)]):
+            elif whole := mean_difference_of(self.rule.metric, [meet(environment, a, b)]):
                 yield replace(whole, prevented=standing.unpaired or "no pair of episodes with a value of both policies")
 
-    def _by_betting(
-        self, standing: ComparisonProgress, sides: tuple[Scores, Scores], used: Sequence[int]
-    ) -> MeanDifference:
+    def _by_betting(self, standing: ComparisonProgress, sides: tuple[Arm, Arm], used: Sequence[int]) -> MeanDifference:
         a, b = ([one.values[episode] for episode in used] for one in sides)
         differences = [own - other for own, other in zip(a, b, strict=True)]
-        level, unknown = self._level, [len(one.arm.unknown.intersection(standing.episodes)) for one in sides]
+        level, unknown = self._level, [len(one.unknown.intersection(standing.episodes)) for one in sides]
         planned = standing.planned
         return MeanDifference(
             a=planned.a,
             b=planned.b,
             metric=self.rule.metric,
             environments=(planned.environment,),
-            facts=meet(planned.environment, *(one.arm for one in sides)).facts,
+            facts=meet(planned.environment, *sides).facts,
             difference=fmean(differences),
             interval=interval_by_betting(differences),
             p=level if standing.completed_winner or standing.winner else 1.0,
@@ -246,21 +233,18 @@ def stopping_of(collected: Collected, results: Results) -> EarlyStopping | None:
     if rule is None:
         return None
     values = _values(rule.metric, results) if rule.metric else {}
-    sides: Mapping[Combo, Side] = {combo: one.arm for combo, one in values.items()} if rule.metric else results.sides
-    found = standings(rule, last_arms(collected, sides), alike=not so_far, values=values)
+    found = standings(rule, last_arms(collected, values if rule.metric else results.sides), alike=not so_far)
     return EarlyStopping(rule, found, so_far=bool(so_far), values=values)
 
 
-def _values(metric: str, results: Results) -> dict[Combo, Scores]:
+def _values(metric: str, results: Results) -> dict[Combo, Arm]:
     """By combo, its values from 0 to 1. An episode with another one counts as one without."""
     found = {}
     for combo, records in results.merged.items():
         own = scores(records, metric, results.settled.get(combo))
         values = {episode: value for episode, value in own.values.items() if 0 <= value <= 1}
-        side = replace(
-            own.arm, completed=frozenset(values), errored=own.arm.errored | (own.arm.completed - values.keys())
-        )
-        found[combo] = replace(own, arm=side, values=values)
+        errored = own.errored | (own.completed - values.keys())
+        found[combo] = replace(own, completed=frozenset(values), errored=errored, values=values)
     return found
 
 

@@ -12,17 +12,18 @@ from statistics import fmean
 from comborun.model.attempt import Aggregate, EpisodeRecord, Verdict
 from comborun.model.plan import Unit
 from comborun.model.work import Combo, Spans, describe, grouped, size
-from comborun.reporter.counting.consistency import Consistency, consistency
 from comborun.reporter.counting.ending import ComboEnding, ending
 from comborun.reporter.counting.measures import (
     LIMIT,
     NO_FIELDS,
     Balanced,
+    Consistency,
     EpisodeEnds,
     FailureKinds,
     MetricMean,
     TimeToSuccess,
     balanced_rate,
+    consistency,
     failure_kinds,
     metrics,
     time_to_success,

@@ -93,7 +93,10 @@ def _ending(
     if not history.attempts:
         return ComboEnding(None, "", clean=False, attempts=0, seconds=None, warnings=())
     *earlier, last = history.attempts
-    end, found = last.end, _outcome(last.end, counted, run_over=run_over)
+    end = last.end
+    # By the records that count here, where they show something; None while the session may be running.
+    found = session_outcome(counted) if run_over else None
+    found = session_outcome(counted, end.completeness, end.cause) if end else found
     cause = _cause(end, history.session) if end else "lost, without an end record" if run_over else "running, or lost"
     warnings = [
         f"attempt {attempt.number}: {cause_words(attempt.end) if attempt.end else 'no end record'}; another followed"
@@ -114,13 +117,6 @@ def _ending(
         peak_memory=_largest(attempt.peak_memory for attempt in history.attempts),
         log=() if found is Outcome.SUCCEEDED else last.log,
     )
-
-
-def _outcome(end: End | None, counted: Completeness | None, *, run_over: bool) -> Outcome | None:
-    """By the records that count here, where they show something. None while the session may be running."""
-    if end:
-        return session_outcome(counted, end.completeness, end.cause)
-    return session_outcome(counted) if run_over else None
 
 
 def _cause(end: End, session: Session) -> str:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, chain, compress, groupby
-from math import fsum
+from math import comb, fsum
 from operator import attrgetter, itemgetter
+from statistics import fmean
 from typing import Literal
 
 from comborun.model.attempt import EpisodeRecord, Verdict, field_column, having, metric_columns
 from comborun.model.work import Combo
 from comborun.reporter.evidence.fields import Fields
-from comborun.reporter.json_types import Range
+from comborun.reporter.json_types import Range, Share
 from comborun.reporter.statistics.proportion import (
     Incidence,
     Interval,
@@ -152,19 +153,13 @@ def _metric(
             by_start.setdefault(start_of.get(record.episode, ("alone", record.episode)), []).append(value)
         independent = [*map(_mean, by_start.values())]
         starts = len(independent) if len(independent) < len(values) else None
-    interval, spread = mean_interval(independent), _percentiles(values)
+    interval, ordered = mean_interval(independent), sorted(values)
+    spread = (_between(ordered, 5), _between(ordered, 95)) if len(values) >= FEWEST_FOR_PERCENTILES else None
     verdicts = {one.verdict for one in having_it} if some else set()
     only: Literal["success", "failure"] | None = None
     if len(verdicts) == 1 < len({one.verdict for one in records}):
         only = "success" if verdicts == {Verdict.SUCCESS} else "failure" if verdicts == {Verdict.FAILURE} else None
     return MetricMean(name, _mean(values), len(values), interval, spread, starts, only)
-
-
-def _percentiles(values: Sequence[float]) -> Interval | None:
-    if len(values) < FEWEST_FOR_PERCENTILES:
-        return None
-    ordered = sorted(values)
-    return _between(ordered, 5), _between(ordered, 95)
 
 
 def _between(ordered: Sequence[float], percent: int) -> float:
@@ -302,3 +297,46 @@ def running(episodes: Sequence[EpisodeRecord]) -> Mapping[Combo, Running]:
 
 def judged(records: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
     return having(records, *JUDGED)
+
+
+# -- how alike the episodes of one start go, where starts were run several times --------------------------------------
+
+MOST = 10
+"""most repeats k of which pass^k is given"""
+
+
+@dataclass(frozen=True)
+class Consistency:
+    starts: int
+    """different starts that were run at least twice"""
+    each: int
+    """the fewest episodes of any of them"""
+    always: int
+    """starts whose episodes all succeeded"""
+    never: int
+    """starts whose episodes all failed"""
+    passes: Sequence[Share]
+    """the chance that k episodes of one start all succeed, for k from 1 on (pass^k)"""
+    agreement: Share
+    """the chance that two episodes of one start end alike (test and retest)"""
+    interval: Interval | None
+    """95 % interval of it, over the starts (t); None with fewer than 5 starts, or only equal ones"""
+
+
+def consistency(groups: Sequence[Collection[int]] | None, successes: Collection[int]) -> Consistency | None:
+    """`groups`: the episodes of each start. None unless at least two starts were run at least twice."""
+    counts = [(sum(one in successes for one in group), len(group)) for group in groups or () if len(group) > 1]
+    if len(counts) < 2:
+        return None
+    each = min(n for _, n in counts)
+    agree = [(comb(k, 2) + comb(n - k, 2)) / comb(n, 2) for k, n in counts]
+    found = mean_interval(agree)
+    return Consistency(
+        starts=len(counts),
+        each=each,
+        always=sum(k == n for k, n in counts),
+        never=sum(k == 0 for k, _ in counts),
+        passes=tuple(fmean(comb(k, i) / comb(n, i) for k, n in counts) for i in range(1, min(each, MOST) + 1)),
+        agreement=fmean(agree),
+        interval=found and (max(0.0, found[0]), min(1.0, found[1])),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from itertools import groupby
@@ -11,12 +12,12 @@ from types import MappingProxyType
 from typing import Any
 from unicodedata import normalize
 
-from comborun.model.attempt import EpisodeRecord, field_column, held
+from comborun.model.attempt import EpisodeRecord, Verdict, field_column, having, held, metric_columns
 from comborun.model.work import grouped
 from comborun.reporter.counting.measures import FAILURE_FIELDS
 from comborun.reporter.evidence.runs import RunFact
 from comborun.reporter.evidence.starts import RUN
-from comborun.reporter.evidence.states import HASHES, plain
+from comborun.reporter.evidence.states import HASHES, field_names, plain, shown
 from comborun.rules.facts import Fact
 from comborun.text import natural
 
@@ -87,11 +88,9 @@ class ContextFact(StrEnum):
 def context_of(records: Sequence[EpisodeRecord]) -> Context:
     """The conditions of a combo: texts with few values, and numbers whose names say that they are conditions."""
     found = {}
-    kinds = held(records)
-    names = dict.fromkeys(name for both in sorted(kinds) for some in both for name in some)
-    numbers = {name for metrics, _ in kinds for name in metrics}
+    numbers = {name for metrics, _ in held(records) for name in metrics}
     both_ways = any(one.success for one in records) and any(one.success is False for one in records)
-    for name in names:
+    for name in field_names(records):
         trained = name in numbers and bool(_STEPS.fullmatch(name)) and _in_blocks(records, name)
         told = trained or bool(_CONDITION.search(name) or _OF_THE_POLICY.search(name))
         if name in _LEFT_OUT or RUN.fullmatch(name) or (_RESULT.search(name) and not (told or DAY.fullmatch(name))):
@@ -129,7 +128,7 @@ def varying(context: Context, others: Iterable[Context]) -> Iterator[Fact]:
     for name, values in context.items():
         named = _OF_THE_POLICY.search(name) or _STEPS.fullmatch(name)
         if len(values) > 1 and (named or (_CONDITION.search(name) and any(one.get(name) != values for one in alike))):
-            yield Fact(ContextFact.VARIES, field=name, values=shown(values))
+            yield Fact(ContextFact.VARIES, field=name, values=_told(values))
 
 
 def differing(a: Context, b: Context, *, one_policy: bool) -> Iterator[Fact]:
@@ -137,7 +136,7 @@ def differing(a: Context, b: Context, *, one_policy: bool) -> Iterator[Fact]:
     for one, other in ((a, b), (b, a)):
         for name in sorted(one.keys() - other.keys()):
             if _CONDITION.search(name) or (one_policy and _OF_THE_POLICY.search(name)):
-                yield Fact(ContextFact.ONE_SIDED, field=name, values=shown(one[name]))
+                yield Fact(ContextFact.ONE_SIDED, field=name, values=_told(one[name]))
     for name in a.keys() & b.keys() if not one_policy else ():
         text = next(iter(a[name])) if len(a[name]) == 1 and a[name] == b[name] else None
         if _CHECKPOINT.search(name) and isinstance(text, str) and "/" in text:  # `last.pt` may be of each policy
@@ -148,11 +147,11 @@ def differing(a: Context, b: Context, *, one_policy: bool) -> Iterator[Fact]:
             if one_policy and DAY.fullmatch(name):  # each run has its own
                 continue
             when = {"when": ["after", "before"]} if one_policy else {}
-            yield Fact(ContextFact.DIFFERS, field=name, a=shown(a[name])[0], b=shown(b[name])[0], **when)
+            yield Fact(ContextFact.DIFFERS, field=name, a=_told(a[name])[0], b=_told(b[name])[0], **when)
 
 
-def shown(values: Iterable[object]) -> list[str]:
-    return sorted((f"{one:g}" if isinstance(one, float) else str(one) for one in values), key=natural)
+def _told(values: Iterable[object]) -> list[str]:
+    return sorted(map(shown, values), key=natural)
 
 
 def alike(names: Iterable[str], kind: str) -> Iterator[Fact]:
@@ -224,3 +223,63 @@ def normal(name: str) -> str:
     """Without case, blanks and punctuation, except between two numbers: `v1-1` is not `v11`, but `pi0_5` is `pi05`."""
     words = " ".join(_SEAMS.sub(" ", normalize("NFKC", name)).split()).casefold()
     return _BETWEEN_NUMBERS.sub("-", _BEHIND_ZERO.sub("0", words)).replace(" ", "")
+
+
+# -- the time limit of episodes, as far as the lengths of failures show it --------------------------------------------
+
+LIMITS, LONGER = "failures_end_at_other_lengths", "episodes_longer_than_the_limit"
+FEWEST = 5
+"""fewest failures of one length, the longest of all, that show that it is the limit; they are half of the failures"""
+_LENGTH = re.compile(r"(?:^|_)(?:steps?|length|len|duration|frames|time)(?:_|$)", re.IGNORECASE)
+_NO_LENGTH = re.compile(r"(?:^|_)(?:to|until|wall|wait|mean|min|max|per|limit|global|train)(?:_|$)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Length:
+    longest: float
+    limit: float | None
+    """at which failures end, above 0; None where they don't show it"""
+
+
+Lengths = Mapping[str, Length]
+"""by field"""
+
+
+def lengths_of(records: Sequence[EpisodeRecord]) -> Lengths:
+    names = {name for metrics, _ in held(records) for name in metrics}
+    names = {name for name in names if _LENGTH.search(name) and not _NO_LENGTH.search(name)}
+    if not names:
+        return {}
+    every = metric_columns(having(records, Verdict.SUCCESS, Verdict.FAILURE), names)
+    failed = metric_columns(having(records, Verdict.FAILURE), names)
+    found = {}
+    for name, values in sorted(every.items()):
+        longest, own = max(values), failed.get(name, [])
+        ended = own.count(longest)
+        # A number that successes always have, too, is a constant: the step of a training, say.
+        ends = FEWEST <= ended >= len(own) / 2 and not (len(own) < len(values) and min(values) == longest)
+        found[name] = Length(longest, longest if ends and longest > 0 else None)
+    return found
+
+
+def unlike_limits(a: tuple[str, Lengths], b: tuple[str, Lengths]) -> Iterator[Fact]:
+    """Two policies whose failures end at other lengths, or one of them has episodes longer than the other's limit."""
+    (_, first), (_, second) = a, b
+    for name in (name for name in first if name in second):
+        limits = [one[name].limit for one in (first, second)]
+        if None not in limits:
+            if limits[0] != limits[1]:
+                yield Fact(LIMITS, field=name, names=[a[0], b[0]], limits=limits)
+            continue
+        for (one, own), (other, theirs) in ((a, b), (b, a)):
+            limit = own[name].limit
+            if limit is not None and theirs[name].longest > limit:
+                yield Fact(LONGER, field=name, of=one, limit=limit, other=other, longest=theirs[name].longest)
+
+
+def limits_of(sides: Mapping[str, Lengths]) -> Iterator[Fact]:
+    """The same of all policies of an environment together."""
+    for name in sorted({name for one in sides.values() for name in one}):
+        found = {who: one[name].limit for who, one in sides.items() if name in one and one[name].limit is not None}
+        if len({*found.values()}) > 1:
+            yield Fact(LIMITS, field=name, names=[*found], limits=[*found.values()])

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
 from statistics import median
 
 from comborun.model.attempt import EpisodeRecord, field_column, held
-from comborun.model.work import grouped
 from comborun.reporter.counting.measures import FAILURE_FIELDS
-from comborun.reporter.evidence.states import plain
+from comborun.reporter.evidence.states import episodes_by, field_names, plain, shown
 from comborun.rules.facts import Fact
 from comborun.rules.results.fields import Field
 from comborun.rules.results.one_row import verdict_of
@@ -104,9 +103,8 @@ NO_SETTINGS = Settings()
 
 def settings_of(records: Sequence[EpisodeRecord], *, chosen: bool = False) -> Settings:
     """`chosen`: the grid names the field of the verdict, so that another one is no question."""
-    kinds = sorted(held(records))
-    names = dict.fromkeys(name for both in kinds for some in both for name in some)
-    others = {name for _, some in kinds for name in some}
+    names = field_names(records)
+    others = {name for _, some in held(records) for name in some}
     mix: dict[str, Counter[object]] = {}
     verdicts: dict[str, tuple[int, int, int]] = {}
     for name in names:
@@ -129,18 +127,8 @@ def settings_of(records: Sequence[EpisodeRecord], *, chosen: bool = False) -> Se
     }
     many |= {name: counts for name, counts in mix.items() if _SETTING.fullmatch(name)}
     marks = [*_marks(records, names), *(() if chosen else _otherwise(records, names))]
-    groups = {name: _groups(records, name) for name, counts in many.items() if len(counts) <= MOST}
+    groups = {name: episodes_by(records, name) for name, counts in many.items() if len(counts) <= MOST}
     return Settings(mix, (*marks,), (*_clusters(records, many),), groups, verdicts)
-
-
-def _groups(records: Sequence[EpisodeRecord], name: str) -> dict[str, frozenset[int]]:
-    known = [(one.episode, value) for one, value in zip(records, map(plain, field_column(records, name)), strict=True)]
-    found = grouped([pair for pair in known if pair[1] is not None], lambda pair: pair[1])
-    return {f"{name} {_shown(value)}": frozenset(episode for episode, _ in some) for value, some in found.items()}
-
-
-def _shown(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def nested(a: Settings, b: Settings, successes: tuple[Collection[int], Collection[int]]) -> str:
@@ -153,21 +141,35 @@ def nested(a: Settings, b: Settings, successes: tuple[Collection[int], Collectio
         chi, freedom = 0.0, 0
         for own, won in zip(groups, successes, strict=True):
             counts = [(len(some.intersection(won)), len(some)) for some in own.values()]
-            chi += _uneven(counts)
+            chi += uneven(counts)
             freedom += len(own) - 1
-        if _chance(chi, freedom) < MAY_MATTER:
+        if chance(chi, freedom) < MAY_MATTER:
             return name
     return ""
 
 
-def _uneven(counts: Sequence[tuple[int, int]]) -> float:
-    """Chi-square of several rates being one."""
+def uneven(counts: Iterable[tuple[int, int]]) -> float:
+    """Chi-square of several rates, each (successes, n), being one."""
+    counts = [*counts]
     k, n = (sum(column) for column in zip(*counts, strict=True))
     rate = k / n
     return sum((won - rate * of) ** 2 / (of * rate * (1 - rate)) for won, of in counts) if 0 < k < n else 0.0
 
 
-def _otherwise(records: Sequence[EpisodeRecord], names: Mapping[str, None]) -> Iterator[Fact]:
+def chance(chi: float, freedom: int) -> float:
+    """p of chi-square."""
+    from scipy.special import chdtrc
+
+    return float(chdtrc(freedom, chi))
+
+
+def _p(first: Mapping[object, int], second: Mapping[object, int]) -> float:
+    """That two mixes are alike (chi-square)."""
+    values = {**first, **second}
+    return chance(uneven((own := first.get(one, 0), own + second.get(one, 0)) for one in values), len(values) - 1)
+
+
+def _otherwise(records: Sequence[EpisodeRecord], names: Iterable[str]) -> Iterator[Fact]:
     """Other verdicts of the whole episode that disagree with the one that counts."""
     for name in filter(of_whole, names):
         field = Field("success", name)
@@ -217,7 +219,7 @@ def _clusters(records: Sequence[EpisodeRecord], many: Mapping[str, Mapping[objec
             yield Fact(SettingFact.CLUSTERS, field=name, values=len(counts))
 
 
-def _marks(records: Sequence[EpisodeRecord], names: Mapping[str, None]) -> Iterator[Fact]:
+def _marks(records: Sequence[EpisodeRecord], names: Iterable[str]) -> Iterator[Fact]:
     for name in names:
         if _HELPED.fullmatch(name):
             if helped := sum(isinstance(one, int | float) and one > 0 for one in field_column(records, name)):
@@ -249,7 +251,7 @@ def unlike_mixes(a: Settings, b: Settings, names: tuple[str, str]) -> Iterator[F
             yield Fact(
                 SettingFact.MIX,
                 field=name,
-                value=_shown(widest),
+                value=shown(widest),
                 policies=[*names],
                 episodes=counts,
                 of=totals,
@@ -277,21 +279,3 @@ def other_verdicts(a: Settings, b: Settings, names: tuple[str, str]) -> Iterator
         gap, told = own / n - other_own / m, k / n - other_k / m
         if abs(gap) >= SEEN and told * (1 if gap > 0 else -1) < abs(gap) / 2:
             yield Fact(SettingFact.OTHER_VERDICT, field=name, policies=[*names], episodes=[k, other_k], of=[n, m])
-
-
-def _chance(chi: float, freedom: int) -> float:
-    from scipy.special import chdtrc
-
-    return float(chdtrc(freedom, chi))
-
-
-def _p(first: Mapping[object, int], second: Mapping[object, int]) -> float:
-    """Chi-square of two mixes."""
-    totals = [sum(some.values()) for some in (first, second)]
-    chi = 0.0
-    for value in {**first, **second}:
-        both = first.get(value, 0) + second.get(value, 0)
-        for some, total in zip((first, second), totals, strict=True):
-            expected = both * total / sum(totals)
-            chi += (some.get(value, 0) - expected) ** 2 / expected
-    return _chance(chi, len({**first, **second}) - 1)

@@ -18,9 +18,9 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from comborun.model.attempt import EpisodeRecord, Verdict, field_column, having, held
+from comborun.model.attempt import EpisodeRecord, Verdict, field_column, having
 from comborun.model.work import Combo, grouped
-from comborun.reporter.evidence.states import Told, hashes, in_order, names_of, plain, told_of
+from comborun.reporter.evidence.states import Told, episodes_by, field_names, hashes, in_order, names_of, plain, told_of
 from comborun.rules.facts import Fact
 from comborun.rules.results.proposals import SEEDS
 
@@ -212,8 +212,7 @@ def _seed_field(combos: Iterable[Sequence[EpisodeRecord]]) -> str:
     for records in combos:
         if any(record.seed is not None for record in records):
             return SEED
-        named = {name for both in held(records) for names in both for name in names}
-        for name in named.intersection(SEEDS):
+        for name in {*field_names(records)}.intersection(SEEDS):
             values.setdefault(name, set()).update(map(plain, field_column(records, name)))
     return max(values, key=lambda name: (len(values[name]), name), default=SEED)
 
@@ -267,14 +266,7 @@ def _runs_by_field(records: Sequence[EpisodeRecord], names: Iterable[str]) -> di
     """The episodes of each run, by the first field that tells several apart, else by the first that names one."""
     single: dict[str, frozenset[int]] = {}
     for name in sorted(filter(RUN.fullmatch, names)):
-        values = zip(map(attrgetter("episode"), records), map(plain, field_column(records, name)), strict=True)
-        known = [(episode, value) for episode, value in values if value is not None]
-        found = {
-            f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}": frozenset(
-                episode for episode, one in known if one == value
-            )
-            for value in dict.fromkeys(value for _, value in known)
-        }
+        found = episodes_by(records, name)
         if found and min(map(len, found.values())) >= RUN_LEAST:
             if len(found) > 1:
                 return found

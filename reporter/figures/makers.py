@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from comborun.reporter.counting.measures import running
-from comborun.reporter.figures.episodes import cumulative_success, failure_kinds, time_to_success, trends
+from comborun.reporter.figures.episodes import cumulative_success, failure_kinds, time_to_success, training, trends
 from comborun.reporter.figures.figure import Figure
 from comborun.reporter.figures.ranking import differences, pairs, ranking
 from comborun.reporter.figures.rates import heat_map, intervals
 from comborun.reporter.figures.sessions import sessions
-from comborun.reporter.figures.training import training
 from comborun.reporter.standing import standing_of
 from comborun.reporter.summary import Report
 

@@ -46,7 +46,9 @@ def ranking(standing: Standing | None) -> Figure | None:
     if standing is None or len(standing.places) < 2:
         return None
     places, by_rate = standing.places[:MOST], standing.by_rate
-    limits = [end for place in places for end in place.interval or (() if by_rate else _alone(place))]
+    limits = [
+        end for place in places for end in place.interval or (() if by_rate or place.value is None else (place.value,))
+    ]
     if not limits:
         return None
     drawn = [_ranked(standing, places, limits, width) for width in (WIDTH, PHONE)]
@@ -85,10 +87,6 @@ def _ranked(standing: Standing, places: Sequence[Place], limits: Sequence[float]
         panel.text((width - far, middle), words, TextStyle(SMALL, "right"))
         panel.text((width - far + 0.1, middle), mark, TextStyle(align="left", bold=True))
     return panel
-
-
-def _alone(place: Place) -> tuple[float, ...]:
-    return () if place.value is None else (place.value,)
 
 
 def of_means(standing: Standing) -> str:
@@ -184,7 +182,10 @@ def differences(standing: Standing | None, by_means: Sequence[MeanDifference] = 
 def _compared(standing: Standing, shown: Sequence[Tested], width: float) -> Panel:
     most = LABEL if width == WIDTH else LABEL * PHONE / WIDTH
     names = _differences_named(shown, most)
-    limits = [tuple(sorted(end * _sign(one) for end in _finite(one))) for one in shown]
+    finite = [one.interval if all(map(isfinite, one.interval)) else (one.difference,) * 2 for one in shown]
+    limits = [
+        sorted(end if one.difference > 0 else -end for end in ends) for one, ends in zip(shown, finite, strict=True)
+    ]
     left = room(names, most, bold=True) + 0.14
     words = [(points if standing.by_rate else number)(abs(one.difference)) for one in shown]
     right = room(words, 0.6, SMALL, bold=True) + 0.12
@@ -207,14 +208,6 @@ def _differences_named(shown: Sequence[Tested], most: float) -> list[str]:
     each = (most - measure(" − ", NORMAL, bold=True)) / 2
     short = dict(zip(policies, fit_apart(policies, each, NORMAL, bold=True), strict=True))
     return [f"{short[one.ahead]} − {short[one.behind]}" for one in shown]
-
-
-def _finite(one: Tested) -> tuple[float, float]:
-    return one.interval if all(map(isfinite, one.interval)) else (one.difference, one.difference)
-
-
-def _sign(one: Tested) -> int:
-    return 1 if one.difference > 0 else -1
 
 
 def _differences(

@@ -35,7 +35,7 @@ from comborun.reporter.figures.figure import (
 )
 from comborun.reporter.standing import standing_of
 from comborun.reporter.summary import GridAxes, Summary
-from comborun.reporter.text import NOTHING, interval, number, of, rate
+from comborun.reporter.text import NOTHING, interval, number, numbers, of, rate
 
 MOST = 100
 WIDEST, NARROWEST = 1.5, 0.07
@@ -98,15 +98,14 @@ class _Values:
 
     def short(self, combo: ComboSummary) -> str:
         found = combo.metrics_by_name.get(self.metric)
-        return number(found.mean) if found else NOTHING if self.metric else _counts(combo)
+        return number(found.mean) if found else NOTHING if self.metric else f"{of(combo.rate)}{'†' * combo.leans}"
 
     def long(self, combo: ComboSummary) -> str:
         """The line below it in a wide cell."""
         found = combo.metrics_by_name.get(self.metric)
         if not found:
             return f"{rate(combo.rate)} {interval(combo.rate)}"
-        ends = found.interval
-        return f"{f'[{number(ends[0])}, {number(ends[1])}] ' if ends else ''}n = {found.n}"
+        return f"{f'{numbers(found.interval)} ' if found.interval else ''}n = {found.n}"
 
 
 RATES_BAR = ("0", "success rate (%)", "100")
@@ -236,10 +235,6 @@ def _cell(panel: Panel, cells: _Cells, corner: Point, combo: ComboSummary | None
         panel.text(middle, cells.values.short(combo) if cells.counted or cells.values.metric else per_cent, small)
         if absent:
             panel.dot((corner[0] + width - 0.035, corner[1] + 0.035), small.colour, 2.6)
-
-
-def _counts(combo: ComboSummary) -> str:
-    return f"{of(combo.rate)}{'†' * combo.leans}"
 
 
 def _absence(combo: ComboSummary | None, values: _Values) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from comborun.model.work import grouped
-from comborun.reporter.comparing.comparison import Comparison
-from comborun.reporter.comparing.graded import ByMetric
+from comborun.reporter.comparing.comparison import Tested
 from comborun.reporter.evidence.context import ContextFact
 from comborun.reporter.evidence.settings import SettingFact
 from comborun.reporter.figures.figure import in_common
@@ -139,7 +139,7 @@ def _order(found: Standing) -> str:
         head += near and f",{near}"
         tail = f"; {listed(last)} {'is last' if len(last) == 1 else f'are last and {_not_apart(found, last)}'}"
     unclear = [name for name in found.apart_from_none if name not in rivals]
-    rest = f"; {listed(unclear)} {_is(unclear)} told apart from no other" if unclear else ""
+    rest = f"; {listed(unclear)} {'is' if len(unclear) == 1 else 'are'} told apart from no other" if unclear else ""
     return f"{head}{tail}{rest} (by {'lower ' * (found.better == 'lower')}{where})"
 
 
@@ -238,8 +238,10 @@ def _nothing_decided(found: Standing) -> str:
 def _not_overall(summary: Summary, found: Standing) -> str:
     """If the number of episodes depends on the results, or no two policies share two environments."""
     everyone = several(len(found.places), "policy", "policies")
-    here: Sequence[Comparison | ByMetric] = summary.comparisons.all
-    here = here if found.by_rate else _within(summary, found.measure)
+    compared = summary.comparisons
+    by_rate = {group.environment: group.comparisons for group in compared.environments}
+    within: Mapping[str, Sequence[Tested]] = by_rate if found.by_rate else compared.by_metric_within(found.measure)
+    here = [*chain(*within.values())]
     by = "" if found.by_rate else f" by {'lower ' * (found.better == 'lower')}{found.measure}"
     if found.by_rate and summary.comparisons.too_many:
         return f"{everyone} make too many pairs, so that none is compared."
@@ -259,21 +261,12 @@ def _not_overall(summary: Summary, found: Standing) -> str:
     if len(wins) == 2:
         (winner, won), (loser, lost) = sorted(wins.items(), key=lambda pair: -pair[1])
         if len(here) == 1:
-            return f"{so_far}{winner} beats {loser}{by} in {_only(here[0])}, the only environment that is compared."
+            return f"{so_far}{winner} beats {loser}{by} in {next(iter(within))}, the only environment that is compared."
         but = f" and loses in {lost}" if lost else ""
         return f"{so_far}{winner} beats {loser}{by} in {won} of {len(here)} environments{but}."
     best = [name for name in found.names if wins[name] == max(wins.values())]
     most = f"{listed(best)} {'wins' if len(best) == 1 else 'win'} the most ({wins[best[0]]})"
     return f"{so_far}{total} of {several(len(here), 'comparison')}{by} within environments are decided; {most}."
-
-
-def _within(summary: Summary, metric: str) -> list[ByMetric]:
-    """The comparisons by a metric that are of one environment each."""
-    return [one for one in summary.comparisons.by_metric(metric) if len(one.environments) == 1]
-
-
-def _only(one: Comparison | ByMetric) -> str:
-    return one.environments[0] if isinstance(one, ByMetric) else one.environment
 
 
 def _lacking(summary: Summary, found: Standing) -> str:
@@ -289,7 +282,3 @@ def _lacking(summary: Summary, found: Standing) -> str:
 def listed(names: Sequence[str]) -> str:
     shown = [*names] if len(names) <= NAMED + 1 else [*names[:NAMED], f"{len(names) - NAMED} more"]
     return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else shown[0]
-
-
-def _is(names: Sequence[str]) -> str:
-    return "is" if len(names) == 1 else "are"

@@ -10,27 +10,25 @@ from typing import Any
 
 from comborun.errors import UserError
 from comborun.model.work import Combo
-from comborun.reporter.comparing.absent import with_absent
 from comborun.reporter.comparing.claims import left_out, unknown_words
 from comborun.reporter.comparing.comparison import (
     Comparison,
     Overall,
     Tested,
     comparison_of,
-    corrected,
     not_paired,
     overall_of,
 )
-from comborun.reporter.comparing.findings import evidence
+from comborun.reporter.comparing.limits import evidence
 from comborun.reporter.comparing.pairing import meet
-from comborun.reporter.comparing.sides import Meeting, Results, Side, results_of
+from comborun.reporter.comparing.sides import Meeting, Results, Side, results_of, with_absent
 from comborun.reporter.comparing.stopping import spared
 from comborun.reporter.counting.quality import DataFinding, between_runs, quality
 from comborun.reporter.evidence.context import namesakes
-from comborun.reporter.evidence.copies import repeated_run
+from comborun.reporter.evidence.repeats import repeated_run
 from comborun.reporter.evidence.words import limits
 from comborun.reporter.evidence.words import say as say_evidence
-from comborun.reporter.pages.between_means import MeansBetween, compare_means
+from comborun.reporter.pages.between_means import MeansBetween, changed, compare_means, family, not_decided
 from comborun.reporter.pages.between_trainings import TrainingsBetween, compare_trainings
 from comborun.reporter.pages.comparison_tables import holm_p, strong
 from comborun.reporter.pages.document import SCHEMA, as_json, table
@@ -40,7 +38,6 @@ from comborun.reporter.pages.text_table import Strong, TextTable, columns, fille
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.shown_names import in_quotes
 from comborun.reporter.text import NOTHING, claim, combo_name, fraction, p_value, points, points_interval
-from comborun.rules.facts import Fact
 from comborun.text import alike, several
 from comborun.words import say
 
@@ -67,24 +64,14 @@ class Between:
 
     @property
     def answer(self) -> str:
-        found = [one for _, one in self.rows]
-        better, worse = (sum(one.decided and (one.difference > 0) is up for one in found) for up in (True, False))
-        undecided = len(found) - better - worse
-        if better + worse == 0:
-            return f"{self.after} and {self.before} are not told apart in {_combos(len(found), 'any of ')}."
-        words = [f"better in {better}"] * bool(better) + [f"worse in {worse}"] * bool(worse)
-        rest = f"; {undecided} not decided" if undecided else ""
-        return f"{self.after} is {' and '.join(words)} of {several(len(found), 'combo')}{rest}."
+        return changed((self.before, self.after), [one for _, one in self.rows])
 
     @property
     def sentences(self) -> tuple[str, ...]:
         found = [_over_all(policy, one) for policy, one in self.overall if one.decided]
         found += [f"{self._got(policy, one)}." + self._limits(one) for policy, one in self.rows if one.decided]
         undecided = [(policy, one) for policy, one in self.rows if not one.decided]
-        if undecided:
-            found.append(
-                f"{several(len(undecided), 'comparison')} not decided, which does not mean that nothing has changed."
-            )
+        found += not_decided(len(undecided))
         told = [one for one in undecided if one[1].facts or any(one[1].unknown) or not one[1].paired]
         for policy, one in told[:OPEN]:
             where = f"{policy} in {one.environment}"
@@ -167,10 +154,6 @@ class Between:
 AnyBetween = Between | MeansBetween | TrainingsBetween
 
 
-def _combos(count: int, many: str) -> str:
-    return f"{many if count > 1 else 'the only '}{f'{count} combos' if count > 1 else 'combo'}"
-
-
 def _over_all(policy: str, one: Overall) -> str:
     return (
         f"{policy} over {several(one.environments, 'environment')} got {'better' if one.difference > 0 else 'worse'}:"
@@ -207,14 +190,13 @@ def compare_runs(before: Collected, after: Collected, same: Mapping[str, str] = 
     over = {name: some for name, some in of_policies.items() if len(some) > 1}
     overall: list[Tested] = [overall_of(some) for some in over.values()]
     within = [comparison_of(one) for _, one in meetings]
-    shares = [*(1 / len(overall) for _ in overall), *(1 / len(within) for _ in within)]
-    family = [replace(one, a=after.name, b=before.name) for one in corrected([*overall, *within], shares)]
-    found = [one for one in family if isinstance(one, Comparison)]
+    tested = family((before, after), overall, within)
+    found = [one for one in tested if isinstance(one, Comparison)]
     return Between(
         before=before.name,
         after=after.name,
         rows=tuple((name, one) for (name, _), one in zip(meetings, found, strict=True)),
-        overall=tuple(zip(over, (one for one in family if isinstance(one, Overall)), strict=True)),
+        overall=tuple(zip(over, (one for one in tested if isinstance(one, Overall)), strict=True)),
         notes=(
             *_notes((before, after), unmet, {*first, *second}),
             *map(_sentence, alike_names),
@@ -237,17 +219,13 @@ def _meetings(
         old, new, told = _without_plan((before, results[0].sides[then]), (after, results[1].sides[now]), now[1])
         fewer |= told
         met = meet(now[1], new, old)
-        if again := _again(before, after, results, then, now):
+        rows = [one.merged.get(combo) for one, combo in zip(results, (then, now), strict=True)]
+        both = [one.accepted for one in rows if one]
+        if len(both) == 2 and (again := repeated_run(both[0], both[1], (before.name, after.name))):
             met = replace(met, facts=(*met.facts, again))
             findings.append(DataFinding(combo_name(*now), say_evidence(again)))
         meetings.append((now[0] if then[0] == now[0] else f"{then[0]} → {now[0]}", met))
     return meetings, fewer, findings
-
-
-def _again(before: Collected, after: Collected, results: Sequence[Results], then: Combo, now: Combo) -> Fact | None:
-    """That the second run has the rows of the first."""
-    old, new = (one.merged.get(combo) for one, combo in zip(results, (then, now), strict=True))
-    return repeated_run(old.accepted, new.accepted, (before.name, after.name)) if old and new else None
 
 
 def _without_pairs(

@@ -6,20 +6,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from comborun.model.work import Combo
+from comborun.model.work import Combo, grouped
 from comborun.reporter.basis import Basis, basis_of
-from comborun.reporter.comparing.comparison import corrected
-from comborun.reporter.comparing.graded import MeanDifference, Scores, mean_difference_of, scores
+from comborun.reporter.comparing.comparison import One, Tested, corrected
+from comborun.reporter.comparing.graded import MeanDifference, enough, mean_difference_of, scores
 from comborun.reporter.comparing.pairing import meet
-from comborun.reporter.comparing.sides import Arm, Side
+from comborun.reporter.comparing.sides import Arm, Meeting, Side
 from comborun.reporter.counting.quality import DataFinding
 from comborun.reporter.evidence.words import limits
 from comborun.reporter.pages.comparison_tables import holm_p, strong
 from comborun.reporter.pages.document import table
 from comborun.reporter.pages.text_table import TextTable, columns, filled
 from comborun.reporter.records.collected import Collected
-from comborun.reporter.statistics.difference import FEWEST_UNPAIRED
-from comborun.reporter.text import combo_name, number, p_value
+from comborun.reporter.text import combo_name, number, numbers, p_value
 from comborun.text import alike, several
 
 METHOD = (
@@ -52,20 +51,10 @@ class MeansBetween:
     method: str = METHOD
 
     @property
-    def _single(self) -> list[MeanDifference]:
-        return [one for _, one in self.rows if len(one.environments) == 1]
-
-    @property
     def answer(self) -> str:
-        found = self._single
-        up, down = (sum(one.decided and (one.difference > 0) is more for one in found) for more in (True, False))
-        if not up + down:
-            where = f"any of {len(found)} combos" if len(found) > 1 else "the only combo"
-            return f"{self.after} and {self.before} are not told apart in {where}, by mean {self.metric}."
-        words = {self._word(True): up, self._word(False): down}
-        parts = " and ".join(f"{word} in {count}" for word, count in words.items() if count)
-        rest = f"; {len(found) - up - down} not decided" if len(found) > up + down else ""
-        return f"{self.after} is {parts} of {several(len(found), 'combo')}, by mean {self.metric}{rest}."
+        words = self._word(True), self._word(False)
+        found = [one for _, one in self.rows if len(one.environments) == 1]
+        return changed((self.before, self.after), found, words, f", by mean {self.metric}")
 
     def _word(self, more: bool) -> str:
         if not self.better:
@@ -74,19 +63,13 @@ class MeansBetween:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        found = [self._got(policy, one) for policy, one in self.rows if one.decided]
         undecided = sum(not one.decided for _, one in self.rows)
-        if undecided:
-            found.append(
-                f"{several(undecided, 'comparison')} not decided, which does not mean that nothing has changed."
-            )
-        return tuple(found)
+        return (*(self._got(policy, one) for policy, one in self.rows if one.decided), *not_decided(undecided))
 
     def _got(self, policy: str, one: MeanDifference) -> str:
-        low, high = map(number, one.interval)
         return (
             f"{policy} {one.where} got {self._word(one.difference > 0)}: mean {self.metric} {number(one.means[1])}"
-            f" before and {number(one.means[0])} after, {number(one.difference)} [{low}, {high}],"
+            f" before and {number(one.means[0])} after, {number(one.difference)} {numbers(one.interval)},"
             f" Holm p {p_value(one.p_holm)}.{limits(one.facts)}"
         )
 
@@ -96,7 +79,7 @@ class MeansBetween:
             [
                 *(policy, one.environments[0] if len(one.environments) == 1 else f"all {len(one.environments)}"),
                 *(number(one.means[1]), number(one.means[0]), strong(number(one.difference), one)),
-                *(f"[{number(one.interval[0])}, {number(one.interval[1])}]", holm_p(one)),
+                *(numbers(one.interval), holm_p(one)),
                 *(f"{one.n[1]}/{one.n[0]}", "/".join(map(str, one.unknown[::-1])) if any(one.unknown) else ""),
                 one.test,
             ]
@@ -118,6 +101,30 @@ class MeansBetween:
             "comparisons": [],
             "means": [{"policy": policy, **compared.write(one)} for policy, one in self.rows],
         }
+
+
+def changed(
+    runs: tuple[str, str], found: Sequence[Tested], words: tuple[str, str] = ("better", "worse"), measure: str = ""
+) -> str:
+    """The answer: in how many of these combos the second run differs. `words`: of higher and of lower values."""
+    before, after = runs
+    counts = [sum(one.decided and (one.difference > 0) is higher for one in found) for higher in (True, False)]
+    if not any(counts):
+        where = f"any of {len(found)} combos" if len(found) > 1 else "the only combo"
+        return f"{after} and {before} are not told apart in {where}{measure}."
+    parts = " and ".join(f"{word} in {count}" for word, count in zip(words, counts, strict=True) if count)
+    left = len(found) - sum(counts)
+    return f"{after} is {parts} of {several(len(found), 'combo')}{measure}{f'; {left} not decided' if left else ''}."
+
+
+def not_decided(count: int) -> list[str]:
+    return [f"{several(count, 'comparison')} not decided, which does not mean that nothing has changed."] * bool(count)
+
+
+def family(runs: tuple[Collected, Collected], overall: Sequence[One], within: Sequence[One]) -> list[One]:
+    """The second run against the first, with p adjusted: half of the error for those over several environments."""
+    shares = [1 / len(some) for some in (overall, within) for _ in some]
+    return [replace(one, a=runs[1].name, b=runs[0].name) for one in corrected([*overall, *within], shares)]
 
 
 Vouch = Callable[[tuple[Collected, Side], tuple[Collected, Side], str], tuple[Side, Side, Mapping[Combo, str]]]
@@ -143,22 +150,22 @@ def compare_means(
     first, second = (_scores(one, new.name) for one in bases)
     second = {renamed(combo): one for combo, one in second.items()}
     pairs, fewer = _met(runs, first, second, vouch)
-    enough = [one for one in pairs if _enough(*one[1:])]
-    within = {combo: mean_difference_of(new.name, [(combo[1], a, b)]) for combo, a, b in enough}
-    of_policies: dict[str, list[tuple[str, Scores, Scores]]] = {}
-    for (policy, environment), a, b in enough:
-        of_policies.setdefault(policy, []).append((environment, a, b))
-    over = {name: mean_difference_of(new.name, some) for name, some in of_policies.items() if len(some) > 1}
+    known = [(combo, met) for combo, met in pairs if enough(met)]
+    within = {combo: mean_difference_of(new.name, [met]) for combo, met in known}
+    of_policies = grouped(known, lambda one: one[0][0])
+    over = {
+        name: mean_difference_of(new.name, [met for _, met in some])
+        for name, some in of_policies.items()
+        if len(some) > 1
+    }
     overall = [(name, one) for name, one in over.items() if one]
     single = [(combo[0], one) for combo, one in within.items() if one]
     if not single:
         return None
-    shares = [*(1 / len(overall) for _ in overall), *(1 / len(single) for _ in single)]
-    family = corrected([*(one for _, one in overall), *(one for _, one in single)], shares)
-    told = [replace(one, a=after.name, b=before.name) for one in family]
+    told = family(runs, [one for _, one in overall], [one for _, one in single])
     names = [name for name, _ in (*overall, *single)]
     rows = sorted(zip(names, told, strict=True), key=lambda row: len(row[1].environments) > 1)
-    few = [combo for combo, _, _ in pairs if not within.get(combo)]
+    few = [combo for combo, _ in pairs if not within.get(combo)]
     return MeansBetween(
         before=before.name,
         after=after.name,
@@ -174,7 +181,7 @@ def compare_means(
     )
 
 
-def _scores(basis: Basis, metric: str) -> dict[Combo, Scores]:
+def _scores(basis: Basis, metric: str) -> dict[Combo, Arm]:
     settled = basis.results.settled
     return {
         combo: scores(merged, metric, settled.get(combo), basis.fields)
@@ -183,27 +190,20 @@ def _scores(basis: Basis, metric: str) -> dict[Combo, Scores]:
 
 
 def _met(
-    runs: tuple[Collected, Collected], first: Mapping[Combo, Scores], second: Mapping[Combo, Scores], vouch: Vouch
-) -> tuple[list[tuple[Combo, Scores, Scores]], dict[Combo, str]]:
+    runs: tuple[Collected, Collected], first: Mapping[Combo, Arm], second: Mapping[Combo, Arm], vouch: Vouch
+) -> tuple[list[tuple[Combo, Meeting]], dict[Combo, str]]:
     """The combos of both runs, the second run's values first, and which runs have fewer episodes in which, and why."""
     before, after = runs
     pairs, fewer = [], dict[Combo, str]()
     for combo in (one for one in second if one in first):
-        old, new, told_of = vouch((before, first[combo].arm), (after, second[combo].arm), combo[1])
+        old, new, told_of = vouch((before, first[combo]), (after, second[combo]), combo[1])
         fewer |= told_of
-        if isinstance(old, Arm) and isinstance(new, Arm):
-            pairs.append((combo, replace(second[combo], arm=new), replace(first[combo], arm=old)))
+        pairs.append((combo, meet(combo[1], new, old)))
     return pairs, fewer
 
 
-def _enough(a: Scores, b: Scores) -> bool:
-    if not (a.values and b.values):
-        return False
-    return meet("", a.arm, b.arm).paired or min(len(a.by_start), len(b.by_start)) >= FEWEST_UNPAIRED
-
-
 def _notes(
-    before: tuple[str, Mapping[Combo, Scores]], after: tuple[str, Mapping[Combo, Scores]], few: Sequence[Combo]
+    before: tuple[str, Mapping[Combo, Arm]], after: tuple[str, Mapping[Combo, Arm]], few: Sequence[Combo]
 ) -> Iterator[str]:
     for (run, own), (_, other) in ((before, after), (after, before)):
         if alone := sorted(combo_name(*combo) for combo in own.keys() - other.keys()):

@@ -10,8 +10,8 @@ from typing import Any
 from comborun.model.work import Combo
 from comborun.reporter.counting.quality import DataFinding
 from comborun.reporter.counting.trainings import Training, TrainingCurve, training_findings, trainings
+from comborun.reporter.figures.episodes import curves
 from comborun.reporter.figures.figure import Figure
-from comborun.reporter.figures.training import curves
 from comborun.reporter.pages.document import table
 from comborun.reporter.pages.text_table import TextTable, columns, filled
 from comborun.reporter.records.collected import Collected

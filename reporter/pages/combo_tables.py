@@ -17,6 +17,7 @@ from comborun.reporter.text import (
     fraction,
     interval,
     number,
+    numbers,
     of,
     per_cent,
     rate,
@@ -88,11 +89,8 @@ def _metric(found: MetricMean | None) -> str:
         return NOTHING
     starts = f", {found.starts} starts" if found.starts else ""
     only = f", {_ONLY[found.only]} only" if found.only else ""
-    words, spread = (
-        f"{with_interval(found.mean, found.interval, found.runs)} (n = {found.n}{only}{starts})",
-        found.percentiles,
-    )
-    return f"{words}; {number(spread[0])} to {number(spread[1])}" if spread else words
+    words = f"{with_interval(found.mean, found.interval, found.runs)} (n = {found.n}{only}{starts})"
+    return f"{words}; {' to '.join(map(number, found.percentiles))}" if found.percentiles else words
 
 
 def consistency(combos: Iterable[ComboSummary]) -> TextTable | None:
@@ -182,15 +180,14 @@ def _measured(combo: ComboSummary, metric: str) -> list[str]:
     if counts is None:
         return [*(["", ""] if metric else []), "", _planned(combo), "", "", ""]
     found = combo.metrics_by_name.get(metric)
-    ends = found.interval if found else None
     some = f" of {found.n}" if found and found.n < counts.measured else ""
-    mean = [Strong(number(found.mean)) if found else NOTHING, _limits(ends) + some] if metric else []
+    mean = (
+        [Strong(number(found.mean)) if found else NOTHING, numbers(found.interval if found else None) + some]
+        if metric
+        else []
+    )
     lost = [Strong(count) if count else "0" for count in (counts.errored, counts.missing)]
     return [*mean, combo.letters, _planned(combo), str(counts.measured), *lost]
-
-
-def _limits(ends: tuple[float, float] | None) -> str:
-    return f"[{number(ends[0])}, {number(ends[1])}]" if ends else NOTHING
 
 
 def _ended(combo: ComboSummary, summary: Summary) -> list[str]:

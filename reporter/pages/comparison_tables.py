@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from comborun.reporter.comparing.comparison import Comparison, Tested
 from comborun.reporter.comparing.factors import Factor
-from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDifference
+from comborun.reporter.comparing.graded import Graded, MeanDifference
+from comborun.reporter.comparing.kinds import KindComparison
 from comborun.reporter.comparing.nominal import Loss
-from comborun.reporter.evidence.runs import RunFact
 from comborun.reporter.pages.text_table import LEANS, SHOWN, Strong, TextTable, columns, filled, smallest
-from comborun.reporter.text import fraction, number, p_number, per_cent, points, points_interval
+from comborun.reporter.text import fraction, number, numbers, p_number, per_cent, points, points_interval
 
-_UNPLANNED = ", not CASM as planned"
+_UNPLANNED, _OF_RUNS = ", not CASM as planned", " and t of runs"
 
 
 def comparisons(found: Sequence[Comparison], title: str, note: str = "") -> TextTable:
@@ -24,7 +24,7 @@ def comparisons(found: Sequence[Comparison], title: str, note: str = "") -> Text
             *(
                 holm_p(one),
                 _both(one.rate_a.n, one.rate_b.n),
-                f"{one.test}{_UNPLANNED if one.prevented else ''}{_of_runs(one)}, {one.paired_word}",
+                f"{one.test}{_UNPLANNED if one.prevented else ''}{_OF_RUNS * one.by_runs}, {one.paired_word}",
                 _better(one),
             ),
         ]
@@ -33,11 +33,6 @@ def comparisons(found: Sequence[Comparison], title: str, note: str = "") -> Text
     heads = columns("environment|a|b", "a − b|95 % interval|p (Holm)|n", "test|better")
     note = f"{note} {LEANS}".strip() if any(one.leans for one in found) else note
     return filled(TextTable(title, heads, rows, note, len(found)))
-
-
-def _of_runs(one: Tested) -> str:
-    """That p is the larger one of episodes and of runs."""
-    return " and t of runs" if {RunFact.RANDOM, RunFact.ONE_SIDE}.intersection(fact.code for fact in one.facts) else ""
 
 
 def graded(found: Sequence[Graded]) -> TextTable | None:
@@ -63,8 +58,7 @@ def mean_differences(found: Sequence[MeanDifference]) -> TextTable | None:
         [
             *(one.metric, f"all {len(one.environments)}" if one.environments[1:] else one.environments[0]),
             *(one.a, one.b, strong(f"{number(one.difference)}{'†' * one.leans}", one)),
-            f"[{number(one.interval[0])}, {number(one.interval[1])}]",
-            *map(number, one.means),
+            *(numbers(one.interval), *map(number, one.means)),
             *(holm_p(one), _both(*one.n), one.test, _better(one)),
         ]
         for one in smallest(found)

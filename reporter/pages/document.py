@@ -16,7 +16,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from comborun.model.codec import field_docs
 from comborun.reporter.comparing.comparison import Comparison, Overall
 from comborun.reporter.comparing.family import EnvironmentComparisons
-from comborun.reporter.comparing.graded import Graded, KindComparison, MeanDifference
+from comborun.reporter.comparing.graded import Graded, MeanDifference
+from comborun.reporter.comparing.kinds import KindComparison
 from comborun.reporter.comparing.margins import NotWorse
 from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.comparing.orders import Trend

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from comborun import __version__
 from comborun.reporter.comparing.claims_besides import not_shown, not_worse
@@ -72,7 +73,8 @@ def _lines(summary: Summary) -> Iterator[str]:
         yield escape(told)
     standing = standing_of(summary)
     for shown in filter(None, (policy_tables.ranking(standing), policy_tables.matrix(standing))):
-        yield from _ranking(shown)
+        kind = "table" if len(shown.columns) <= NARROW else "table*"
+        yield from (*_fitted(replace(shown, rows=shown.rows[:MOST_ROWS]), kind), "")
     axes = summary.axes
     if axes is None:
         yield "% No combo is counted in episodes: there is no table of success rates."
@@ -99,23 +101,20 @@ def _lines(summary: Summary) -> Iterator[str]:
         comparison_tables.losses(summary.losses),
         comparison_tables.factors(summary.factors),
     ):
-        yield from _compared(table) if table else ()
+        yield from _fitted(table, "table*") if table else ()
     if margins := [*not_worse(summary.comparisons), *not_shown(summary.comparisons)]:
         yield from ("", r"\paragraph{Margin.}", *map(escape, margins))
     yield from ("", r"\paragraph{Evaluation.}", escape(methods(summary)))
 
 
-def _ranking(table: TextTable) -> Iterator[str]:
-    """Its last column, a plot in text, as rules."""
-    kind = "table" if len(table.columns) <= NARROW else "table*"
+def _fitted(table: TextTable, kind: str) -> Iterator[str]:
+    """A plot in text as rules."""
     yield from ("", rf"\begin{{{kind}}}", r"\centering", r"\footnotesize\setlength{\tabcolsep}{4pt}", FITTED)
-    rows = [
-        [_forest(cell) if isinstance(cell, Plot) else _bold(cell) for cell in row] for row in table.rows[:MOST_ROWS]
-    ]
-    yield from _tabular(
-        "".join(side[0] for _, side in table.columns), [escape(head) for head, _ in table.columns], rows, end="}"
-    )
-    yield from (rf"\caption{{{escape(f'{table.title}. {table.note}')}}}", rf"\end{{{kind}}}", "")
+    rows = [[_forest(cell) if isinstance(cell, Plot) else _bold(cell) for cell in row] for row in table.rows]
+    sides = "".join(side[0] for _, side in table.columns)
+    yield from _tabular(sides, [escape(head) for head, _ in table.columns], rows, end="}")
+    words = " ".join(filter(None, (f"{table.title}.", table.note, table.more)))
+    yield from (rf"\caption{{{escape(words)}}}", rf"\end{{{kind}}}")
 
 
 def _forest(plot: str) -> str:
@@ -132,15 +131,6 @@ def _forest(plot: str) -> str:
 
 def _bold(cell: str) -> str:
     return rf"\textbf{{{escape(cell)}}}" if isinstance(cell, Strong) else escape(cell)
-
-
-def _compared(table: TextTable) -> Iterator[str]:
-    yield from ("", r"\begin{table*}", r"\centering", r"\footnotesize\setlength{\tabcolsep}{4pt}", FITTED)
-    rows = [[*map(_bold, row)] for row in table.rows]
-    sides = "".join(side[0] for _, side in table.columns)
-    yield from _tabular(sides, [escape(head) for head, _ in table.columns], rows, end="}")
-    words = " ".join(filter(None, (f"{table.title}.", table.note, table.more)))
-    yield from (rf"\caption{{{escape(words)}}}", r"\end{table*}")
 
 
 def _rate(share: float, interval: tuple[float, float], *, crowded: bool) -> str:
@@ -209,7 +199,11 @@ def _cell(combo: ComboSummary | None, summary: Summary, columns: int) -> str:
     starts += within(combo.rate.runs)
     counted = "" if columns > COUNTED else f" ({escape(of(combo.rate))}{starts})"
     dagger = r"\textsuperscript{\textdagger{}}" if combo.leans else ""
-    return text + dagger + counted + (f"\\textsuperscript{{{escape(combo.letters)}}}" if combo.letters else "")
+    return text + dagger + counted + _letters(combo)
+
+
+def _letters(combo: ComboSummary) -> str:
+    return f"\\textsuperscript{{{escape(combo.letters)}}}" if combo.letters else ""
 
 
 def _measured(combo: ComboSummary, summary: Summary) -> str:
@@ -217,8 +211,7 @@ def _measured(combo: ComboSummary, summary: Summary) -> str:
     found = combo.metrics_by_name.get(summary.metric.name) if summary.metric else None
     if found is None:
         return escape(NOTHING)
-    letters = f"\\textsuperscript{{{escape(combo.letters)}}}" if combo.letters else ""
-    return f"{escape(with_interval(found.mean, found.interval, found.runs))}{letters}"
+    return escape(with_interval(found.mean, found.interval, found.runs)) + _letters(combo)
 
 
 def uniquely_best(combo: ComboSummary, summary: Summary) -> bool:

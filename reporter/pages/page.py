@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from comborun import __version__
@@ -21,6 +19,7 @@ from comborun.reporter.figures.makers import MOST_COMBOS, OF_COMBOS
 from comborun.reporter.pages import combo_tables, comparison_tables, policy_tables, training_tables
 from comborun.reporter.pages.text_table import Plot, Strong, Tagged
 from comborun.reporter.pages.words import methods, sentences
+from comborun.reporter.shown_names import with_texts
 from comborun.reporter.standing import standing_of
 from comborun.reporter.summary import Summary
 from comborun.text import GIB, printable, several
@@ -193,19 +192,8 @@ def shorten_names(summary: Summary) -> tuple[Summary, Mapping[str, str]]:
     short = {name: f"{shortened(name, KEPT)} (name {number})" for number, name in enumerate(long, 1)}
     pattern = re.compile("|".join(map(re.escape, sorted(long, key=len, reverse=True))))
 
-    def rewritten(value: Any) -> Any:
-        """With every long name in it replaced, in keys too."""
-        if isinstance(value, str):
-            return pattern.sub(lambda match: short[match[0]], value) if len(value) > LONGEST else value
-        if isinstance(value, tuple | list):
-            return getattr(value, "_make", type(value))(map(rewritten, value))
-        if isinstance(value, Mapping):
-            return MappingProxyType({rewritten(key): rewritten(one) for key, one in value.items()})
-        if is_dataclass(value) and not isinstance(value, type):
-            return replace(
-                value, **{one.name: rewritten(getattr(value, one.name)) for one in fields(value) if one.init}
-            )
-        return value
+    def rewritten(text: str) -> str:
+        return pattern.sub(lambda match: short[match[0]], text) if len(text) > LONGEST else text
 
     full = {name: shortened(name, PRINTED) if len(name) > PRINTED else name for name in long}
-    return rewritten(summary), {short[name]: full[name] for name in long}
+    return with_texts(summary, rewritten), {short[name]: full[name] for name in long}

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from comborun.reporter.counting.combo import MacroMean
 from comborun.reporter.figures.figure import spread, zoomed
 from comborun.reporter.figures.ranking import of_means
 from comborun.reporter.pages.text_table import Plot, Strong, TextTable, columns, filled
 from comborun.reporter.standing import Place, Standing, corrected
-from comborun.reporter.statistics.proportion import Interval
 from comborun.reporter.summary import Summary
-from comborun.reporter.text import NOTHING, fraction, number, per_cent, points, rank, within
+from comborun.reporter.text import NOTHING, fraction, number, numbers, per_cent, points, rank, within
 
-Ticks = Sequence[tuple[float, str]]
 WIDTH = 30
 """signs of an interval"""
 NAMED, NAMED_LENGTH = 3, 50
@@ -37,7 +35,9 @@ def ranking(standing: Standing | None) -> TextTable | None:
     limits = [end for place in standing.places for end in place.interval or ()]
     if not limits and standing.by_rate:
         return None
-    shown, value_of, interval_of = _numbers(limits) if not standing.by_rate else (zoomed(limits), fraction, per_cent)
+    shown, value_of, interval_of = (
+        (zoomed(limits), fraction, per_cent) if standing.by_rate else (spread(limits), number, numbers)
+    )
     rows = [
         [
             place.policy,
@@ -63,11 +63,6 @@ def ranking(standing: Standing | None) -> TextTable | None:
     unit = " %" if standing.by_rate else ""
     heads = columns("policy", f"{mean}|95 % interval|{counts}", f"letters|{shown[0][1]} to {shown[-1][1]}{unit}")
     return filled(TextTable("Ranking", heads, rows, f"{what}{lettered}{early}"))
-
-
-def _numbers(limits: Sequence[float]) -> tuple[Ticks, Callable[[float], str], Callable[[Interval | None], str]]:
-    """An axis around numbers, and how they and their intervals are written."""
-    return spread(limits), number, lambda ends: f"[{number(ends[0])}, {number(ends[1])}]" if ends else NOTHING
 
 
 MATRIX = 16

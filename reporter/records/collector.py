@@ -93,7 +93,8 @@ class RecordCollector:
         if not expected and reading.format in {"", TABLE, EPISODES, DATABASE} and not reading.entries:
             self._pass_over(path, reading)
             return
-        unsure = not expected and reading.format in {JSONL_ROWS, TABLE, EPISODES, DATABASE} and not _decides(reading)
+        decides = reading.aggregates or any(record.success is not None for record in reading.records)
+        unsure = not expected and reading.format in {JSONL_ROWS, TABLE, EPISODES, DATABASE} and not decides
         if unsure and (found := _line_for(path, _unnamed(reading))) and len(proposed(found)) > 1:
             reading.proposal = say(found)
             reading.defect(0, reading.proposal)
@@ -119,6 +120,12 @@ class RecordCollector:
             self.files.append(passed)
         else:
             self.passed.append(passed)
+
+    def pass_over(self, path: Path, why: Fact) -> None:
+        """Name a file that is not read if nothing else is."""
+        passed = Reading(path.relative_to(self._directory).as_posix())
+        passed.defect(0, say(why))
+        self.passed.append(passed)
 
     def read_names(self, paths: Iterable[Path], context: Context) -> None:
         """Read episodes that are names of files, one group per environment."""
@@ -233,10 +240,6 @@ def _guessed(file: Reading) -> list[str]:
         kept = [name for name in names if any(combo[place] == name for combo in file.combos)]
         told += [f"{kind} {names[0]!r}" if len(names) == len(kept) == 1 else f"names of {kind}"] if names else []
     return told
-
-
-def _decides(reading: Reading) -> bool:
-    return bool(reading.aggregates) or any(record.success is not None for record in reading.records)
 
 
 def _unnamed(reading: Reading) -> list[str]:

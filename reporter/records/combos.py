@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from comborun.model.attempt import Aggregate, EpisodeRecord
 from comborun.model.work import Combo
 from comborun.reporter.evidence.starts import RUN
-from comborun.reporter.evidence.states import plain
+from comborun.reporter.evidence.states import plain, shown
 from comborun.reporter.records.levels import NAME_COMBO, settle_levels
 from comborun.reporter.records.path_parts import (
     REPLICA,
@@ -222,7 +222,7 @@ def _runs_by_field(groups: Sequence[Sequence[_Share]]) -> list[str]:
     for name in sorted(set(told[0]).intersection(*told)):
         runs = [value for found in told for value in found[name]]
         if len(set(runs)) == len(runs) and None not in runs:
-            return [f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for value in runs]
+            return [f"{name} {shown(value)}" for value in runs]
     return []
 
 

@@ -36,9 +36,7 @@ def settle_levels(files: Sequence[Reading]) -> None:
 
 def _of_paths(files: Iterable[Reading]) -> list[tuple[Reading, tuple[str, ...]]]:
     """The files whose combo is known only by the places of names in their path, each with these names."""
-    kinds = {POLICY, ENVIRONMENT}
-    guessed = (file for file in files if file.entries and {kind for kind, _ in file.guessed} == kinds)
-    found = ((file, saying_names(file.path)) for file in guessed)
+    found = ((file, saying_names(file.path)) for file in files if file.named_by_path)
     return [(file, names) for file, names in found if combo_of_path(file.path) == (UNNAMED, UNNAMED, *names)[-2:]]
 
 
@@ -109,7 +107,7 @@ def _tell_uneven(found: Sequence[tuple[Reading, tuple[str, ...]]]) -> None:
 def _by_columns(files: Sequence[Reading]) -> None:
     """Paths name the environment first where columns of some rows say so, such as `env` or `model`, and none says
     otherwise."""
-    guessed = [file for file in files if {kind for kind, _ in file.guessed} == {POLICY, ENVIRONMENT}]
+    guessed = [file for file in files if file.named_by_path]
     if {order for file in guessed for order in _orders(file)} != {(ENVIRONMENT, POLICY)}:
         return
     for file in guessed:
@@ -131,7 +129,7 @@ def _in_doubt(files: Sequence[Reading]) -> None:
     """Tell which names of paths may be no names of their own; they are taken as they are. Such a name is another one
     and a word for a part or a repetition (`act_rerun` beside `act`, but not `act_lora`), or it lacks partners that all
     others have (`debug`)."""
-    named = [file for file in files if file.entries and {kind for kind, _ in file.guessed} == {POLICY, ENVIRONMENT}]
+    named = [file for file in files if file.named_by_path]
     combos = {combo for file in named for combo in file.combos if UNNAMED not in combo}
     for place, kind in enumerate((POLICY, ENVIRONMENT)):
         partners: dict[str, set[str]] = {}

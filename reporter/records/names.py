@@ -46,17 +46,15 @@ def name_by_columns(files: Iterable[Reading]) -> None:
     """
     guessed = [file for file in files if file.records and any(kind == "environment" for kind, _ in file.guessed)]
     by_path = {name for file in guessed for kind, name in file.guessed if kind == "environment"}
-    columns = [_of_environments(file) for file in guessed]
+    columns = [
+        next((column for column in OF_ENVIRONMENTS if all(_is_name(one.field(column)) for one in file.records)), "")
+        for file in guessed
+    ]
     alike = len(by_path) == 1 and all(columns)
     for file, column in zip(guessed, columns, strict=True):
         values = {str(one.field(column)) for one in file.records} if column else set[str]()
         if len(values) > 1 or alike:
             _name_by(file, column, values)
-
-
-def _of_environments(file: Reading) -> str:
-    """The column that names an environment in each of its rows; empty without one."""
-    return next((column for column in OF_ENVIRONMENTS if all(_is_name(one.field(column)) for one in file.records)), "")
 
 
 def _is_name(value: object) -> bool:

@@ -80,8 +80,7 @@ class PathNames:
 
 def named_by_path(reading: Reading) -> bool:
     """Whether its rows name neither a policy nor an environment, so that both are guesses, and are of one combo."""
-    one_each = len({one.episode for one in reading.records}) == len(reading.records)
-    return bool(reading.entries) and one_each and {kind for kind, _ in reading.guessed} == {*KINDS}
+    return reading.named_by_path and len({one.episode for one in reading.records}) == len(reading.records)
 
 
 def unnamed(unread: Sequence[Reading], names: PathNames) -> Iterator[Defect]:

@@ -157,6 +157,11 @@ class Reading:
     def combos(self) -> set[Combo]:
         return {one.combo for one in self.entries}
 
+    @property
+    def named_by_path(self) -> bool:
+        """Whether it has records, and only its path names their policies and their environments."""
+        return bool(self.entries) and {kind for kind, _ in self.guessed} == {POLICY, ENVIRONMENT}
+
     def reject(self, line: int, reason: str, kind: RejectKind = RejectKind.NOT_A_RECORD) -> None:
         self.rejects.append(Reject(self.path, line, reason, kind))
 

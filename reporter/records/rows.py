@@ -14,12 +14,9 @@ from itertools import chain, groupby
 from math import comb
 from operator import attrgetter
 from pathlib import PurePosixPath
-from typing import Any
 
 from comborun.model.attempt import (
     EpisodeRecord,
-    JsonValue,
-    Names,
     Verdict,
     field_column,
     having,
@@ -29,6 +26,7 @@ from comborun.model.attempt import (
 )
 from comborun.model.work import Combo, grouped
 from comborun.reporter.evidence.starts import RUN
+from comborun.reporter.evidence.states import shown
 from comborun.reporter.records.path_parts import COLUMNS
 from comborun.reporter.records.reading import Reading
 from comborun.rules.facts import Fact
@@ -109,17 +107,14 @@ def _measure(files: Sequence[Reading]) -> None:
         return
     records = [one for file in filled for one in file.records]
     columns = metric_columns(records)
-    flags = any(isinstance(value, bool) for names in {one.names for one in records} for value in _first(records, names))
+    firsts = {one.names: one.others for one in reversed(records)}.values()
+    flags = any(isinstance(value, bool) for others in firsts for value in others)
     if flags or not columns or any({*values} <= {0.0, 1.0} for values in columns.values()):
         return
     for file in filled:
         file.records = [replace(one, verdict=Verdict.MEASURED) for one in file.records]
         file.withdraw(f"{say(Fact('no_verdict_field', field=file.judged_by))}: errored", file.proposal)
         file.defect(0, say(Fact(NO_VERDICTS, field=file.judged_by)))
-
-
-def _first(records: Sequence[EpisodeRecord], names: Names) -> Sequence[JsonValue]:
-    return next(one.others for one in records if one.names == names)
 
 
 def _without_verdict(record: EpisodeRecord) -> EpisodeRecord:
@@ -265,11 +260,10 @@ def _number_runs(file: Reading) -> None:
         name = _run_field(records)
         if name:
             length = 1 + max(one.episode for one in records)
-            places = {run: place for place, run in enumerate(sorted({*field_column(records, name)}, key=_natural))}
-            numbered += [
-                replace(one, episode=one.episode + places[run] * length)
-                for one, run in zip(records, field_column(records, name), strict=True)
-            ]
+            runs = field_column(records, name)
+            places = {run: place for place, run in enumerate(sorted({*runs}, key=lambda run: natural(shown(run))))}
+            both = zip(records, runs, strict=True)
+            numbered += [replace(one, episode=one.episode + places[run] * length) for one, run in both]
             file.defect(0, say(Fact(RUNS, combo=[*combo], field=name, runs=len(places), length=length)))
         else:
             numbered += records
@@ -287,10 +281,6 @@ def _run_field(records: Sequence[EpisodeRecord]) -> str:
             if apart and len({(one.episode, run) for one, run in zip(records, runs, strict=True)}) == len(records):
                 return name
     return ""
-
-
-def _natural(run: JsonValue) -> Any:
-    return natural(f"{run:g}" if isinstance(run, float) else str(run))
 
 
 def _join_steps(file: Reading) -> None:
@@ -350,17 +340,14 @@ def _hold_back_repeated(file: Reading) -> None:
         fields = {"episodes": len(several), "least": min(sizes), "most": max(sizes), "contested": contested}
         by = next(_counting([rows for rows in several if len(rows) > 1]), "")
         by = by or next(filter(None, (_apart(combos[combo]) for combo in unclear)), "")
-        fact = Fact(SEVERAL_ROWS, **fields, by=by, **_name(by, several), keys=[{"key": "episode", "value": "line"}])
+        # What it may name: it has a value of its own in each row of an episode.
+        whole = all(len({str(one.field(by)) for one in rows}) == len(rows) for rows in several)
+        kind = next((kind for kind, names in COLUMNS.items() if whole and by in names), "")
+        named = {"names": kind} if kind else {}
+        fact = Fact(SEVERAL_ROWS, **fields, by=by, **named, keys=[{"key": "episode", "value": "line"}])
     others = [one for one in file.records if one.combo not in unclear]
     file.records = others + [_without_verdict(rows[0]) for rows in several]
     file.defect(0, say(fact))
-
-
-def _name(name: str, several: Sequence[Sequence[EpisodeRecord]]) -> dict[str, str]:
-    """What a field may name: it has a value of its own in each row of an episode."""
-    whole = all(len({str(one.field(name)) for one in rows}) == len(rows) for rows in several)
-    kind = next((kind for kind, names in COLUMNS.items() if whole and name in names), "")
-    return {"names": kind} if kind else {}
 
 
 def _tries(episodes: Sequence[Sequence[EpisodeRecord]]) -> bool:
@@ -382,9 +369,5 @@ def _counting(several: Sequence[Sequence[EpisodeRecord]]) -> Iterator[str]:
     """Fields that grow from row to row of an episode: its steps."""
     for name in several[0][0].names[0]:
         values = [[one.metric(name) for one in rows] for rows in several]
-        if all(None not in row and row == sorted({*row}, key=_value) for row in values):
+        if all(None not in row and row == sorted({*row}, key=lambda one: one or 0) for row in values):
             yield name
-
-
-def _value(value: Any) -> float:
-    return float(value or 0)

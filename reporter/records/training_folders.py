@@ -59,12 +59,9 @@ def curves_in(directory: Path) -> str:
 def _folders(directory: Path) -> Iterator[Path]:
     """The folders of single trainings. Files of equal names in several folders are of several trainings, but for those
     of ranks and of evaluations."""
-    files = [path for path, size in checkpoints.found(str(directory), SCHEMA_FILE)[1] if size and _holds_curves(path)]
+    every = checkpoints.found(str(directory), SCHEMA_FILE)[1]
+    files = [path for path, size in every if size and training.format_of(path) is not None]
     yield from list(_split(directory, [PurePosixPath(of_ranks(path)) for path in files]))[:MOST]
-
-
-def _holds_curves(path: str) -> bool:
-    return training.format_of(path) is not None
 
 
 def _split(directory: Path, files: list[PurePosixPath]) -> Iterator[Path]:

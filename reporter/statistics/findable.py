@@ -1,4 +1,5 @@
-"""The smallest true difference that one comparison would find four times in five, as its own episodes are. Pure."""
+"""The smallest true difference that a number of pairs, or one comparison as its own episodes are, finds four times in
+five. Pure."""
 
 from __future__ import annotations
 
@@ -8,16 +9,53 @@ from itertools import count
 from math import ceil, floor, sqrt
 from statistics import NormalDist
 
-from comborun.reporter.statistics.barnard import MANY_PAIRS, POWER, barnard, wins_needed
+from comborun.reporter.statistics.barnard import barnard
 from comborun.reporter.statistics.difference import PairCounts
 from comborun.reporter.statistics.proportion import quantile
 
+POWER = 0.8
+
+MANY_PAIRS = 3000
+"""for more pairs the gap is approximated"""
 PRECISE = 2e-3
 SMALL = 30
 CERTAIN = 1e-9
 SECANTS = 8
-SPREADS = 5
+SPREADS = 6
 """standard deviations of the number of pairs that differ; beyond is nothing"""
+
+
+@lru_cache(maxsize=1024)
+def detectable_gap(n: int, alpha: float) -> float | None:
+    """The true difference that the exact McNemar test of n independent pairs finds with probability POWER, for rates
+    around 1/2, where it is hardest. None if not even 0 against 1 is found."""
+    if 2 * 0.5**n > alpha:
+        return None
+    if n > MANY_PAIRS:
+        # (z(1 - alpha/2) + z(power))^2 = d^2 / (2 p q / n) with p = (1 + d)/2 and q = (1 - d)/2, solved for d.
+        square = (quantile(1 - alpha / 2) + quantile(POWER)) ** 2 / n / 2
+        return sqrt(square / (1 + square))
+    needed = wins_needed(n, alpha)
+    low, high = 0.0, 1.0
+    while high - low > 1e-6:
+        gap = (low + high) / 2
+        low, high = (low, gap) if _power(n, (1 + gap**2) / 2, gap, needed) >= POWER else (gap, high)
+    return high
+
+
+@lru_cache(maxsize=256)
+def wins_needed(n: int, alpha: float) -> tuple[int, ...]:
+    """For 0 .. n pairs with different outcomes, how many one policy must win; one more than all if none suffice."""
+    from scipy.special import bdtrc
+
+    wins = [1]
+    for different in range(1, n + 1):
+        enough = 2 * bdtrc(wins[-1] - 1, different, 0.5) <= alpha
+        wins.append(wins[-1] + (not enough))
+    return (*wins,)
+
+
+# -- by the episodes of a comparison ----------------------------------------------------------------------------------
 
 
 def findable_paired(pairs: PairCounts, alpha: float) -> float | None:

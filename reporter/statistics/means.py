@@ -34,14 +34,18 @@ class Sample:
     b: Sequence[float] = ()
 
     @property
+    def samples(self) -> list[Sequence[float]]:
+        """What the difference is made of: one, or two."""
+        return [self.differences] if self.differences else [self.a, self.b]
+
+    @property
     def mean(self) -> float:
         return fmean(self.differences) if self.differences else fmean(self.a) - fmean(self.b)
 
     @property
     def variances(self) -> list[tuple[float, int]]:
         """Of each mean that the difference is made of, with its degrees of freedom."""
-        samples = [self.differences] if self.differences else [self.a, self.b]
-        return [(variance(one) / len(one) if len(one) > 1 else inf, max(1, len(one) - 1)) for one in samples]
+        return [(variance(one) / len(one) if len(one) > 1 else inf, max(1, len(one) - 1)) for one in self.samples]
 
 
 def mean_difference(cells: Sequence[Sample]) -> tuple[float, Interval, float]:
@@ -50,7 +54,8 @@ def mean_difference(cells: Sequence[Sample]) -> tuple[float, Interval, float]:
     parts = [part for one in cells for part in one.variances]
     error = sqrt(sum(one for one, _ in parts)) / len(cells)
     if error == 0 or error == inf:
-        return mean, ((-inf, inf) if error else (mean, mean)), 1.0 if error or not mean else _signs_alone(cells)
+        equal = float(max(1e-12, 2 * 0.5 ** sum(min(map(len, one.samples)) for one in cells)))  # of having one sign
+        return mean, ((-inf, inf) if error else (mean, mean)), 1.0 if error or not mean else equal
     freedom = sum(one for one, _ in parts) ** 2 / sum(one**2 / free for one, free in parts)
     half = t_quantile_of(freedom) * error
     return mean, (mean - half, mean + half), _p(cells, mean, t_probability(freedom, mean / error))
@@ -71,16 +76,11 @@ def t_quantile_of(freedom: float) -> float:
     return t_quantile(max(1, int(freedom)))
 
 
-def _signs_alone(cells: Sequence[Sample]) -> float:
-    """All differences are equal: p of their having one sign."""
-    return float(max(1e-12, 2 * 0.5 ** sum(len(one.differences) or min(len(one.a), len(one.b)) for one in cells)))
-
-
 def _p(cells: Sequence[Sample], mean: float, student: float) -> float:
-    sizes = [len(one.differences) or len(one.a) + len(one.b) for one in cells]
-    if all(one.differences for one in cells) and sum(sizes) <= MANY:
+    count = sum(len(values) for one in cells for values in one.samples)
+    if all(one.differences for one in cells) and count <= MANY:
         return _flipped(cells, mean, student)
-    if len(cells) == 1 and sum(sizes) <= MANY:
+    if len(cells) == 1 and count <= MANY:
         return _exchanged(cells[0], student)
     return student
 

@@ -14,8 +14,15 @@ from math import ceil, floor, fsum, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Self
 
-from comborun.reporter.statistics.difference import PairCounts, mcnemar
-from comborun.reporter.statistics.proportion import Interval, rate_variance, spread_of_mean
+from comborun.reporter.statistics.difference import PairCounts, mcnemar, mover, paired_interval
+from comborun.reporter.statistics.proportion import (
+    Interval,
+    clopper_pearson,
+    rate_variance,
+    spread_of_mean,
+    t_probability,
+    ways,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -183,7 +190,7 @@ def _swaps(stratum: Stratum) -> _Swaps:
         different = won + ceil(stratum.pairs.only_b - 1e-6)
 
         def coins() -> Floats:
-            return np.asarray(np.exp(_ways(different, np.arange(different + 1)) - different * np.log(2)))
+            return np.asarray(np.exp(ways(different, np.arange(different + 1)) - different * np.log(2)))
 
         return _Swaps(won, 2 / stratum.pairs.n, different, different / 2, different / 4, coins)
     (n, m), won = (stratum.a[1], stratum.b[1]), floor(stratum.a[0] + 1e-6)
@@ -202,12 +209,41 @@ def _drawn(n: int, m: int, total: int) -> Floats:
     possible = wins >= total - m
     chances = np.zeros(len(wins))
     some = wins[possible]
-    chances[possible] = np.exp(_ways(n, some) + _ways(m, total - some) - _ways(n + m, np.array([total])))
+    chances[possible] = np.exp(ways(n, some) + ways(m, total - some) - ways(n + m, np.array([total])))
     return chances
 
 
-def _ways(n: int, k: NDArray[np.intp]) -> Floats:
-    import numpy as np
-    from scipy.special import gammaln
+# -- not worse by a margin --------------------------------------------------------------------------------------------
 
-    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+LEAST = 1e-9
+
+
+def not_worse_p(strata: Sequence[Stratum], margin: float) -> float:
+    """p of the test that the first policy is worse than the second by the margin: that a's rate minus b's is at most
+    minus the margin. It is twice the one-sided one, so "not worse" at .05 errs at most 2.5 % of the time.
+
+    Within one environment it is the error at which the lower limit of the interval reaches minus the margin
+    (Clopper-Pearson limits, Zou and Donner), so the error is at most p. Over several environments it is a t test.
+    """
+    difference = sum(one.difference for one in strata) / len(strata)
+    if difference <= -margin:
+        return 1.0
+    if len(strata) > 1:
+        error = sqrt(sum(one.variance for one in strata)) / len(strata)
+        freedom = max(1, sum(one.freedom for one in strata))
+        return max(LEAST, t_probability(freedom, (difference + margin) / error))
+    low, high = 0.0, 1.0
+    if _lower(strata[0], 1 - LEAST) > -margin:
+        return LEAST
+    while high - low > 1e-4 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if _lower(strata[0], 1 - middle) > -margin else (middle, high)
+    return high
+
+
+def _lower(stratum: Stratum, confidence: float) -> float:
+    if stratum.pairs:
+        return paired_interval(stratum.pairs, confidence)[0]
+    sides = ((k / n, clopper_pearson(k, n, confidence) or (0.0, 1.0)) for k, n in (stratum.a, stratum.b))
+    a, b = sides
+    return mover(a, b)[0]

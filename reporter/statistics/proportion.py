@@ -14,8 +14,13 @@ from itertools import accumulate
 from math import sqrt
 from statistics import NormalDist
 from sys import float_info
+from typing import TYPE_CHECKING
 
 from comborun.reporter.json_types import Share
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
 
@@ -127,6 +132,14 @@ def wilson(successes: float, n: int, confidence: float = CONFIDENCE) -> Interval
     centre = (successes + z * z / 2) / (n + z * z)
     half = z * sqrt(n) / (n + z * z) * sqrt(rate * (1 - rate) + z * z / (4 * n))
     return 0.0 if successes <= 0 else centre - half, 1.0 if successes >= n else centre + half
+
+
+def ways(n: int, k: NDArray[np.intp]) -> NDArray[np.float64]:
+    """The logarithm of the number of ways to choose k of n."""
+    import numpy as np
+    from scipy.special import gammaln
+
+    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
 
 
 def quantile(probability: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
@@ -13,8 +14,8 @@ from recorded import record as one_record
 
 from comborun.model.attempt import EpisodeRecord, Verdict, packed
 from comborun.model.plan import Limits, Plan, Session
-from comborun.reporter.collect import collect_run
-from comborun.reporter.summary import Report, summarize
+from comborun.reporter.collect import collect_folder, collect_run
+from comborun.reporter.summary import Report, Summary, summarize
 from comborun.rules import records
 from comborun.rules.names import RunLayout
 from comborun.rules.results.fields import ResultRules
@@ -28,6 +29,18 @@ START = 1_778_312_125.25
 def row(episode: int, success: Any = True, **fields: Any) -> str:
     """One line of a result file, as an evaluator would write it."""
     return json.dumps({"episode": episode, "success": success, **fields}) + "\n"
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any] | str]) -> None:
+    """A file of JSON lines: of rows, or of lines that `row` made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(one if isinstance(one, str) else f"{json.dumps(one)}\n" for one in rows))
+
+
+def summarized(folder: Path, rows: Iterable[Mapping[str, Any] | str], name: str = "rows.jsonl") -> Summary:
+    """What is said of a folder, once it has these rows, too."""
+    write_rows(folder / name, rows)
+    return summarize(collect_folder(folder)).summary
 
 
 def episode(

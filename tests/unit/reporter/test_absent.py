@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from report_runs import summarized
 
-from comborun.reporter.collect import collect_folder
-from comborun.reporter.summary import Summary, summarize
+from comborun.reporter.summary import Summary
 
 
 def told(folder: Path, policies: dict[str, Iterable[tuple[int, object]]]) -> Summary:
@@ -18,8 +17,7 @@ def told(folder: Path, policies: dict[str, Iterable[tuple[int, object]]]) -> Sum
         for policy, episodes in policies.items()
         for episode, success in episodes
     ]
-    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return summarize(collect_folder(folder)).summary
+    return summarized(folder, rows)
 
 
 HALF = [(episode, episode % 2 == 0) for episode in range(60)]
@@ -73,8 +71,7 @@ def test_an_undecided_difference_of_pairs_says_of_which_episodes_it_is(tmp_path:
         for policy in "AB"
         for at in range(30 * (policy == "B"), 60)
     ]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    summary = summarize(collect_folder(tmp_path)).summary
+    summary = summarized(tmp_path, rows)
     assert [combo.rate and combo.rate.rate for combo in summary.combos] == [0.5, pytest.approx(23 / 30)]
     assert any(
         "A minus B is +23.3 points" in one and "in the 30 episodes of both" in one for one in summary.claims.undecided

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from report_runs import RunDirectory, row
+from report_runs import RunDirectory, row, write_rows
 from scipy.stats import binomtest
 
 from comborun.cli import combo
@@ -124,13 +124,12 @@ def test_another_driver_or_code_and_what_was_not_committed_is_noted(tmp_path: Pa
 
 def folder(path: Path, verdicts: dict[str, Sequence[object]], **fields: object) -> Path:
     """Results of policy A: environment -> an episode for each verdict."""
-    path.mkdir()
     rows = [
         {"policy": "A", "environment": environment, "episode": at, "seed": at, "success": verdict, **fields}
         for environment, found in verdicts.items()
         for at, verdict in enumerate(found)
     ]
-    (path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(path / "rows.jsonl", rows)
     return path
 
 

@@ -9,7 +9,7 @@ from statistics import fmean
 
 import pytest
 from click.testing import CliRunner
-from report_runs import RunDirectory
+from report_runs import RunDirectory, write_rows
 
 from comborun.cli import combo
 from comborun.errors import UserError
@@ -112,7 +112,7 @@ def test_a_folder_with_fewer_records_lacks_them(tmp_path: Path) -> None:
     for name, count, mean in (("old", 30, 5.0), ("new", 12, 6.2)):
         (tmp_path / name).mkdir()
         rows = (row(at, value, policy="a", environment="x") for at, value in enumerate(drawn(count, mean, count)))
-        (tmp_path / name / "r.jsonl").write_text("".join(rows))
+        write_rows(tmp_path / name / "r.jsonl", rows)
     found = compare_runs(*(collect_folder(tmp_path / name) for name in ("old", "new")))
     assert isinstance(found, MeansBetween)
     ((_, one),) = found.rows

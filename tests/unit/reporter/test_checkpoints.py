@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from report_runs import summarized
 
-from comborun.reporter.collect import collect_folder
 from comborun.reporter.comparing.orders import steps_of
 from comborun.reporter.pages.words import sentences
-from comborun.reporter.summary import Summary, summarize
+from comborun.reporter.summary import Summary
 
 
 @pytest.mark.parametrize(
@@ -55,8 +54,7 @@ def told(folder: Path, rates: dict[str, tuple[int, int]]) -> Summary:
         for policy, (successes, count) in rates.items()
         for n in range(count)
     ]
-    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return summarize(collect_folder(folder)).summary
+    return summarized(folder, rows)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from comborun.reporter.comparing.pairing import meet, pairs_in_order
 from comborun.reporter.comparing.sides import Arm, CountsAlone, arm, outcomes
 from comborun.reporter.evidence.starts import Settled
 from comborun.reporter.merge import merge
-from comborun.reporter.statistics.barnard import detectable_gap
 from comborun.reporter.statistics.difference import holm
+from comborun.reporter.statistics.findable import detectable_gap
 
 
 def episodes(policy: str, marks: str, seed: int | None = 1000, **fields: object) -> list[EpisodeRecord]:

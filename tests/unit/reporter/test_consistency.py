@@ -7,12 +7,11 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from report_runs import summarized
 from scipy.stats import beta
 
-from comborun.reporter.collect import collect_folder
-from comborun.reporter.counting.consistency import consistency
+from comborun.reporter.counting.measures import consistency
 from comborun.reporter.pages.document import report_json
-from comborun.reporter.summary import summarize
 
 STARTS = ["++++", "++--", "----", "+---", "+++"]
 
@@ -44,8 +43,7 @@ def test_the_report_has_them_where_starts_repeat(tmp_path: Path) -> None:
         for policy in "AB"
         for at in range(40)
     ]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    combo = json.loads(report_json(summarize(collect_folder(tmp_path)).summary))["combos"][0]
+    combo = json.loads(report_json(summarized(tmp_path, rows)))["combos"][0]
     assert (combo["consistency"]["starts"], combo["consistency"]["each"]) == (10, 4)
     assert combo["consistency"]["always"] == 5
     assert combo["at_least"] == pytest.approx(beta.ppf(0.05, 7.5, 3.5))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from math import sqrt
 from pathlib import Path
 from statistics import fmean, variance
@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from report_runs import document
+from report_runs import document, summarized, write_rows
 from report_runs import row as line
 from scipy import stats
 
@@ -46,16 +46,9 @@ def rows(
     ]
 
 
-def summary_of(folder: Path, found: Iterable[Mapping[str, Any]], name: str = "rows.jsonl") -> Summary:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in found))
-    return summarize(collect_folder(folder)).summary
-
-
 def compared(folder: Path, fields: Fields, count: int = 100, rates: Mapping[str, float] = RATES) -> dict[str, Any]:
     """The only comparison, as JSON has it."""
-    found = json.loads(report_json(summary_of(folder, rows(fields, count, rates))))
+    found = json.loads(report_json(summarized(folder, rows(fields, count, rates))))
     (comparison,) = found["comparisons"]
     return dict(comparison)
 
@@ -98,7 +91,7 @@ def test_hashes_that_differ_in_any_field_that_both_have_are_other_starts(tmp_pat
     ids=["all-of-one", "half-of-one", "different-fields"],
 )
 def test_a_hash_that_one_side_lacks_is_said_and_not_assumed(tmp_path: Path, fields: Fields) -> None:
-    found = summary_of(tmp_path, rows(fields))
+    found = summarized(tmp_path, rows(fields))
     (comparison,) = found.comparisons.all
     assert comparison.paired
     assert comparison.pairing == "equal seeds in all 100 common episodes"
@@ -136,7 +129,7 @@ def test_a_hash_that_never_varies_while_seeds_and_results_do_says_nothing(
     tmp_path: Path, fields: Fields, rates: Mapping[str, float]
 ) -> None:
     others = {**rates, "C": 0.5}
-    found = summary_of(tmp_path, rows(lambda who, at: fields("A" if who == "C" else who, at), rates=others))
+    found = summarized(tmp_path, rows(lambda who, at: fields("A" if who == "C" else who, at), rates=others))
     (first, *_) = found.comparisons.all
     assert (first.paired, first.rate_a.n, first.rate_a.starts) == (True, 100, None)
     assert "hash_never_varies" in [fact.code for fact in first.facts]
@@ -156,14 +149,14 @@ def test_equal_seeds_under_other_indexes_are_pairs(tmp_path: Path) -> None:
 
 
 def test_seeds_of_other_episodes_are_no_pairs_and_every_format_says_so(tmp_path: Path) -> None:
-    found = summary_of(tmp_path, rows(lambda who, at: {"seed": at + 1000 * (who == "B")}))
+    found = summarized(tmp_path, rows(lambda who, at: {"seed": at + 1000 * (who == "B")}))
     assert not found.comparisons.all[0].paired
     assert "Not paired: seeds differ." in latex(found)
 
 
 @pytest.mark.parametrize("rates", [RATES, {"A": 0.5, "B": 0.5}], ids=["decided", "undecided"])
 def test_every_format_says_why_policies_are_not_paired(tmp_path: Path, rates: Mapping[str, float]) -> None:
-    found = summary_of(tmp_path / "in", rows(lambda who, at: {"seed": at + 1000 * (who == "B")}, rates=rates))
+    found = summarized(tmp_path / "in", rows(lambda who, at: {"seed": at + 1000 * (who == "B")}, rates=rates))
     report_folder(tmp_path / "in", tmp_path / "out")
     texts = {path.name: path.read_text() for path in (tmp_path / "out").iterdir() if path.suffix != ".csv"}
     texts["terminal"] = " ".join(found.claims.sentences)  # which the terminal prints
@@ -176,7 +169,7 @@ def test_every_format_says_why_policies_are_not_paired(tmp_path: Path, rates: Ma
 def test_runs_that_are_compared_say_why_they_are_not_paired(tmp_path: Path) -> None:
     for run, first in (("old", 0), ("new", 1000)):
         drawn = rows(lambda _, at, first=first: {"seed": at + first}, rates={"A": 0.9 if first else 0.3})  # type: ignore[misc]
-        summary_of(tmp_path / run, drawn)
+        summarized(tmp_path / run, drawn)
     between = compare_runs(collect_folder(tmp_path / "old"), collect_folder(tmp_path / "new"))
     files = render_between(between)
     assert all("unpaired (seeds differ; Barnard)" in files[f"comparison.{kind}"].decode() for kind in ("html", "md"))
@@ -186,7 +179,7 @@ def test_over_several_environments_the_reasons_are_named_too(tmp_path: Path) -> 
     def seeded(who: str, at: int) -> dict[str, object]:
         return {"seed": at + 1000 * (who == "B")}
 
-    found = summary_of(tmp_path, [*rows(seeded), *rows(lambda _who, _at: {}, env="flat")])
+    found = summarized(tmp_path, [*rows(seeded), *rows(lambda _who, _at: {}, env="flat")])
     assert set(found.comparisons.overall[0].unpaired) == {"seeds differ", "no seeds in the records"}
     assert "unpaired (" in found.claims.decided[0]
 
@@ -216,7 +209,7 @@ def test_a_seed_that_one_file_has_as_a_text_is_the_same_number(tmp_path: Path) -
 
 
 def test_a_seed_is_no_metric(tmp_path: Path) -> None:
-    found = summary_of(tmp_path, rows(lambda _, at: {"seed": at + 0.5}))
+    found = summarized(tmp_path, rows(lambda _, at: {"seed": at + 0.5}))
     assert not any(combo.metrics for combo in found.combos)
 
 
@@ -243,7 +236,7 @@ def test_seeds_that_verdicts_go_with_are_starts_also_in_a_row(tmp_path: Path) ->
     found = rows(lambda _, at: {"seed": at // 20})
     for row in found:
         row["success"] = (row["seed"] % 2 == 0) if row["policy"] == "A" else row["seed"] == 0
-    (comparison,) = summary_of(tmp_path, found).comparisons.all
+    (comparison,) = summarized(tmp_path, found).comparisons.all
     assert (comparison.paired, comparison.rate_a.starts) == (True, 5)
 
 
@@ -251,7 +244,7 @@ def test_seeds_that_verdicts_go_with_are_starts_also_in_a_row(tmp_path: Path) ->
 def test_one_seed_is_that_of_the_run_for_all_policies_whatever_their_results(
     tmp_path: Path, rates: Mapping[str, float]
 ) -> None:
-    found = summary_of(tmp_path, rows(lambda *_: {"seed": 0}, rates=rates))
+    found = summarized(tmp_path, rows(lambda *_: {"seed": 0}, rates=rates))
     assert {(one.rate_a.n, one.rate_a.starts, one.paired) for one in found.comparisons.all} == {(100, None, False)}
     assert all("one seed for all episodes" in one.basis for one in found.comparisons.all)
 
@@ -266,7 +259,7 @@ def test_a_repeated_start_counts_once_in_means_metrics_and_words(tmp_path: Path)
         for row in rows(lambda _, at: {"seed": at % 5}, env=env)
     ]
     apart = [{**row, "seed": row["episode"]} for row in five]
-    once, alone = summary_of(tmp_path / "five", five), summary_of(tmp_path / "apart", apart)
+    once, alone = summarized(tmp_path / "five", five), summarized(tmp_path / "apart", apart)
     for few, many in zip(once.macro_means, alone.macro_means, strict=True):
         assert few.interval
         assert many.interval
@@ -298,7 +291,7 @@ def test_a_repeated_start_counts_once_in_means_metrics_and_words(tmp_path: Path)
 def test_a_condition_that_differs_between_policies_stands_in_the_claim(
     tmp_path: Path, field: str, values: tuple[object, object]
 ) -> None:
-    found = summary_of(tmp_path, rows(lambda who, at: {"seed": at, field: values[who == "B"]}))
+    found = summarized(tmp_path, rows(lambda who, at: {"seed": at, field: values[who == "B"]}))
     (comparison,) = found.comparisons.all
     assert [(fact.code, fact.text("field")) for fact in comparison.facts] == [("field_differs_between", field)]
     assert f"{field} is not the same" in found.claims.decided[0]
@@ -319,7 +312,7 @@ def test_what_names_a_policy_or_tells_its_results_is_no_condition(tmp_path: Path
 def test_a_policy_of_two_checkpoints_is_found_and_said(
     tmp_path: Path, field: str, values: tuple[object, object]
 ) -> None:
-    found = summary_of(tmp_path, rows(lambda who, at: {"seed": at, field: values[who == "A" and at >= 50]}))
+    found = summarized(tmp_path, rows(lambda who, at: {"seed": at, field: values[who == "A" and at >= 50]}))
     (comparison,) = found.comparisons.all
     assert [(fact.code, fact.text("policy")) for fact in comparison.facts] == [("field_varies_inside", "A")]
     assert any(field in finding.what for finding in found.quality.findings)
@@ -331,13 +324,13 @@ def test_a_condition_that_varies_alike_in_all_policies_limits_nothing(tmp_path: 
 
 @pytest.mark.parametrize("names", [("Pi0", "pi0"), ("pi0", "pi0 "), ("PI 0", "pi  0"), ("pi-0", "pi\u20110")])
 def test_names_that_differ_by_case_or_blanks_are_said(tmp_path: Path, names: tuple[str, str]) -> None:
-    found = summary_of(tmp_path, rows(lambda _, at: {"seed": at}, rates=dict.fromkeys(names, 0.5)))
+    found = summarized(tmp_path, rows(lambda _, at: {"seed": at}, rates=dict.fromkeys(names, 0.5)))
     assert [fact.code for fact in found.comparisons.all[0].facts] == ["names_alike"]
     assert any("differ only by case" in one for one in found.claims.sentences)
 
 
 def test_names_that_differ_by_blanks_are_in_quotes_for_people_and_as_recorded_for_programs(tmp_path: Path) -> None:
-    summary_of(tmp_path, rows(lambda _, at: {"seed": at}, rates={"pi0": 0.8, "pi0 ": 0.2, "Pi0": 0.5}))
+    summarized(tmp_path, rows(lambda _, at: {"seed": at}, rates={"pi0": 0.8, "pi0 ": 0.2, "Pi0": 0.5}))
     summary = report_folder(tmp_path, tmp_path / "out")
     assert "'pi0' beats 'pi0 ' in " in " ".join(summary.claims.decided)
     assert "Pi0 beats 'pi0 ' in " in " ".join(summary.claims.decided)
@@ -351,7 +344,7 @@ def test_names_that_differ_by_blanks_are_in_quotes_for_people_and_as_recorded_fo
 
 def test_names_that_are_alike_are_told_once_in_a_sentence_about_several_pairs(tmp_path: Path) -> None:
     recorded = rows(lambda _, at: {"seed": at}, rates={"pi0": 0.5, "pi0 ": 0.5, "Pi0": 0.5, "act": 0.5, "ACT": 0.5})
-    (told,) = (one for one in summary_of(tmp_path, recorded).claims.undecided if one.startswith("Not decided"))
+    (told,) = (one for one in summarized(tmp_path, recorded).claims.undecided if one.startswith("Not decided"))
     assert told.count("differ only by case") == 2
     assert all(f": {names}" in told for names in ("'Pi0', 'pi0', 'pi0 '", "'ACT', 'act'"))
 
@@ -360,16 +353,15 @@ def test_environments_that_are_called_alike_are_said_where_nothing_is_compared(t
     found = rows(lambda _, at: {"seed": at})
     for row in found:
         row["environment"] = "Stairs" if row["policy"] == "A" else "stairs"
-    assert "'Stairs', 'stairs'" in summary_of(tmp_path, found).claims.sentences[0]
+    assert "'Stairs', 'stairs'" in summarized(tmp_path, found).claims.sentences[0]
 
 
 def test_runs_are_compared_with_a_word_about_their_checkpoints(tmp_path: Path) -> None:
     runs = []
     for name in ("old", "new"):
         path = tmp_path / name / "rows.jsonl"
-        path.parent.mkdir()
         found = rows(lambda _, at: {"seed": at, "checkpoint": name, "max_steps": len(name)}, rates={"A": 0.5})  # noqa: B023
-        path.write_text("".join(json.dumps({**row, "max_steps": 300 + 5 * (name == "new")}) + "\n" for row in found))
+        write_rows(path, ({**row, "max_steps": 300 + 5 * (name == "new")} for row in found))
         runs.append(collect_folder(path.parent))
     between = compare_runs(*runs)
     assert all(word in " ".join(between.sentences) for word in ("checkpoint", "max_steps"))
@@ -386,7 +378,7 @@ def test_a_time_limit_that_only_the_lengths_of_failures_show_stands_in_the_claim
     for row in found:
         early = falls and row["policy"] == "A" and row["episode"] % 3 == 0
         row[field] = row[field] if row["success"] or early else {"A": 600, "B": 300}[row["policy"]]
-    summary = summary_of(tmp_path, found)
+    summary = summarized(tmp_path, found)
     (fact,) = summary.comparisons.all[0].facts
     assert (fact.code, fact.fields["limits"]) == ("failures_end_at_other_lengths", [600, 300])
     told = f"failures end at other lengths ({field}), so the time limit is not the same: A at 600, B at 300"
@@ -399,7 +391,7 @@ def test_a_policy_that_goes_on_where_the_other_ends_has_another_time_limit(tmp_p
     for row in found:
         row["steps"] = row["steps"] if row["success"] else 300
         row["steps"] = min(row["steps"], 300) if row["policy"] == "B" else row["steps"]
-    (claim,) = summary_of(tmp_path, found).claims.decided
+    (claim,) = summarized(tmp_path, found).claims.decided
     assert "failures of B end at 300 (steps), and A has episodes of up to 446" in claim
 
 
@@ -408,7 +400,7 @@ def test_equal_or_unknown_time_limits_are_not_told(tmp_path: Path, limits: Mappi
     found = rows(lambda who, at: {"seed": at, "steps": 50 + at})
     for row in found:
         row["steps"] = row["steps"] if row["success"] else limits[row["policy"]] or row["steps"]
-    assert summary_of(tmp_path, found).comparisons.all[0].facts == ()
+    assert summarized(tmp_path, found).comparisons.all[0].facts == ()
 
 
 @pytest.mark.parametrize("field", ["step", "takeover_steps"])
@@ -417,7 +409,7 @@ def test_a_number_that_never_varies_and_a_zero_are_no_time_limits(tmp_path: Path
         return {"step": 100 + 50 * (who == "B")} if field == "step" else {field: at * (who == "B")}
 
     rates = {"A": 0.6, "B": 0.5} if field == "step" else {"A": 0.0, "B": 0.5}
-    facts = summary_of(tmp_path, rows(told, rates=rates)).comparisons.all[0].facts
+    facts = summarized(tmp_path, rows(told, rates=rates)).comparisons.all[0].facts
     assert not {"failures_end_at_other_lengths", "episodes_longer_than_the_limit"} & {one.code for one in facts}
 
 
@@ -434,7 +426,7 @@ def test_rows_of_another_policy_are_told_in_every_claim_about_the_copy(
 ) -> None:
     fields = {"checkpoint": "a.pt", "lr": 1.0}
     found = copied(lambda _, at: {"seed": at, "steps": at * 37 % 101, **fields}, {"A": rate, "C": 0.1}, **changed)
-    summary = summary_of(tmp_path, found)
+    summary = summarized(tmp_path, found)
     but = "".join(f"{name} and " for name in changed)
     told = f"the 100 rows of B equal those of A in every field but {but}the name"
     assert [one.where for one in summary.quality.findings if told in one.what] == ["B × stairs"]
@@ -445,7 +437,7 @@ def test_rows_of_another_policy_are_told_in_every_claim_about_the_copy(
 
 def test_rows_of_another_environment_are_told(tmp_path: Path) -> None:
     own = rows(lambda _, at: {"seed": at}, rates={"A": 0.5})
-    found = summary_of(tmp_path, [*own, *({**row, "environment": "flat"} for row in own)])
+    found = summarized(tmp_path, [*own, *({**row, "environment": "flat"} for row in own)])
     assert any("the 100 rows in stairs equal those in flat" in one.what for one in found.quality.findings)
 
 
@@ -464,7 +456,7 @@ def test_what_equal_policies_have_too_is_no_copy(
     found = copied(lambda _, at: {"seed": at, **{name: value + at for name, value in fields.items()}}, {"A": rate})
     for at, row in enumerate(found, 1):
         row.update({name: value * (at + 1) for name, value in changed.items()})
-    assert not any("equal those" in one.what for one in summary_of(tmp_path, found).quality.findings)
+    assert not any("equal those" in one.what for one in summarized(tmp_path, found).quality.findings)
 
 
 # -- runs side by side ------------------------------------------------------------------------------------------------
@@ -479,13 +471,12 @@ def in_folders(
     for policy, runs in rates.items():
         for place, (run, rate) in enumerate(runs.items()):
             path = folder / policy / run / "stairs.jsonl"
-            path.parent.mkdir(parents=True)
             own = [
                 {"episode": at, "success": at % 100 < 100 * rate, "policy": policy, "environment": "stairs"}
                 | ({"seed": place} if seeded else {})
                 for at in range(counts.get((policy, run), 100))
             ]
-            path.write_text("".join(json.dumps(row) + "\n" for row in own))
+            write_rows(path, own)
     return summarize(collect_folder(folder)).summary
 
 
@@ -526,7 +517,7 @@ def test_files_whose_names_differ_by_that_of_a_run_are_runs_of_one_policy(
     for place, name in enumerate(names):
         for policy, folder in (("A", "one"), ("B", "other")):
             found = rows(lambda _, at, place=place: {"seed": 1000 * place + at}, rates={policy: RATES[policy]})  # type: ignore[misc]
-            summary_of(tmp_path, found, f"{folder}/{name}.jsonl")
+            summarized(tmp_path, found, f"{folder}/{name}.jsonl")
     summary = summarize(collect_folder(tmp_path)).summary
     assert (summary.policies, summary.environments) == (("A", "B"), ("stairs",))
     assert [combo.rate.n for combo in summary.combos if combo.rate] == [200, 200]
@@ -538,7 +529,7 @@ def test_files_whose_names_differ_by_that_of_a_run_are_runs_of_one_policy(
 )
 def test_files_of_one_policy_that_nothing_calls_runs_are_asked_about(tmp_path: Path, names: tuple[str, ...]) -> None:
     for place, name in enumerate(names):
-        summary_of(
+        summarized(
             tmp_path, rows(lambda _, at, place=place: {"seed": place * 1000 + at}, rates={"A": 0.5}), f"{name}.jsonl"
         )  # type: ignore[misc]
     summary = summarize(collect_folder(tmp_path)).summary
@@ -570,7 +561,7 @@ def test_runs_are_told_once_over_several_environments(apart: float, tmp_path: Pa
         for run, rate in enumerate(own)
         for at in range(50)
     ]
-    told = next(one for one in summary_of(tmp_path, found).claims.sentences if "verall" in one)
+    told = next(one for one in summarized(tmp_path, found).claims.sentences if "verall" in one)
     assert told.startswith("Overall A beats B") is bool(apart)
     for who, low, high in (("A", 76, 90), ("B", 76 - 100 * apart, 90 - 100 * apart)):
         assert told.count(f"{who} is 3 runs") == 1
@@ -588,7 +579,7 @@ def test_several_runs_in_one_environment_count_where_the_other_has_one(tmp_path:
         for run, rate in enumerate(own)
         for at in range(100)
     ]
-    (overall,) = summary_of(tmp_path, found).comparisons.overall
+    (overall,) = summarized(tmp_path, found).comparisons.overall
     means = [(rate + 0.7) / 2 for rate in runs["e1"]]
     error = sqrt(variance(means) * (1 + 1 / 3))
     assert overall.p == pytest.approx(2 * stats.t.sf((fmean(means) - 0.4) / error, 2))
@@ -623,8 +614,7 @@ def test_policies_of_one_run_each_are_said_to_be_so_in_every_format(tmp_path: Pa
     places = ("a", "b") if fields else ("seed3", "seed5")
     for policy, place, rate in zip("AB", places, (0.9, 0.4), strict=True):
         path = tmp_path / "in" / policy / place / "rows.jsonl"
-        path.parent.mkdir(parents=True)
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows(lambda *_: fields, rates={policy: rate})))
+        write_rows(path, rows(lambda *_: fields, rates={policy: rate}))
     found = report_folder(tmp_path / "in", tmp_path / "out")
     assert [fact.code for one in found.comparisons.all for fact in one.facts] == ["one_run_each"]
     for name in ("report.html", "report.md", "report.tex", "summary.csv", "final_benchmark_report.json"):
@@ -634,7 +624,7 @@ def test_policies_of_one_run_each_are_said_to_be_so_in_every_format(tmp_path: Pa
 
 
 def test_nothing_is_said_of_runs_that_nothing_names(tmp_path: Path) -> None:
-    found = summary_of(tmp_path, rows(lambda *_: {}))
+    found = summarized(tmp_path, rows(lambda *_: {}))
     assert found.comparisons.all[0].facts == ()
 
 
@@ -644,8 +634,7 @@ def test_a_number_that_never_varies_in_a_policy_and_differs_between_two_is_told_
             temperature=float(policy == "b"), limit=600.0)
         for policy in "ab" for i in range(100)
     ]  # fmt: skip
-    (tmp_path / "episodes.jsonl").write_text("".join(rows))
-    (claim,) = summarize(collect_folder(tmp_path)).summary.claims.decided
+    (claim,) = summarized(tmp_path, rows, "episodes.jsonl").claims.decided
     assert "temperature is not the same: 0 and 1" in claim
     assert "limit" not in claim
 
@@ -657,8 +646,7 @@ def test_zeros_beside_percentages_are_no_failures_also_where_an_environment_has_
         for policy, found in values.items()
         for place, value in enumerate(found)
     ]
-    (tmp_path / "episodes.jsonl").write_text("".join(rows))
-    summary = summarize(collect_folder(tmp_path)).summary
+    summary = summarized(tmp_path, rows, "episodes.jsonl")
     assert (summary.totals.completed, summary.totals.errored) == (0, 10)
     assert summary.comparisons.all == ()
 
@@ -677,7 +665,7 @@ def test_outcomes_that_go_with_an_object_are_named(tmp_path: Path, clustered: bo
         for policy in "AB"
         for at in range(100)
     ]
-    (tmp_path / "r.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in episodes))
+    write_rows(tmp_path / "r.jsonl", episodes)
     summary = report_folder(tmp_path, tmp_path / "out")
     words = "outcomes go with object: intervals and p are of these 10 values"
     named = clustered and objects == 10
@@ -698,5 +686,5 @@ def test_another_verdict_of_the_episode_that_disagrees_limits_claims(
 ) -> None:
     found = rows(lambda _, __: {})
     found = [{**row, field: row["success"] ^ (row["policy"] == "A" and row["episode"] < otherwise)} for row in found]
-    (comparison,) = json.loads(report_json(summary_of(tmp_path, found)))["comparisons"]
+    (comparison,) = json.loads(report_json(summarized(tmp_path, found)))["comparisons"]
     assert [one["code"] for one in comparison.get("facts", []) if one.get("field") == field] == told

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from comborun.reporter.comparing.findings import evidence
+from comborun.reporter.comparing.limits import evidence
 from comborun.reporter.comparing.sides import Arm, Results
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_runs import document, row
+from report_runs import document, row, write_rows
 
 from comborun.reporter.report import report_folder
 from comborun.reporter.summary import Summary
@@ -26,7 +26,7 @@ def told(folder: Path, fields: Fields, chance: Callable[[dict[str, Any]], float]
             own = {name: value(rng) if callable(value) else value for name, value in shared.items()}
             success = rng.random() < chance(own)
             lines.append(row(episode, success, policy=policy, environment="stairs", seed=1000 + episode, **own))
-    (folder / "episodes.jsonl").write_text("".join(lines))
+    write_rows(folder / "episodes.jsonl", lines)
     return report_folder(folder, folder / "out")
 
 
@@ -73,7 +73,7 @@ def test_repeats_of_few_starts_are_no_new_evidence(tmp_path: Path) -> None:
             light = "dark" if start < 6 else "bright"
             success = start in {0, 1, 2, 6, 7, 8, 9}
             lines.append(row(episode, success, policy=policy, environment="stairs", seed=start, light=light))
-    (tmp_path / "episodes.jsonl").write_text("".join(lines))
+    write_rows(tmp_path / "episodes.jsonl", lines)
     (light,) = report_folder(tmp_path, tmp_path / "out").factors
     assert [level.starts for level in light.levels] == [6, 6]
     assert not light.decided

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,11 +10,12 @@ from typing import Any
 
 import pytest
 from gridtext import plan
-from report_runs import RunDirectory, document, episode, row
+from report_runs import RunDirectory, document, episode, row, summarized, write_rows
 from scipy import stats
 
 from comborun.reporter.comparing.family import compare
-from comborun.reporter.comparing.graded import MOST, Graded, KindComparison, compare_graded, compare_kinds, scores
+from comborun.reporter.comparing.graded import Graded, compare_graded, scores
+from comborun.reporter.comparing.kinds import MOST, KindComparison, compare_kinds
 from comborun.reporter.comparing.orders import Trend, steps_of, trend_of
 from comborun.reporter.comparing.sides import Arm, arm
 from comborun.reporter.counting.measures import ends_of
@@ -258,13 +258,12 @@ def returns(folder: Path, runs: Mapping[str, Sequence[int]], told_by: str) -> di
     for policy, means in runs.items():
         for run, mean in enumerate(means):
             path = folder / policy / "ant" / (f"seed{run}.jsonl" if told_by == "folder" else f"part{run}.jsonl")
-            path.parent.mkdir(parents=True, exist_ok=True)
             rows = [
                 {"policy": policy, "environment": "ant", "episode": at, "return": mean + 7 * at % 30}
                 | ({"train_seed": run} if told_by == "field" else {})
                 for at in range(10)
             ]
-            path.write_text("".join(json.dumps(one) + "\n" for one in rows))
+            write_rows(path, rows)
     report_folder(folder, folder / "report")
     return document(folder / "report")
 
@@ -291,3 +290,17 @@ def test_a_claim_by_returns_gives_the_means_of_the_runs_and_no_rates(tmp_path: P
     names = "(seed0, seed1, seed2)"
     assert f"sac is 3 runs {names}, whose means lie between 5014 and 5614;" in claim
     assert "rate" not in claim
+
+
+def test_values_are_paired_by_equal_starts_under_other_indexes_too(tmp_path: Path) -> None:
+    """B has a little more from each start, and met the starts in the other order."""
+    rows = [
+        {"policy": policy, "environment": "s", "episode": at, "seed": seed, "return": 7 * seed % 31 + (policy == "B")}
+        for policy in "AB"
+        for at in range(40)
+        for seed in [39 - at if policy == "B" else at]
+    ]
+    summary = summarized(tmp_path, rows)
+    for found in (*summary.comparisons.graded, *summary.comparisons.mean_differences):
+        assert [fact.code for fact in found.facts] == ["paired_under_other_indexes"]
+        assert (found.paired, found.difference, found.better) == (True, -1, "B")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from report_runs import summarized
 
-from comborun.reporter.collect import collect_folder
 from comborun.reporter.evidence.context import ContextFact
-from comborun.reporter.summary import Summary, summarize
+from comborun.reporter.summary import Summary
 
 
 def told(folder: Path, failures: Mapping[str, Mapping[str, str]], rates: tuple[int, int] = (5, 5)) -> Summary:
@@ -20,8 +19,7 @@ def told(folder: Path, failures: Mapping[str, Mapping[str, str]], rates: tuple[i
         for (policy, said), rate in zip(failures.items(), rates, strict=True)
         for n in range(80)
     ]
-    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return summarize(collect_folder(folder)).summary
+    return summarized(folder, rows)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +80,6 @@ def test_kinds_that_both_policies_name_are_no_question(tmp_path: Path) -> None:
         for policy, some in kinds.items()
         for at in range(90)
     ]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = [one.found for one in summarize(collect_folder(tmp_path)).summary.kinds if one.found.decided]
+    found = [one.found for one in summarized(tmp_path, rows).kinds if one.found.decided]
     assert found
     assert not any(fact.code == ContextFact.OTHER_WORDS for one in found for fact in one.facts)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from report_runs import write_rows
 
 from comborun.cli import combo
 from comborun.reporter.report import report_folder
@@ -18,7 +19,7 @@ def rows(folder: Path, count: int) -> None:
         for policy, every in (("A", 2), ("B", 3))
         for at in range(count)
     ]
-    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
+    write_rows(folder / "rows.jsonl", found)
 
 
 def test_the_second_look_at_a_folder_that_grows_says_that_it_is_one(tmp_path: Path) -> None:
@@ -42,7 +43,7 @@ def test_a_folder_of_returns_that_grows_says_so_too(tmp_path: Path) -> None:
             for policy, of in (("A", 2.5), ("B", 1.0))
             for at in range(count)
         ]
-        (results / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
+        write_rows(results / "rows.jsonl", found)
         summary = report_folder(results, tmp_path / "report")
     assert summary.looks == (40, 80)
     assert (

@@ -11,7 +11,7 @@ from statistics import fmean, stdev
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from report_runs import RunDirectory, row
+from report_runs import RunDirectory, row, write_rows
 from scipy import stats
 from scipy.stats import beta, binomtest
 
@@ -23,8 +23,7 @@ from comborun.reporter.comparing.sides import Arm, CountsAlone
 from comborun.reporter.evidence.runs import above
 from comborun.reporter.evidence.starts import Starts
 from comborun.reporter.statistics.difference import PairCounts, paired_interval
-from comborun.reporter.statistics.margin import not_worse_p
-from comborun.reporter.statistics.pooled import Stratum
+from comborun.reporter.statistics.pooled import Stratum, not_worse_p
 from comborun.reporter.statistics.proportion import at_least, at_least_p
 
 
@@ -98,13 +97,12 @@ def test_without_a_margin_nothing_is_tested() -> None:
 
 
 def folder(path: Path, rates: dict[str, Callable[[int], bool | None]], count: int = 100) -> Path:
-    path.mkdir()
     rows = [
         {"policy": policy, "environment": "s t", "episode": at, "seed": at, "success": success(at)}
         for policy, success in rates.items()
         for at in range(count)
     ]
-    (path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(path / "rows.jsonl", rows)
     return path
 
 
@@ -150,7 +148,7 @@ def test_a_condition_says_what_limits_it(gate: str, tmp_path: Path) -> None:
         for policy, wins, version in (("a", 55, "v1"), ("b", 20, "v2"))
         for at in range(60)
     ]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "rows.jsonl", rows)
     out = ["--output", str(tmp_path / "out"), "--json"]
     done = CliRunner().invoke(combo, ["report", str(tmp_path), *out, "--gate", gate])
     codes = {fact["code"] for fact in json.loads(done.stdout)["gates"][0]["facts"]}
@@ -189,7 +187,7 @@ def test_a_rate_of_several_runs_is_shown_with_the_spread_between_them(
         for run, won in enumerate(wins)
         for at in range(100)
     ]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "rows.jsonl", rows)
     out = ["--output", str(tmp_path / "out"), "--json"]
     done = CliRunner().invoke(combo, ["report", str(tmp_path), *out, "--gate", "a at least 75 %"])
     (found,) = json.loads(done.stdout)["gates"]
@@ -245,7 +243,7 @@ def test_a_comparison_of_runs_names_their_test_and_what_its_rates_are_without(tm
         for run in range(3)
         for at in range(20)
     ]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "rows.jsonl", rows)
     CliRunner().invoke(combo, ["report", str(tmp_path), "--output", str(tmp_path / "out")])
     told = (tmp_path / "out" / "report.md").read_text()
     assert "Barnard and t of runs, unpaired" in told

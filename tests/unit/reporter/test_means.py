@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from comborun.reporter.comparing.family import compare
-from comborun.reporter.comparing.graded import Graded, MeanDifference, Scores, compare_graded
+from comborun.reporter.comparing.graded import Graded, MeanDifference, compare_graded
 from comborun.reporter.comparing.sides import Arm
 from comborun.reporter.evidence.starts import Starts
 from comborun.reporter.statistics.means import Sample, mean_difference
@@ -60,15 +60,15 @@ def test_equal_policies_are_seldom_told_apart(kind: str) -> None:
     assert found / runs <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5
 
 
-def scores(policy: str, values: dict[int, float], n: int) -> Scores:
-    arm = Arm(
+def scores(policy: str, values: dict[int, float], n: int) -> Arm:
+    return Arm(
         policy,
         frozenset(values),
         frozenset(),
         Starts({at: at for at in range(n)}),
         errored=frozenset(range(n)) - values.keys(),
+        values=values,
     )
-    return Scores(arm, values)
 
 
 def test_the_size_of_differences_counts_where_their_signs_do_not_decide() -> None:

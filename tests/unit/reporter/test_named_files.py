@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from report_runs import RunDirectory, row
+from report_runs import RunDirectory, row, write_rows
 
 from comborun.reporter.collect import collect_folder
 from comborun.rules.facts import Fact
@@ -81,7 +81,7 @@ def test_packed_rows_are_read(tmp_path: Path) -> None:
     ],
 )
 def test_rows_of_which_none_has_a_verdict_come_with_the_line(tmp_path: Path, rows: list[object], line: str) -> None:
-    (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "r.jsonl", rows)
     said = [defect.reason for defect in collect_folder(tmp_path).defects if "`results:" in defect.reason]
     assert [line in one for one in said] == [True] * bool(line)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from report_runs import summarized
 
 from comborun.model.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter.collect import collect_folder
@@ -30,8 +31,7 @@ def summary_of(folder: Path, fields: Fields, count: int = 60) -> Summary:
             success = at % every == 0
             row = {"policy": policy, "environment": "s", "episode": at, "seed": at, "success": success}
             rows.append({**row, **fields(policy, at, success)})
-    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return summarize(collect_folder(folder)).summary
+    return summarized(folder, rows)
 
 
 def means(summary: Summary) -> dict[str, float]:
@@ -245,8 +245,7 @@ def test_an_average_so_far_leaves_one_number_by_which_policies_compare(tmp_path:
         for policy, shift in (("A", 0), ("B", 1))
         for at, mean in enumerate(so_far([shift + one for one in RETURNS]))
     ]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    metric = summarize(collect_folder(tmp_path)).summary.metric
+    metric = summarized(tmp_path, rows).metric
     assert metric is not None
     assert metric.name == "score"
 

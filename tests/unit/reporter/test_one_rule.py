@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from both_sides import both_sides
-from report_runs import RUN, RunDirectory
+from report_runs import RUN, RunDirectory, write_rows
 
 from comborun.host.record.judging import Judged
 from comborun.reporter.collect import collect_run
@@ -113,9 +113,8 @@ def test_rows_that_are_numbered_by_their_lines_pair_nothing_unless_they_have_see
         run.attempt(session)
         run.write()
         output = run.path / RUN.attempt(session.name, 1).output
-        output.mkdir(parents=True, exist_ok=True)
         rows = [{"success": True, "seed": at} if seeded else {"success": True} for at in range(3)]
-        (output / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_rows(output / "r.jsonl", rows)
         collected = collect_run(run.path)
         assert [record.episode for record in collected.records] == [0, 1, 2]
         assert bool(collected.unpaired) is not seeded

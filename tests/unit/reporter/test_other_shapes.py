@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from report_runs import write_rows
 
 from comborun.reporter.collect import collect_folder
 from comborun.reporter.evidence.context import ContextFact
@@ -45,8 +45,7 @@ def rows(fields: Fields = lambda who, at: {}, count: int = 60) -> list[Row]:
 
 
 def write(folder: Path, found: Iterable[Row]) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
+    write_rows(folder / "rows.jsonl", found)
     return folder
 
 

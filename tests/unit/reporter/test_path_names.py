@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from report_runs import write_rows
 
 from comborun.grid import parse_grid
 from comborun.monitor.trial_setup import plan_anywhere
@@ -28,7 +29,7 @@ def written(folder: Path, *files: str, **fields: str) -> None:
     for file in files:
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         rows = (json.dumps({"episode": i, "success": True, **fields}) + "\n" for i in range(3))
-        (folder / file).write_text("".join(rows))
+        write_rows(folder / file, rows)
 
 
 def read(folder: Path, line: str = "") -> tuple[int, str]:

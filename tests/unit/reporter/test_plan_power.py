@@ -9,7 +9,7 @@ from report_runs import planned_session
 
 from comborun.reporter.comparing import power
 from comborun.reporter.comparing.power import POWER, Design, answers, chance, designs, detectable, needed
-from comborun.reporter.statistics.barnard import detectable_gap
+from comborun.reporter.statistics.findable import detectable_gap
 
 ONE = Design(pairs=1, environments=1, episodes=60, level=0.05)
 

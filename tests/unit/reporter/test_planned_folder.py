@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from report_runs import write_rows
 
 from comborun.cli import combo
 from comborun.errors import UserError
@@ -37,8 +38,7 @@ results: {files: "**/*.jsonl", episode: ep, success: solved}
 
 def report_of(folder: Path, *files: str, grid: str = GRID) -> Summary:
     for file in files:
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        (folder / file).write_text("".join(json.dumps({"ep": i, "solved": True}) + "\n" for i in range(3)))
+        write_rows(folder / file, ({"ep": i, "solved": True} for i in range(3)))
     plan = plan_anywhere(parse_grid(grid, folder / "grid.yaml"), lambda _: LocalTransport())
     return summarize(collect_by_plan(folder, plan)).summary
 
@@ -116,9 +116,8 @@ def test_rows_that_do_not_count_come_with_the_line_of_results_that_counts_them(
 
 def test_rows_that_repeat_an_index_come_with_the_line_though_others_count(tmp_path: Path) -> None:
     folder = tmp_path / "grass/flat"
-    folder.mkdir(parents=True)
     rows = [{"scene": scene, "ep": i, "solved": (scene == "b") == i} for scene in ("a", "b") for i in (0, 1)]
-    (folder / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(folder / "r.jsonl", rows)
     grid = GRID.replace("episodes: 3", "episodes: 4")
     summary = report_of(tmp_path, grid=grid)
     assert summary.totals.completed == 0
@@ -143,7 +142,7 @@ def test_rows_of_names_that_the_grid_does_not_know_come_with_the_mapping(
     rows = [
         {"policy": name, "environment": "grass", "ep": i, "solved": True} for name in names.values() for i in (0, 1)
     ]
-    (tmp_path / "all.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "all.jsonl", rows)
     findings = " ".join(one.what for one in report_of(tmp_path).quality.findings)
     assert f"`results: {line}`" in findings
     if "NAME" not in line:
@@ -282,7 +281,7 @@ def asked(folder: Path, value: str, also: str = "") -> Summary:
     ]
     if value == "return":
         found = [{**row, value: float(row[value]) + at % 3} for at, row in enumerate(found)]
-    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
+    write_rows(folder / "rows.jsonl", found)
     plan = plan_anywhere(parse_grid(ASKED % also, folder / "grid.yaml"), lambda _: LocalTransport())
     return summarize(collect_by_plan(folder, plan)).summary
 
@@ -310,7 +309,7 @@ def test_policies_without_episodes_in_the_nominal_environment_are_named(
         for at in range(40)
         if name == "ice" or policy in policies
     ]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "rows.jsonl", rows)
     plan = plan_anywhere(parse_grid(ASKED % "", tmp_path / "grid.yaml"), lambda _: LocalTransport())
     found = summarize(collect_by_plan(tmp_path, plan)).summary.quality.findings
     lacking = ", ".join(name for name in "ab" if name not in policies)
@@ -322,8 +321,7 @@ def test_a_verdict_that_the_grid_names_has_no_rival(tmp_path: Path, chosen: bool
     grid = GRID.replace(", success: solved", "").replace("episode: ep", "episode: ep" + ", success: solved" * chosen)
     row = {"success": True, "solved": False} if not chosen else {"success_once": True, "solved": False}
     for file in ("flat/grass/r.jsonl", "rough_2/grass/r.jsonl"):
-        (tmp_path / file).parent.mkdir(parents=True)
-        (tmp_path / file).write_text("".join(json.dumps({"ep": i, **row}) + "\n" for i in range(3)))
+        write_rows(tmp_path / file, ({"ep": i, **row} for i in range(3)))
     plan = plan_anywhere(parse_grid(grid, tmp_path / "grid.yaml"), lambda _: LocalTransport())
     (comparison,) = summarize(collect_by_plan(tmp_path, plan)).summary.comparisons.all
     assert ("other_verdict_disagrees" in {one.code for one in comparison.facts}) is not chosen
@@ -350,7 +348,7 @@ def test_a_grid_that_takes_no_file_is_named_and_not_the_formats(tmp_path: Path) 
 
 def test_rows_without_an_index_are_numbered_in_each_combo(tmp_path: Path) -> None:
     rows = [{"policy": one, "environment": "grass", "ok": True} for one in ("flat", "flat", "flat", "rough_2")]
-    (tmp_path / "all.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    write_rows(tmp_path / "all.jsonl", rows)
     grid = GRID.replace("episode: ep, success: solved", "episode: line, success: ok")
     counts = {one.key: one.counts for one in report_of(tmp_path, grid=grid).combos}
     assert [one and one.completed for key, one in counts.items() if key[1] == "grass"] == [3, 1]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from recorded import record
-from report_runs import RUN, START, RunDirectory, row
+from report_runs import RUN, START, RunDirectory, row, write_rows
 
 from comborun.amendment.resumption import Rejected
 from comborun.errors import UserError
@@ -289,8 +289,7 @@ def test_the_pages_give_the_memory_of_the_host_as_a_person_reads_it(tmp_path: Pa
 
 
 def lines_of(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{json.dumps(one)}\n" for one in rows))
+    write_rows(path, rows)
 
 
 @pytest.mark.parametrize(

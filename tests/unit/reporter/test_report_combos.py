@@ -7,6 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
+from report_runs import write_rows
 
 from comborun.reporter.collect import collect_folder
 from comborun.reporter.pages.answer import answer
@@ -238,7 +239,7 @@ def test_what_processes_of_one_run_wrote_is_one_policy(tmp_path, verdicts):
     for rank, own in enumerate(verdicts):
         (tmp_path / f"eval_rank{rank}").mkdir()
         rows = ({"policy": "p", "environment": "e", "episode": at, "success": one} for at, one in enumerate(own))
-        (tmp_path / f"eval_rank{rank}" / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_rows(tmp_path / f"eval_rank{rank}" / "r.jsonl", rows)
     found = collect_folder(tmp_path).records
     assert {record.combo for record in found} == {("p", "e")}
     assert sorted(record.episode for record in found) == [0, 1, 2, 3]

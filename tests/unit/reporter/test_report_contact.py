@@ -7,7 +7,7 @@ from base64 import b64decode
 from pathlib import Path
 
 import pytest
-from report_runs import row
+from report_runs import row, write_rows
 
 from comborun.reporter.pages.contact import MOST, last_frame
 from comborun.reporter.report import report_folder
@@ -66,7 +66,7 @@ def test_a_sheet_is_bounded_and_begins_with_one_episode_of_every_combo(tmp_path:
         for policy in range(5)
         for index in range(20)
     )
-    (tmp_path / "rows.jsonl").write_text("".join(rows))
+    write_rows(tmp_path / "rows.jsonl", rows)
     for policy in range(5):
         for index in range(20):
             (tmp_path / f"v{policy}_{index}.mp4").hardlink_to(tmp_path / "v.mp4")

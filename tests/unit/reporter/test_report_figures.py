@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from report_runs import RunDirectory, row
+from report_runs import RunDirectory, row, summarized
 
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.counting.measures import POINTS, running
@@ -151,8 +151,7 @@ def test_a_heat_map_of_many_policies_is_as_wide_as_a_page(tmp_path: Path) -> Non
         for environment in range(13)
         for index in range(12 if environment else 11)
     )
-    (tmp_path / "rows.jsonl").write_text("".join(rows))
-    map_ = heat_map(summarize(collect_folder(tmp_path)).summary)
+    map_ = heat_map(summarized(tmp_path, rows))
     assert map_
     (panel,) = map_.panels
     assert panel.width <= PAGE + 0.01

@@ -20,7 +20,7 @@ from xml.etree import ElementTree as ET
 import jsonschema
 import pytest
 from markdown_it import MarkdownIt
-from report_runs import RunDirectory, document, row, troubled_run
+from report_runs import RunDirectory, document, row, troubled_run, write_rows
 
 from comborun import __version__
 from comborun.errors import UserError
@@ -269,7 +269,7 @@ NAMES = [
 
 def test_names_of_all_kinds_go_through_all_formats(tmp_path: Path) -> None:
     lines = [row(0, policy=name, environment="any") for name in NAMES]
-    (tmp_path / "rows.jsonl").write_text("".join(lines))
+    write_rows(tmp_path / "rows.jsonl", lines)
     summary = report_folder(tmp_path, tmp_path / "out")
     assert len(summary.combos) == len(NAMES)
     html = (tmp_path / "out" / "report.html").read_text()
@@ -290,7 +290,7 @@ def test_a_large_page_opens_with_five_claims_and_folds_the_rest(tmp_path: Path) 
         for environment in range(5)
         for index in range(20)
     )
-    (tmp_path / "rows.jsonl").write_text("".join(rows))
+    write_rows(tmp_path / "rows.jsonl", rows)
     summary = report_folder(tmp_path, tmp_path / "out")
     decided = len(summary.claims.decided)
     assert decided > 10
@@ -330,7 +330,7 @@ def grid_of(folder: Path, policies: list[str], environments: list[str]) -> Path:
         for environment in environments
         for index in range(2)
     )
-    (folder / "rows.jsonl").write_text("".join(rows))
+    write_rows(folder / "rows.jsonl", rows)
     report_folder(folder, folder / "out")
     return folder / "out"
 
@@ -491,7 +491,7 @@ def test_a_folder_with_nothing_to_report_says_what_was_looked_for(tmp_path: Path
 def test_a_report_of_twenty_thousand_metrics_is_made_in_seconds(tmp_path: Path) -> None:
     metrics = {f"m{number}": 1e300 for number in range(20_000)}
     rows = ({"policy": "p", "environment": "e", "episode": at, "success": True, **metrics} for at in range(20))
-    (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in rows))
+    write_rows(tmp_path / "a.jsonl", rows)
     began = time.process_time()
     report_folder(tmp_path, tmp_path / "out")
     assert time.process_time() - began < 20, "where the time grows with the square, this takes minutes"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from report_runs import START, RunDirectory, document, row
+from report_runs import START, RunDirectory, document, row, summarized
 
 from comborun.model.attempt import Aggregate
 from comborun.model.judging import EvidenceRules
@@ -156,8 +156,7 @@ def test_one_environment_has_no_mean_and_training_none_either(run: RunDirectory)
 def test_a_folder_has_no_plan_and_the_report_says_so(tmp_path: Path) -> None:
     lines = [row(index, policy="b", environment="x") for index in (0, 1, 5)]
     lines += [row(0, None, policy="a", environment="x")]
-    (tmp_path / "rows.jsonl").write_text("".join(lines))
-    summary = summarize(collect_folder(tmp_path)).summary
+    summary = summarized(tmp_path, lines)
     assert sentences(summary)[1:] == (
         "3 completed episodes and 1 errored one of 2 combos; no plan says how many there should be.",
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_runs import RUN, RunDirectory
+from report_runs import RUN, RunDirectory, write_rows
 
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.summary import Summary, summarize
@@ -124,6 +124,8 @@ def test_the_number_of_all_episodes_in_each_row_makes_no_mean_of_it(tmp_path: Pa
     [
         ("exception", "CUDA out of memory", True),
         ("error", "ConnectionResetError: the server is gone", True),
+        ("error", "the simulator is gone", True),
+        ("notes", "ValueError: no action", True),
         ("status", "ERROR", True),
         ("error", "collision", False),
         ("status", "timeout", False),
@@ -143,8 +145,7 @@ def test_failures_of_a_run_that_tell_of_an_error_are_named_too(tmp_path: Path) -
     run.write()
     rows = [{"episode": n, "success": n > 3, **({} if n > 3 else {"exception": "out of memory"})} for n in range(12)]
     output = Path(AttemptLayout(str(run.path / RUN.attempt(session.name, 1).directory)).output)
-    output.mkdir(parents=True, exist_ok=True)
-    (output / "r.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    write_rows(output / "r.jsonl", rows)
     summary = summarize(collect_run(run.path)).summary
     assert counts(summary) == {("mason", "stairs"): (8, 12)}
     assert "4 failures with 'out of memory'" in findings(summary)

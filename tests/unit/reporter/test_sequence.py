@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from itertools import combinations, pairwise
@@ -10,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from report_runs import summarized
 
-from comborun.reporter.collect import collect_folder
 from comborun.reporter.evidence import sequence
 from comborun.reporter.evidence.sequence import DRIFT, IN_ORDER, p_of, p_of_drift
 from comborun.reporter.evidence.settings import SettingFact
-from comborun.reporter.summary import Summary, summarize
+from comborun.reporter.summary import Summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,8 +35,7 @@ def summary_of(
         for policy, own in verdicts.items()
         for at, success in enumerate(own)
     ]
-    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return summarize(collect_folder(folder)).summary
+    return summarized(folder, rows)
 
 
 def independent(rate: float, seed: int) -> list[bool]:
@@ -196,8 +194,7 @@ def test_where_two_policies_had_other_days_and_days_differ_the_day_is_the_unit(
         for policy, rates in (("A", own), ("B", other))
         for at, success in enumerate(in_groups(rates))
     ]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (comparison,) = summarize(collect_folder(tmp_path)).summary.comparisons.all
+    (comparison,) = summarized(tmp_path, rows).comparisons.all
     assert (SettingFact.NESTED in {one.code for one in comparison.facts}) == unit
     assert comparison.decided is decided
     assert comparison.findable is None  # of days nothing says how they would differ
@@ -214,8 +211,7 @@ def test_where_outcomes_go_with_scenes_the_claim_says_what_the_difference_is_for
         for policy, own in (("A", better), ("B", rates))
         for at, success in enumerate(in_groups(own))
     ]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (comparison,) = summarize(collect_folder(tmp_path)).summary.comparisons.all
+    (comparison,) = summarized(tmp_path, rows).comparisons.all
     (fact,) = (one for one in comparison.facts if one.code == SettingFact.CLUSTERS)
     difference, half = fact.fields["difference"], fact.fields["half"]
     assert difference == pytest.approx(comparison.difference)

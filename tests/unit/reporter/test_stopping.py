@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import record as one_record
-from report_runs import RUN, RunDirectory, document, episode, planned_session, row
+from report_runs import RUN, RunDirectory, document, episode, planned_session, row, write_rows
 
 from comborun.model.attempt import EpisodeRecord, Verdict
 from comborun.model.stopping import PlannedComparison, StopRule
@@ -361,7 +361,7 @@ def test_progress_without_seeds_is_compared_once_and_that_is_said(tmp_path: Path
             {key: value for key, value in json.loads(line).items() if key != "seed"}
             for line in file.read_text().splitlines()
         ]
-        file.write_text("".join(f"{json.dumps(one)}\n" for one in rows))
+        write_rows(file, rows)
     summary = told(path)
     assert decide_run(path).not_needed == ()
     (one,) = summary.comparisons.mean_differences

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from report_runs import document, row
+from report_runs import document, row, write_rows
 
 from comborun.cli import combo
 from comborun.reporter.comparing.orders import fit, strengths
@@ -77,7 +77,7 @@ def test_the_report_shows_strengths_if_asked(tmp_path: Path) -> None:
     rows = (
         row(at, at < 3 - late, policy=name, environment="grass") for late, name in enumerate("ab") for at in range(4)
     )
-    (tmp_path / "all.jsonl").write_text("".join(rows))
+    write_rows(tmp_path / "all.jsonl", rows)
     for arguments, shown in (((), False), (("--ranking", "bradley-terry"), True)):
         done = CliRunner().invoke(combo, ["report", str(tmp_path), *arguments])
         assert done.exit_code == 0, done.output

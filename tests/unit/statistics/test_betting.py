@@ -8,7 +8,7 @@ from math import prod
 
 import pytest
 
-from comborun.reporter.statistics.betting import BETS, decide_mean, interval_by_betting
+from comborun.reporter.statistics.sequential import BETS, decide_mean, interval_by_betting
 
 
 def test_equal_policies_are_told_apart_in_no_more_cases_than_promised() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, multinomial
 
-from comborun.reporter.statistics.barnard import MANY_PAIRS, detectable_gap
 from comborun.reporter.statistics.difference import PairCounts, mcnemar, paired_interval
+from comborun.reporter.statistics.findable import MANY_PAIRS, detectable_gap
 
 
 @pytest.mark.parametrize(("b", "c"), [(23, 7), (7, 23), (0, 1), (0, 6), (5, 5), (1, 0), (400, 340), (0, 0)])
