@@ -23,8 +23,14 @@ _PLACES = {
 __all__ = [*_PLACES]  # noqa: PLE0604  they are names
 
 
+def __dir__() -> list[str]:
+    return [*__all__, "errors", "__doc__", "__name__", "__version__"]
+
+
 def __getattr__(name: str) -> object:
     """Load what is asked for: `combo --help` needs none of it."""
+    if name == "errors":
+        return import_module(f"{__name__}.errors")
     if name not in _PLACES:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)

@@ -1,3 +1,4 @@
+from comborun import errors as errors
 from comborun.api import run as _run
 from comborun.api.episodes import Episode as Episode
 from comborun.api.episodes import Episodes as Episodes

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from itertools import takewhile
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
@@ -43,6 +45,10 @@ class Setting(NamedTuple):
     now: float | None = None
     digits: int = 1
     """of the largest number of episodes"""
+    names: frozenset[str] = frozenset()
+    """of all sessions"""
+    shown: Mapping[str, str] = MappingProxyType({})
+    """those names in this width"""
 
 
 class Column(NamedTuple):
@@ -64,7 +70,8 @@ class Column(NamedTuple):
         return self.setting.width
 
     def resized(self, width: int) -> Column:
-        return self._replace(setting=self.setting._replace(width=width))
+        shown = apart(self.setting.names, width) if self.cell is _name else {}
+        return self._replace(setting=self.setting._replace(width=width, shown=shown))
 
 
 # Cells
@@ -76,11 +83,13 @@ def _state(session: SessionStatus, at: Setting) -> Text:
 
 
 def _name(session: SessionStatus, at: Setting) -> Text:
-    """Long names are cut in the middle, because names of one grid often differ at the end."""
-    name, tail = session.name + (f" ({SUPERSEDED})" if session.part == SUPERSEDED else ""), (at.width - 1) // 2
-    if cell_len(name) > at.width:
-        name = f"{set_cell_size(name, at.width - 1 - tail)}…{set_cell_size(name[::-1], tail)[::-1]}"
-    return Text(name, _emphasis(session))
+    name = _whole_name(session)
+    shown = name if cell_len(name) <= at.width else at.shown.get(name) or clipped(name, at.width)
+    return Text(shown, _emphasis(session))
+
+
+def _whole_name(session: SessionStatus) -> str:
+    return session.name + (f" ({SUPERSEDED})" if session.part == SUPERSEDED else "")
 
 
 def _emphasis(session: SessionStatus) -> str:
@@ -205,7 +214,7 @@ def _of_level(status: RunStatus, level: _Level) -> tuple[Column, ...]:
     leaving = sorted((one for one in there if one.priority is not None), key=lambda one: one.priority or 0)
     without = (LAST_LINE, *leaving[: level.dropped])
     digits = max((len(str(max(one.planned, one.done or 0))) for one in sessions), default=1)
-    setting = Setting(level, level.names, status.now, digits)
+    setting = Setting(level, level.names, status.now, digits, frozenset(map(_whole_name, sessions)))
     chosen = []
     for one in there:
         if one in without:
@@ -232,6 +241,36 @@ def bar(done: int, planned: int, width: int, style: str) -> Text:
     whole, half = divmod(filled, 2)
     text = Text("━" * whole + "╾" * half, style)
     return text.append("─" * (halves // 2 - whole - half), "bright_black")
+
+
+def clipped(text: str, width: int) -> str:
+    """Text of exactly that width; what is too long ends with an ellipsis."""
+    if cell_len(text) <= width:
+        return set_cell_size(text, width)
+    return set_cell_size(text, max(0, width - 1)) + "…" * (width > 0)
+
+
+def apart(names: Collection[str], width: int) -> dict[str, str]:
+    """Names in exactly that width. Long ones lose their middle, where it is, so that different names stay different; if
+    that is not possible, what they have in common at the beginning.
+    """
+    ends = range(width // 2, max(width // 2 + 1, width - 1))
+    ways = ({name: _shortened(name, width, end) for name in names} for end in ends)
+    if told := next((way for way in ways if len({*way.values()}) == len(way)), None):
+        return told
+    long = [name for name in names if cell_len(name) > width]
+    common = sum(1 for _ in takewhile(lambda column: len({*column}) == 1, zip(*long, strict=False)))
+    return {name: _shortened(name if cell_len(name) <= width else f"…{name[common:]}", width, 0) for name in names}
+
+
+def _shortened(name: str, width: int, end: int) -> str:
+    """Of a longer name the middle goes, and so many cells of its end stay."""
+    if cell_len(name) <= width or width < 5:
+        return clipped(name, width)
+    last = name
+    while cell_len(last) > end:
+        last = last[1:]
+    return clipped(name, width - cell_len(last)) + last
 
 
 def cut(line: Text, width: int) -> Text:

@@ -328,6 +328,7 @@ def state(run: Run) -> str:
     why = " ".join(run.held.get("why", "").split())
     held = run.held.get("kind", "") if not run.done else ""
     held = "dispatcher gone" if run.now.get("abandoned") else held + (f" ({why})" if held and why else "")
-    counts = listed(run.counts) or ("ended" if run.done else "" if held else "not known")
+    unseen = "no session yet" if "counts" in run.now else "not known"
+    counts = listed(run.counts) or ("ended" if run.done else "" if held else unseen)
     smoke = f"; smoke test: {listed(run.smoke)}" if run.smoke else ""
     return ": ".join(filter(None, (held, counts))) + smoke

@@ -166,6 +166,13 @@ def parsed(words: str) -> Callable[[Row], bool]:
     return lambda row: all(test(row) for test in tests)
 
 
+def no_key(words: str) -> str:
+    """What is wrong with a key of a filter that nothing fits; empty if nothing is. Else a colon may stand in a text."""
+    keys = (word.removeprefix("-").partition(":") for word in words.split())
+    unknown = [key for key, colon, _ in keys if colon and not any(one.startswith(key.casefold()) for one in _FIELDS)]
+    return f"there is no key {unknown[0]}, but {', '.join(_FIELDS)}" if unknown else ""
+
+
 def _test(word: str) -> Callable[[Row], bool]:
     negated, word = word.startswith("-") and len(word) > 1, word.removeprefix("-")
     key, colon, value = word.partition(":")

@@ -15,7 +15,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from comborun.monitor.causes import shared_causes
-from comborun.monitor.columns import LAST_LINE, PADDING, Column, bar, columns, cut, note_style, whole_width
+from comborun.monitor.columns import LAST_LINE, PADDING, Column, apart, bar, columns, cut, note_style, whole_width
 from comborun.monitor.rows import FEW, Choice, chosen
 from comborun.monitor.snapshot import HostUse, ServerStatus, Space, Waiting
 from comborun.monitor.status import SMOKE, HostStatus, RunStatus, SessionStatus
@@ -252,11 +252,13 @@ def _notes(status: RunStatus, sessions: Sequence[SessionStatus], width: int) -> 
         if session.remark:
             cause = causes.get(session.name)
             noted.setdefault(cause.names if cause else session.name, session)
-    for session in list(noted.values())[:_MOST_PROBLEMS]:
+    shown = list(noted.values())[:_MOST_PROBLEMS]
+    names = apart({visible(session.name) for session in shown}, max(12, width // 3))
+    for session in shown:
         cause = causes.get(session.name)
         count = f" ({len(cause.sessions)} alike)" if cause and len(cause.sessions) > 1 else ""
         why = (cause.said if cause and session.life is Life.ENDED else "") or session.remark
-        name = visible(session.name, max(12, width // 3))
+        name = names[visible(session.name)].rstrip()
         line = Text(f"{MARKS[session.word].symbol} {name}{count}: {why}", note_style(session))
         yield cut(line.append(f"  {session.unquoted_line}" if session.unquoted_line else "", "dim"), width)
     if len(noted) > _MOST_PROBLEMS:

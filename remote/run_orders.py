@@ -200,7 +200,8 @@ def steer(transport: Transport, directory: str, verb: Verb, *words: str) -> Repl
     reply = _reply(_order(transport, directory, "control", verb, *words, timeout=_STEER_S))
     said = reply.refused or reply.texts[-1] if reply.lines else f"exit code {reply.code}"
     if reply.code in (64, 66):
-        raise UserError(said, "combo status names the sessions")
+        hint = "`combo set --help` says what can be set" if verb == "set" else "combo status names the sessions"
+        raise UserError(said, hint)
     held = any(fact.get("code") == Denial.LOCK_HELD for fact in reply.facts("fact"))
     if held or reply.code == CANT_WRITE:
         hint = "try again when that one has ended" if held else "check its free disk space, and that the run is yours"

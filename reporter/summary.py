@@ -35,6 +35,7 @@ from comborun.reporter.shown_names import in_quotes, with_names
 from comborun.reporter.statistics.difference import letters
 from comborun.reporter.text import combo_name
 from comborun.rules.facts import Fact
+from comborun.rules.following import WRITTEN_OVER
 from comborun.text import several
 from comborun.words import say
 
@@ -195,7 +196,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         canary=collected.canary,
         differences=tuple(differences(collected, seeds)),
         kinds=kinds,
-        trends=found_trends,
+        trends=tuple(replace(one, written_over=_written_over(one, collected.followed)) for one in found_trends),
         videos=collected.videos,
         trainings=trainings(collected.sessions, collected.trained),
         of_unknown_level=unknown,
@@ -205,6 +206,11 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         strengths=strengths({} if stopping else results.sides) if ranked else None,
     )
     return Report(summary, tuple(chain.from_iterable(combo.accepted for combo in basis.counted)))
+
+
+def _written_over(found: Trend, followed: Sequence[Fact]) -> tuple[str, ...]:
+    over = {name for one in followed if one.code == WRITTEN_OVER for name in one.texts("policies")}
+    return tuple(one.policy for one in found.checkpoints if one.policy in over)
 
 
 def _claims(

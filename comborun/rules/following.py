@@ -23,6 +23,10 @@ SAFE = re.compile("[^'\"\\\\\x00-\x1f\x7f\ud800-\udfff]+")
 STABLE = "STABLE"
 """in place of a marker's pattern: a checkpoint appears by a rename"""
 _NAMED_STEP, _NUMBER = re.compile(r"step[-_=]?(\d{1,15})(?!\d)", re.IGNORECASE), re.compile(r"\d{1,15}")
+WRITTEN_OVER = "checkpoints_written_over"
+"""the code of what is said of policies whose step was written again"""
+_NAMED = 3
+"""most names of refused checkpoints of one reason"""
 _DIGEST = 4
 """characters of the digest in the name of a step that was written again; more if another one has the same"""
 
@@ -104,6 +108,8 @@ class Record:
         """policy: its rows as one, so `decision` is its newest"""
         self.passed: list[Mapping[str, Any]] = []
         """rows of those without a policy: refused, or skipped before they were linked"""
+        self._over: set[str] = set()
+        """policies whose step was written again since"""
         self.ended: Mapping[str, Any] | None = None
         self._renamed = self._in_place = False
         for row in rows:
@@ -126,10 +132,22 @@ class Record:
         if of[1]:
             self.decided.add(of)
             self.due.discard(of)
+        self._write_over(row)
         if policy:
             self.checkpoints[policy] = {**self.checkpoints.get(policy, {}), **row}
         else:
             self.passed.append(row)
+
+    def _write_over(self, row: Mapping[str, Any]) -> None:
+        """Note the checkpoints that this row says were written again, whether that was taken or not."""
+        step, path, mark = row.get("step"), row.get("path"), row.get("mark")
+        if mark in (None, "", "gone") or _code(row) == Why.UNREADABLE:
+            return
+        own = row["reason"].text("policy") if _code(row) == Why.KNOWN else row.get("policy")
+        for policy, one in self.checkpoints.items():
+            other = (one.get("path") == path and one.get("mark") != mark) or (step and one.get("step") == step)
+            if other and policy != own:
+                self._over.add(policy)
 
     def having(self, *decisions: Decision) -> list[dict[str, Any]]:
         return [one for one in self.checkpoints.values() if one.get("decision") in decisions]
@@ -160,11 +178,30 @@ class Record:
         alike = (name for name, one in self.checkpoints.items() if (one.get("step"), one.get("digest")) == own)
         return next(alike, "")
 
+    @property
+    def written_over(self) -> list[str]:
+        """The policies whose results are of a former content of their step."""
+        return [one["policy"] for one in self.having(Decision.TAKEN, Decision.VERIFIED) if one["policy"] in self._over]
+
     def _passed(self, decision: Decision) -> list[Mapping[str, Any]]:
         """The rows of those that still have no policy. One that was skipped gets one if it turns out to be the last."""
         taken = {(one.get("path"), one.get("mark")) for one in self.checkpoints.values()}
         rows = (row for row in self.passed if row.get("decision") == decision)
         return [row for row in rows if (row.get("path"), row.get("mark")) not in taken]
+
+    def _refused(self) -> tuple[int, list[Any]]:
+        """How many were refused that are not told as a policy's new content, and for each reason the last ones."""
+        told = {*self.written_over, *(one["policy"] for one in self.having(Decision.CHANGED))}
+        paths = {self.checkpoints[policy].get("path") for policy in told}
+        names: dict[str, dict[str, Fact]] = {}
+        for row in self._passed(Decision.REFUSED):
+            if row.get("path") not in paths:
+                names.setdefault(_code(row), {})[str(row.get("path", "")).rpartition("/")[2]] = row["reason"]
+        said = [(list(ones), list(ones.values())[-1].as_data()) for ones in names.values()]
+        found = (
+            Fact("checkpoints_refused", names=ones[-_NAMED:], more=len(ones) - _NAMED, reason=why) for ones, why in said
+        )
+        return sum(len(ones) for ones, _ in said), data_of(found)
 
     def summary(self, *, over: bool, alive: bool | None, sees: Sequence[Fact] = ()) -> Fact:
         """What is known of a training. `alive`: whether it runs; None if nobody said which process it is. `sees`: what
@@ -172,16 +209,17 @@ class Record:
         """
         counts = {one.value: len(self.having(one)) + len(self._passed(one)) for one in Decision}
         evaluated = [one["policy"] for one in self.having(Decision.VERIFIED)]
+        counts[Decision.REFUSED], refused = self._refused()
         kept = {key: count for key, count in counts.items() if count and key != Decision.ENDED}
         state = {"ended": True} if over else {} if alive is None else {"alive": alive}
-        refused = [row["reason"].as_data() for row in self._passed(Decision.REFUSED)][-1:]
-        more = {"sees": data_of(sees)} if sees else {}
+        lists = {"sees": data_of(sees), "written_over": self.written_over}
+        more = {key: found for key, found in lists.items() if found}
         last = evaluated[-1] if evaluated else ""
         return Fact("following", evaluated=len(evaluated), **kept, last=last, refusals=refused, **state, **more)
 
     def remarks(self) -> list[Fact]:
         """What a reader of the results must know."""
-        refused = [row["reason"] for row in self._passed(Decision.REFUSED)]
+        refused, refusals = self._refused()
         skipped = len(self.having(Decision.SKIPPED)) + len(self._passed(Decision.SKIPPED))
         found = {
             "checkpoints_pending": self.having(Decision.TAKEN, Decision.HELD),
@@ -192,9 +230,11 @@ class Record:
             ],
         }
         said = [Fact(code, policies=[one["policy"] for one in ones]) for code, ones in found.items() if ones]
+        if over := self.written_over:
+            said.append(Fact(WRITTEN_OVER, policies=over))
         if not (skipped or refused):
             return said
-        why = {"refused": len(refused), "reason": refused[-1].as_data()} if refused else {}
+        why = {"refused": refused, "reason": refusals} if refused else {}
         return [
             *said,
             Fact("checkpoints_passed", evaluated=len(self.having(Decision.VERIFIED)), skipped=skipped or None, **why),

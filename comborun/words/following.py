@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from comborun.rules.facts import Fact, facts_of
-from comborun.rules.following import Decision, Seeing, Why
+from comborun.rules.following import WRITTEN_OVER, Decision, Seeing, Why
 from comborun.rules.vocabulary import several
 from comborun.words import say
 
@@ -27,8 +27,10 @@ def _following(fact: Fact) -> str:
     }
     words += [f"{counts[key]} {said}" for key, said in waits.items() if counts[key]]
     if counts[Decision.REFUSED]:
-        last_one = "".join(f", the last: {say(one)}" for one in facts_of(fact.fields.get("refusals")))
-        words.append(f"{counts[Decision.REFUSED]} refused{last_one}")
+        why = ", ".join(map(say, facts_of(fact.fields.get("refusals"))))
+        words.append(f"{counts[Decision.REFUSED]} refused: {why}")
+    if over := fact.texts("written_over"):
+        words.append(say(Fact(WRITTEN_OVER, policies=over)))
     words += map(say, facts_of(fact.fields.get("sees")))
     return f"{training}: {'; '.join(words)}"
 
@@ -44,10 +46,13 @@ WORDS: Words = {
     "steps_written_again": (
         "the training wrote steps again with another content: {policies}. Each is a checkpoint of its own"
     ),
-    "checkpoints_passed": (
-        "checkpoints of the training: {evaluated} evaluated[, {skipped} skipped]"
-        "[, {refused} refused, the last because {reason}]"
+    WRITTEN_OVER: (
+        "written again by the training: {policies}. What is rated is the former content, which may be nowhere any more"
     ),
+    "checkpoints_passed": (
+        "checkpoints of the training: {evaluated} evaluated[, {skipped} skipped][, {refused} refused: {reason}]"
+    ),
+    "checkpoints_refused": "{names}[ and {more:+} more] ({reason})",
     "checkpoints_unseen_rename": (
         "nobody watched when these checkpoints appeared: {policies}. They count as complete, since the others of"
         " this training were renamed"

@@ -68,7 +68,7 @@ WORDS: Words = {
     Denial.USAGE: "[not understood: {given}; ]usage: {usage}",
     Denial.NOT_A_NUMBER: "slots needs a number from 1; to start no new sessions, use pause",
     Denial.NOT_SETTABLE: "{given} can't be set while a run goes on; known are {keys}",
-    Denial.NO_SUCH_GPU: "there is no GPU {gpu}: nvidia-smi lists {has}",
+    Denial.NO_SUCH_GPU: "there is no GPU {gpu}: nvidia-smi lists [{has}|none]",
     Denial.NEVER_STARTS: "{session} could never start then: {reason}",
     Denial.SERVER_ON_EACH_GPU: "the server {server} runs on each GPU of the plan; add GPUs by a changed grid",
     Denial.SLURM_DECIDES: "{key} can't be set on Slurm, which picks the GPUs: set how many tasks run with parallel=N, "

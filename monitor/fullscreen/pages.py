@@ -10,12 +10,12 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from comborun.monitor import gpu_samples
-from comborun.monitor.columns import bar, cut
+from comborun.monitor.columns import apart, bar, clipped, cut
 from comborun.monitor.fleet import FleetRow
 from comborun.monitor.fleet_table import Layout
 from comborun.monitor.fullscreen.keys import KEYS, PAGES
 from comborun.monitor.fullscreen.pane import wrapped
-from comborun.monitor.fullscreen.table import clipped, symbol
+from comborun.monitor.fullscreen.table import symbol
 from comborun.monitor.gpu_samples import GpuSample
 from comborun.monitor.grid_map import GridMap, MapCell
 from comborun.monitor.snapshot import HostUse
@@ -30,7 +30,9 @@ from comborun.words.events import say_event
 from comborun.words.times import brief, clock, clocks
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
-_NARROWEST_CELL, _WIDEST_CELL = 7, 14
+_NARROWEST_CELL, _NARROW_CELL, _WIDE_CELL = 7, 10, 14
+_MEAN = 12
+"""cells of `100 % of 12`"""
 _STYLES: Mapping[str, str] = {
     Kind.ENDED: "", Kind.HALTED: "bold red", Kind.LOST: "magenta", Kind.QUARANTINE: "yellow", Kind.GPU_CAP: "yellow",
     Kind.NO_ROOM: "yellow", Kind.NOT_BEGUN: "yellow", Kind.ORDERED: "bold", Kind.AMENDED: "bold",
@@ -55,35 +57,66 @@ class Sample(NamedTuple):
 def grid(found: GridMap, cursor: tuple[int, int], width: int) -> Page:
     """The head, and a line for each policy; columns around the cursor if not all fit.
 
-    A cell has the state, then successes of episodes with a verdict, else episodes done; the last column is the mean.
+    A cell has the state, then successes of episodes with a verdict, else episodes done; the last column is the mean,
+    with the number of environments that have a rate if not all have one.
     """
-    names = max((cell_len(row.policy) for row in found.rows), default=0)
-    first = max(8, min(names, 28, width // 3))
+    policies = {row.policy: visible(row.policy) for row in found.rows}
+    environments = [visible(one) for one in found.environments]
+    longest = max(map(cell_len, policies.values()), default=0)
+    firsts = max(8, min(longest, 28, width // 3)), max(8, min(longest, 16))
     cells = [[_cell(cell) for cell in row.cells] for row in found.rows]
-    written = [text.cell_len for row in cells for text in row]
-    needed = max([*map(cell_len, found.environments), *written], default=0)
-    column = max(_NARROWEST_CELL, min(_WIDEST_CELL, needed)) + 1
-    fitting = max(1, (width - first - 3 - 16) // column)
-    begin = max(0, min(cursor[1] - fitting + 1, len(found.environments) - fitting)) if cursor[1] >= fitting else 0
-    shown = found.environments[begin : begin + fitting]
-    more = f"  ({len(found.environments) - len(shown)} more)" if len(shown) < len(found.environments) else ""
-    head = Text(" " * (first + 3), "dim")
-    for one in shown:
-        head.append(clipped(visible(one), column - 1) + " ")
-    head.append(f"mean{more}")
-    lines = []
+    own = [
+        max(_NARROWEST_CELL, cell_len(name), *(row[at].cell_len for row in cells))
+        for at, name in enumerate(environments)
+    ]
+    fitting = (
+        (first, most)
+        for first in firsts
+        for most in range(max(own, default=0), _NARROW_CELL, -1)
+        if _needed(own, most) <= width - first - 3 - _MEAN
+    )
+    first, most = next(fitting, (firsts[1], _WIDE_CELL))
+    room = width - first - 3 - _MEAN
+    columns = [min(one, most) for one in own]
+    begin, end = _around(columns, cursor[1], room)
+    if end - begin == len(columns):
+        first = max(first, min(longest, first + room - _needed(columns, room)))
+    hidden = len(columns) - (end - begin)
+    head = Text(clipped(f"{hidden} more ←→" if hidden else "", first + 2) + " ", "dim")
+    short = {width: apart([*environments], width) for width in {*columns}}
+    for at in range(begin, end):
+        head.append(short[columns[at]][environments[at]] + " ")
+    head.append("mean")
+    lines, called = [], apart([*policies.values()], first)
     for place, row in enumerate(found.rows):
-        line = Text(("▸ " if place == cursor[0] else "  ") + clipped(visible(row.policy), first) + " ", no_wrap=True)
-        for at in range(begin, begin + len(shown)):
+        line = Text(("▸ " if place == cursor[0] else "  ") + called[policies[row.policy]] + " ", no_wrap=True)
+        for at in range(begin, end):
             cell = cells[place][at].copy()
-            cell.truncate(column - 1, overflow="ellipsis", pad=True)
+            cell.truncate(columns[at], overflow="ellipsis", pad=True)
             if (place, at) == cursor:
                 cell.stylize("reverse")
             cell.apply_meta({"act": ("cell", place, at)})
             line.append_text(cell).append(" ")
         known = row.mean is not None
-        lines.append(line.append(f"{100 * (row.mean or 0):.0f} %" if known else "-", "bold" if known else "dim"))
+        line.append(f"{100 * (row.mean or 0):.0f} %" if known else "-", "bold" if known else "dim")
+        some = known and row.environments < len(environments)
+        lines.append(line.append(f" of {row.environments}" if some else "", "dim"))
     return Page(head, lines)
+
+
+def _needed(columns: Sequence[int], most: int) -> int:
+    """Cells of columns that have at most so many each."""
+    return sum(min(one, most) + 1 for one in columns)
+
+
+def _around(columns: Sequence[int], at: int, room: int) -> tuple[int, int]:
+    """The first one that is shown and the one behind the last: as many as fit, with that of the cursor."""
+    begin, end = 0, min(at + 1, len(columns))
+    while begin < end - 1 and _needed(columns[begin:end], room) > room:
+        begin += 1
+    while end < len(columns) and _needed(columns[begin : end + 1], room) <= room:
+        end += 1
+    return begin, end
 
 
 def _cell(cell: MapCell | None) -> Text:
@@ -142,10 +175,11 @@ def _gpu(card: Card, status: RunStatus, found: Sequence[GpuSample], width: int) 
         yield Text(f"{indent}{drawn}", "cyan").append(f" since {clock(past[-len(drawn)].at, near=status.now)}", "dim")
     held = past[-1].sessions if past else {}
     ours = [one for one in status.busy if card.index in one.gpus]
+    names = apart({visible(one.name) for one in ours[:6]}, max(12, width - 48))
     for one in ours[:6]:
         size = f"  {amount(held[one.name] * MIB)}" if one.name in held else ""
         end = f"  ends about {clock(one.expected.likeliest, near=status.now)}" if one.expected else ""
-        line = Text(indent).append_text(symbol(one.word)).append(f" {visible(one.name, max(12, width - 48))}")
+        line = Text(indent).append_text(symbol(one.word)).append(f" {names[visible(one.name)].rstrip()}")
         yield line.append(size).append(end, "dim")
     if len(ours) > 6:
         yield Text(f"{indent}and {len(ours) - 6} more sessions", "dim")
@@ -185,20 +219,20 @@ def _slots(status: RunStatus, width: int) -> Iterator[Text]:
     if status.finished or status.now is None:
         return
     busy = sorted(status.busy, key=lambda one: one.likely_end or float("inf"))
+    queued = [one for one in status.sessions if one.life is Life.QUEUED][:10]
+    names = apart({visible(one.name) for one in (*busy, *queued)}, max(16, min(48, width - 40)))
     if busy:
         yield Text("runs, by its expected end:", "dim")
     for one in busy:
-        yield _expected(one, status.now, width)
-    queued = [one for one in status.sessions if one.life is Life.QUEUED]
+        yield _expected(one, names[visible(one.name)], status.now)
     if queued:
         yield Text("comes next:", "dim")
-    for one in queued[:10]:
-        yield _expected(one, status.now, width)
+    for one in queued:
+        yield _expected(one, names[visible(one.name)], status.now)
 
 
-def _expected(one: SessionStatus, now: float, width: int) -> Text:
-    name = max(16, min(48, width - 40))
-    line = symbol(one.word).append(f" {clipped(visible(one.name), name)}")
+def _expected(one: SessionStatus, name: str, now: float) -> Text:
+    line = symbol(one.word).append(f" {name}")
     line.append(f"  {visible(one.host, 12)}" if one.host else "")
     line.append(f"  GPU {','.join(map(str, one.gpus))}" if one.gpus else "")
     if one.expected:
@@ -220,12 +254,13 @@ def events(found: Sequence[Event] | None, notes: Sequence[str], now: float | Non
     longest = max((len(visible(one.host)) for one in found), default=0)
     box = longest and max(len("HOST"), min(12, longest))
     gap = "  " * bool(box)
+    names = apart({visible(one.session) for one in found}, name)
     for one in reversed([one for one in found if one.kind != Kind.GPU_USE]):
         style = _STYLES.get(one.kind, "dim")
         if one.kind == Kind.ENDED and one.fields.get("outcome") != Outcome.SUCCEEDED:
             style = "red"
         line = Text(f"{_when(one.at, now):<9} ", "dim").append(clipped(visible(one.host), box) + gap)
-        line.append(clipped(visible(one.session), name), style)
+        line.append(names[visible(one.session)], style)
         said = printable(visible(say_event(one)))
         lines.append(line.append(f"  {clipped(said, max(1, width - line.cell_len - 2))}".rstrip(), style))
     head = Text(

@@ -24,6 +24,7 @@ from comborun.words.times import brief, clock, duration
 
 _LONGEST = 500
 """most characters of a line of a log"""
+NOT_STARTED = "no {} yet: it has not started; e says what it waits for"
 PANES = ("log", "explain", "episodes", "video")
 _MARKS = {True: ("■", "green"), False: ("□", "red"), None: ("!", "yellow")}
 
@@ -139,7 +140,7 @@ def _attempt(one: Attempt, now: float | None, width: int) -> Iterator[Text]:
 def video_lines(found: Sequence[Video] | None, session: SessionStatus, width: int, *, named: bool) -> list[Text]:
     """`named`: the grid says where its videos are."""
     if found is None:
-        return [Text("asking the host ...", "dim")]
+        return [Text("asking the host ..." if session.attempt else NOT_STARTED.format("video"), "dim")]
     if not found:
         ended = "its attempts left none" if named else "`results: {videos: ...}` says where they are"
         why = "they are listed when an attempt ends" if session.alive else ended

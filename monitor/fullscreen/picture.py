@@ -11,14 +11,15 @@ from collections.abc import Callable, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
+from comborun.monitor.columns import clipped
 from comborun.monitor.explain import explanation
 from comborun.monitor.fullscreen import heading, keys, pages, pane
 from comborun.monitor.fullscreen.desk import Desk
 from comborun.monitor.fullscreen.pages import Page
 from comborun.monitor.fullscreen.pane import wrapped
-from comborun.monitor.fullscreen.table import INDENT, Layout, Moment, clipped, layout
+from comborun.monitor.fullscreen.table import INDENT, Layout, Moment, layout
 from comborun.monitor.grid_map import the_map
-from comborun.monitor.rows import Row, group_of
+from comborun.monitor.rows import Row, group_of, no_key
 from comborun.monitor.status import SessionStatus
 from comborun.monitor.wording import FAILED
 from comborun.rules.vocabulary import Outcome
@@ -129,7 +130,11 @@ def _sessions(desk: Desk, height: int) -> Page:
         lines += block
         desk.shown += 1
     if not desk.rows:
-        lines = [Text("  no session fits; Esc ends the filter" if desk.choice.words else "  no session", "dim")]
+        said = [
+            "no session fits; Esc ends the filter" if desk.choice.words else "no session",
+            no_key(desk.choice.words),
+        ]
+        lines = [line for one in said if one for line in wrapped(one, desk.width, "  ")]
     return Page(form.head, lines)
 
 
@@ -210,7 +215,7 @@ def _pane_lines(desk: Desk, session: SessionStatus, width: int) -> list[Text]:
     most = _LINES if desk.full else desk.pane_height
     data = log.data if log and log.attempt == session.attempt else session.latest.tail
     if not data and not session.attempt:
-        return [Text("no log yet: it has not started; e says what it waits for", "dim")]
+        return [Text(pane.NOT_STARTED.format("log"), "dim")]
     return pane.log_lines(data, most)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.text import Text
 
-from comborun.monitor.columns import bar
+from comborun.monitor.columns import apart, bar, clipped
 from comborun.monitor.rate_interval import exact_interval
 from comborun.monitor.rows import Row, group_of
 from comborun.monitor.status import SessionStatus
@@ -55,29 +55,6 @@ def symbol(word: str) -> Text:
     return Text(mark.symbol, mark.style)
 
 
-def clipped(text: str, width: int) -> str:
-    """Text of exactly that width; what is too long ends with an ellipsis."""
-    if cell_len(text) <= width:
-        return set_cell_size(text, width)
-    return set_cell_size(text, max(0, width - 1)) + "…" * (width > 0)
-
-
-def shortened(name: str, width: int, end: int) -> str:
-    """A name of exactly that width; of a longer one the middle goes, and so many cells of its end stay."""
-    if cell_len(name) <= width or width < 5:
-        return clipped(name, width)
-    last = name
-    while cell_len(last) > end:
-        last = last[1:]
-    return clipped(name, width - cell_len(last)) + last
-
-
-def _telling_end(names: Collection[str], width: int) -> int:
-    """How many cells of their ends must stay so that different names stay different, if that is possible."""
-    ends = range(width // 2, max(width // 2 + 1, width - 1))
-    return next((end for end in ends if len({shortened(one, width, end) for one in names}) == len(names)), ends[0])
-
-
 def _faded(row: Row) -> str:
     return "dim" if row.session.life is Life.QUEUED or group_of(row.session) == DONE else ""
 
@@ -99,8 +76,8 @@ def _environment_of(session: SessionStatus) -> str:
     return visible(session.environment) + (f" {session.part}" if session.part else "")
 
 
-def _names(of: Callable[[SessionStatus], str], end: int) -> Callable[[Row, Moment, int], Text]:
-    return lambda row, _, width: Text(shortened(of(row.session), width, end), _faded(row))
+def _names(of: Callable[[SessionStatus], str], shown: Mapping[str, str]) -> Callable[[Row, Moment, int], Text]:
+    return lambda row, _, width: Text(shown.get(name := of(row.session)) or clipped(name, width), _faded(row))
 
 
 def _bar(row: Row, _: Moment, width: int) -> Text:
@@ -238,8 +215,8 @@ def layout(rows: Sequence[Row], width: int) -> Layout:
     columns = [
         Column("", _marker, 2),
         Column("STATE", _state, 11, drop=45),
-        Column("POLICY", _names(_policy_of, 0), policy),
-        Column("ENVIRONMENT", _names(_environment_of, 0), max(environment, 11)),
+        Column("POLICY", _names(_policy_of, {}), policy),
+        Column("ENVIRONMENT", _names(_environment_of, {}), max(environment, 11)),
         Column("", _bar, 10, drop=10),
         Column("EPISODES", _episodes, max(8, 2 * digits + 1), right=True, drop=70),
         Column("SUCCESS", _success, max(7, 2 * digits + 4), right=True, drop=50),
@@ -253,7 +230,7 @@ def layout(rows: Sequence[Row], width: int) -> Layout:
     found = _fitted(columns, width)
     for title, of, names in (("POLICY", _policy_of, policies), ("ENVIRONMENT", _environment_of, environments)):
         place = next(place for place, one in enumerate(found) if one.title == title)
-        found[place] = found[place]._replace(cell=_names(of, _telling_end(names, found[place].width)))
+        found[place] = found[place]._replace(cell=_names(of, apart(names, found[place].width)))
     why = width - sum(one.width + 1 for one in found)
     return Layout(tuple(found), max(0, why), max(0, width - INDENT))
 

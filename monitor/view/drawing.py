@@ -39,6 +39,8 @@ _POINTS = 200
 """columns of a chart; of several samples in one it shows the last"""
 _ROW, _HEAD, _FOOT, _HEIGHT, _WIDTH = 0.2, 0.06, 0.2, 1.05, 5.0
 _ROWS = 40
+_LEAST_NAME = 12
+"""characters of a shortened name that still say which one it is"""
 COLOURS: Mapping[str, str] = {
     Outcome.SUCCEEDED: "#007a57", Outcome.PARTIAL: "#e69f00", Outcome.FAILED: "#b84a00", Outcome.CANCELLED: "#888888",
     Outcome.LOST: "#a8386f", Outcome.NOT_NEEDED: "#bbbbbb", Life.STALLED: "#e69f00",
@@ -196,6 +198,8 @@ def _draw(panel: Panel, axes: Axes, bar: _Bar, top: float) -> None:
     solid = sure - left > (right - left) / 2
     start, width = (left, sure - left - 0.16) if solid else (begin, right - begin - 0.16)
     if width > measure("abc", SMALL):
-        words = fit(f"{bar.symbol} {bar.name}".strip(), width, SMALL)
+        name = fit(bar.name, width - measure(f"{bar.symbol} ", SMALL), SMALL)
+        told = name == bar.name or len(name) > _LEAST_NAME
+        words = f"{bar.symbol} {name}".strip() if told else bar.symbol
         style = TextStyle(SMALL, "left", colour=ink_on(bar.colour)) if solid else TextStyle(SMALL, "left")
         panel.text((start + 0.05, top + height / 2), words, style)

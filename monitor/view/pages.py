@@ -18,7 +18,7 @@ from comborun.monitor.causes import shared_causes
 from comborun.monitor.explain import explanation
 from comborun.monitor.grid_map import the_map
 from comborun.monitor.rate_interval import exact_interval
-from comborun.monitor.rows import Choice, chosen
+from comborun.monitor.rows import Choice, chosen, no_key
 from comborun.monitor.states import verdicts_of
 from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
 from comborun.monitor.view import drawing
@@ -100,7 +100,7 @@ def of_run(look: Look, words: str = "", most: int | None = None) -> dict[str, An
     status, found, causes = look.status, the_map(look.status), shared_causes(look.status)
     shown = tuple(one for one in status.sessions if one.part != SUPERSEDED or one.alive)
     listed = chosen(replace(status, sessions=shown, after=None), Choice(words), causes, folds=False)
-    counts = {"fitting": len(listed), "all": len(shown)}
+    counts = {"fitting": len(listed), "all": len(shown), "no_key": "" if listed else no_key(words)}
     return {"environments": found.environments, "rows": found.rows, "listed": listed[:most], "causes": causes, **counts}
 
 

@@ -135,6 +135,7 @@ class Server:
             *self._files.routes(),
             Route("/whole/{name}", self._whole),
             Route("/act", self._act, methods=["POST"]),
+            Route("/{other:path}", self._page),
         ]
         static = Mount("/static", StaticFiles(directory=pages.HERE / "static"))
         app = Starlette(routes=[static, Mount(f"/{self._access.folder}", routes=of_run)])
@@ -180,7 +181,7 @@ class Server:
             if key not in self._kept:
                 values = self._values(screen, request, look, looked)
                 if values is None:
-                    return PlainTextResponse("there is no such page", 404)
+                    return self._missing(look, part=part)
                 text = pages.render(f"{screen}.html.j2", self._site, look, screen, **values)
                 self._kept[key] = f'"{sha256(text.encode()).hexdigest()[:20]}"', text
                 while len(self._kept) > _CACHED:
@@ -194,13 +195,23 @@ class Server:
             return Response(status_code=304, headers=headers)
         return HTMLResponse(text, headers=headers)
 
+    def _missing(self, look: Look, *, part: bool) -> Response:
+        text = Markup('<p>This run has no such page. <a href="{}">Back to the run</a></p>').format(
+            self._site.link("run")
+        )
+        frame = {"said": self._feed.said(), "tag": "", "main": text}
+        whole = "" if part else pages.render("page.html.j2", self._site, look, "", **frame)
+        return HTMLResponse(whole or text, 404, {"cache-control": "no-store"})
+
     def _values(self, screen: str, request: Request, look: Look, looked: float) -> dict[str, Any] | None:
         asked = request.query_params
+        if screen not in pages.SCREENS:
+            return None
         if screen == "run":
             most = None if asked.get("all") else _LISTED
             return {**pages.of_run(look, asked.get("q", "")[:200], most), "news": pages.news(look.status, looked)}
         if screen == "cell":
-            name = request.path_params["name"]
+            name = request.path_params.get("name", "")
             return pages.of_cell(look, name, self._happened(look, name))
         if screen == "host":
             return pages.of_hosts(look, self._feed.gpu_histories(), _number(asked.get("hours", "")))

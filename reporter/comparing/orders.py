@@ -126,6 +126,8 @@ class Trend:
     measured_again: TenDecimals | None
     """the rate of the best one, chosen by four fifths of the episodes and measured on the rest; None if that can't be
     done"""
+    written_over: tuple[str, ...] = ()
+    """those whose step the training wrote again, so that their rates are of a former content"""
 
     @property
     def best(self) -> Checkpoint:

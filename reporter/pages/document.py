@@ -80,7 +80,7 @@ KEYS: Mapping[type, str] = {
     KindComparison: f"""
         kind environments?=found.environments environment?=found.environment
         {_FOUND} more=found.better""",
-    Trend: "environments episodes checkpoints best=best.policy measured_again",
+    Trend: "environments episodes checkpoints best=best.policy measured_again written_over?",
     EnvironmentComparisons: "environment n alone=gap in_family=gap_in_family",
     MacroMean: "policy environments episodes mean interval missing partial rank early?",
     Standing: "measure better environments places letters leaders last",

@@ -141,11 +141,14 @@ def _trend(found: Trend, summary: Summary) -> str:
     if len(equal) + 1 == len(found.checkpoints) > 1:
         within = f" [{low}, {high}]" if len({one.interval for one in found.checkpoints}) == 1 else ""
         return f"The observed rates of {number} are equal: {fraction(best.rate)} %{within}{over}."
+    stale = [one for one in (best.policy, *equal) if one in found.written_over]
+    former = f" The training wrote {_named(stale)} again: this rate is of the former content." if stale else ""
     also = f" (and so {'is' if len(equal) == 1 else 'are'} {_named(equal)})" if equal else ""
     return (
         f"The {'highest observed' if alike else 'best'} of {number} is"
         f" {best.policy}{also}: {fraction(best.rate)} % [{low}, {high}]{over}{undecided}. It was chosen for its rate,"
         f" which therefore leans upwards{again and f'; measured on episodes that did not choose it: {again} %'}."
+        f"{former}"
     )
 
 

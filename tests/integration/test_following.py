@@ -117,16 +117,24 @@ def test_checkpoints_are_evaluated_as_they_appear_though_the_training_deletes_th
         until(lambda step=step: decided(run)[f"step_{step}"] == Decision.VERIFIED, "it is verified", WAIT)
     training.does("folder", "ckpt_300", "weights300")
     until(lambda: decided(run).get("step_300") == Decision.VERIFIED, "the folder is evaluated", WAIT)
+    training.does("rename", "ckpt_400.pt", "weights400")
+    until(lambda: decided(run).get("step_400") == Decision.VERIFIED, "it is verified", WAIT)
+    training.does("in_place", "ckpt_400.pt", "later")
+    until(lambda: "written again by the training: step_400" in desk.combo("status", code=0).stdout, "it is told", WAIT)
     assert not (run / "dispatch/done").exists(), "the training lives"
     training.ends()
     until((run / "dispatch/done").exists, "the run ends with the training", WAIT)
     rows = {name: json.loads(lines[0])["read"] for name, lines in desk.records(run).items()}
-    assert rows == {f"maze_step_{step}": f"weights{step}" for step in (100, 200, 300)}
+    assert rows == {f"maze_step_{step}": f"weights{step}" for step in (100, 200, 300, 400)}
     told = reported(desk)
-    assert told["totals"]["completed"] == told["totals"]["planned"] == 6
-    assert [one["policy"] for one in told["trends"][0]["checkpoints"]] == ["step_100", "step_200", "step_300"]
+    assert told["totals"]["completed"] == told["totals"]["planned"] == 8
+    trend, page = told["trends"][0], (run / "report/report.md").read_text()
+    assert [one["policy"] for one in trend["checkpoints"]] == [f"step_{step}" for step in (100, 200, 300, 400)]
+    assert trend["written_over"] == ["step_400"]
+    assert "written again by the training: step_400" in page.lower().replace("\\", "")
+    assert "refused" not in page, "it is told once"
     followed = next(one for one in desk.json("status")["facts"] if one["code"] == "following")
-    assert (followed["evaluated"], followed["ended"]) == (3, True)
+    assert (followed["evaluated"], followed["ended"]) == (4, True)
 
 
 def test_what_is_changed_or_not_seen_to_be_complete_does_not_count(training: Training) -> None:

@@ -81,6 +81,12 @@ def test_what_would_end_sessions_or_is_not_there_is_refused(box: Box, tmp_path: 
     assert "quarantine" not in box.program("control", "set", "parallel=2").stdout
 
 
+def test_on_a_host_without_a_gpu_the_refusal_says_that_none_is_there(box: Box) -> None:
+    box.plan({"env_one": taking(0)})
+    done = box.program("control", "set", "use_gpus=9")
+    assert "there is no GPU 9: nvidia-smi lists none" in done.stdout + done.stderr
+
+
 def test_on_slurm_the_refusal_says_what_can_be_set_instead(box: Box) -> None:
     box.plan({"env_one": taking(8000)})
     box.write(RUN.engine, "slurm\n")

@@ -348,6 +348,25 @@ def test_what_is_awaited_is_asked_for_soon_also_after_the_end(tab: Any, mark: st
     assert tab.evaluate("pauses") == [pause]
 
 
+@pytest.mark.parametrize("count", [3, 12])
+def test_long_names_are_whole_in_the_map_and_the_list(tab: Any, count: int) -> None:
+    policies = [f"pi0_libero_finetuned_lr1e-4_checkpoint_step_{step}00000" for step in (1, 2)]
+    places = [f"put_the_red_mug_on_the_{side}_plate" for side in ("left", "right", *range(count - 2))]
+    view = a_view(a_plan([a_session(policy, place) for policy in policies for place in places]))
+    history = look_at(an_answer(), view=view)
+    look = Look(1, view, history, classify(view, history))
+    main = render("run.html.j2", Site(), look, "run", **of_run(look), news=())
+    css = (HERE / "static" / "view.css").read_text()
+    tab.set_content(f"<!doctype html><style>{css}</style><body><main>{main}</main>")
+    names = "[...document.querySelectorAll('.map th, .map th span, .list tbody th, .list tbody td, .named')]"
+    for width in (1280, 390):
+        tab.set_viewport_size({"width": width, "height": 800})
+        cut = (
+            f"{names}.filter((one) => one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 1)"
+        )
+        assert tab.evaluate(f"{cut}.map((one) => one.textContent)") == []
+
+
 def test_long_names_leave_the_list_its_last_column_and_a_printed_page_its_width(tab: Any) -> None:
     places = ["L" * 200, *(f"a_longer_place_{at}" for at in range(5))]
     plan = a_plan([a_session("p" * 60, place, 15) for place in places])

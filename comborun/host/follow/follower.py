@@ -77,7 +77,7 @@ class Follower:
         self._waits: dict[tuple[str, str], Fact] = {}
         """path and mark of the newest one that is due, if the disk has no room for it, and why"""
         self._unclear: list[str] = []
-        """names of checkpoints that may not be complete"""
+        """paths of checkpoints that may not be complete"""
         self._full: Fact | None = None
         """why the last round was not carried through"""
         self._told = ""
@@ -143,7 +143,7 @@ class Follower:
         if self._full:
             seen.append(self._full)
         if self._unclear:
-            seen.append(Fact(Seeing.NOT_COMPLETE, count=len(self._unclear), name=self._unclear[-1]))
+            seen.append(Fact(Seeing.NOT_COMPLETE, count=len(self._unclear), name=self._pattern.name(self._unclear[-1])))
         if self._reading and time.monotonic() - self._reading.began > _LONG_S:
             name = os.path.basename(self._reading.path)
             seen.append(Fact(Seeing.READING, name=name, read=self._reading.read, size=self._reading.size))
@@ -207,7 +207,10 @@ class Follower:
         self._write_heard()
 
     def _look(self, *, last: bool) -> None:
-        self._unclear = []
+        unclear, self._unclear = self._unclear, []
+        for path in unclear:
+            if not os.path.lexists(path):
+                self._refuse(path, Fact(Why.GONE))
         waited, self._waits = self._waits, {}
         for of in [one for one in self._record.due if mark_of(one[0]) != one[1]]:
             gone = Why.REWRITTEN if os.path.lexists(of[0]) else Why.GONE
@@ -251,7 +254,7 @@ class Follower:
                 elif evidence := self._evidence(matched, name, seen, last):
                     yield Candidate(seen, step, evidence)
                 else:
-                    self._unclear.append(name)
+                    self._unclear.append(path)
             except FlawedError as flawed:
                 self._refuse(path, flawed.fact)
 

@@ -212,6 +212,17 @@ def test_what_has_no_marker_is_told_and_at_the_end_refused(lab: Lab) -> None:
     assert records.parse(Path(lab.layout.follower).read_text())["facts"] == ()
 
 
+def test_what_was_told_as_not_complete_and_then_deleted_is_in_the_record(lab: Lab) -> None:
+    lab.begin(done="{folder}/ckpt_*.done", every=2)
+    (lab.folder / "ckpt_7.pt").write_text("weights")
+    until(lambda: lab.sees("checkpoints_not_complete"))
+    (lab.folder / "ckpt_7.pt").unlink()
+    until(lambda: lab.record.passed)
+    (passed,) = lab.record.passed
+    assert (passed["path"], passed["reason"].code) == (str(lab.folder / "ckpt_7.pt"), Why.GONE)
+    assert lab.record.complete == 0, "it takes no turn of `every`"
+
+
 def test_what_is_written_again_after_it_was_taken_is_told_with_what_was_taken(lab: Lab) -> None:
     lab.begin(done="{folder}/ckpt_*.done")
     path, marker = lab.folder / "ckpt_7.pt", lab.folder / "ckpt_7.done"

@@ -250,3 +250,8 @@ def test_a_pipe_gets_whole_names_and_a_short_screen_the_runs_that_go_on() -> Non
     short = [line.plain for line in table(many, 80, NOW, 10)]
     assert "ab12" in short[1]
     assert (len(short), short[-1]) == (10, "and 23 more")
+
+
+def test_a_run_that_has_no_session_yet_says_so_and_only_an_unseen_one_is_not_known() -> None:
+    assert fleet_module.state(Run(RUN.id, RUN.directory, {}, now={**GOING, "counts": {}})) == "no session yet"
+    assert fleet_module.state(Run(RUN.id, RUN.directory, {})) == "not known"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -277,6 +278,62 @@ def test_the_video_pane_of_a_narrow_screen_says_its_whole_sentence() -> None:
     view = a_view(a_plan([replace(one, results=named) for one in desk.look.view.plan.sessions]))
     desk.look = desk.look._replace(view=view)
     assert "its attempts left none" in " ".join(text(desk).split())
+
+
+STEPS = [f"pi0_libero_finetuned_lr1e-4_checkpoint_step_{step}00000" for step in (1, 2)]
+MUGS = ["put_the_red_mug_on_the_left_plate", "put_the_red_mug_on_the_right_plate", "a", "b", "c"]
+
+
+@pytest.mark.parametrize("width", [160, 80, 60])
+def test_names_in_the_map_stay_different_and_a_long_one_takes_no_room_of_others(width: int) -> None:
+    plan = a_plan([a_session(policy, mug) for policy in STEPS for mug in MUGS])
+    desk = desk_of(a_view(plan), an_answer(*[Seen(one.name) for one in plan.sessions]), width, 50)
+    desk.page = "grid"
+    lines = text(desk).splitlines()
+    head = next(place for place, line in enumerate(lines) if line.rstrip().endswith("mean"))
+    policies = [line.split()[0 if line[0] == " " else 1] for line in lines[head + 1 : head + 3]]
+    assert len({*policies}) == 2
+    mugs = [name for name in lines[head].split() if "plate" in name]
+    if width >= 80:
+        assert len({*mugs}) == len(mugs) == 2
+        assert lines[head].split()[-4:] == ["a", "b", "c", "mean"], "all are there"
+    if width == 160:
+        assert policies == STEPS
+        assert mugs == MUGS[:2]
+
+
+def test_names_that_differ_late_differ_in_the_page_of_the_host_and_in_the_events() -> None:
+    plan = a_plan([a_session(policy, "put_the_red_mug_on_the_plate") for policy in STEPS])
+    seen = [Seen(one.name, gpus="0", counts=(4, 2)) for one in plan.sessions]
+    desk = desk_of(a_view(plan), an_answer(*seen, host=a_host((61000, 81000, 97)), dispatcher=4242), 80, 50)
+    desk.events = [Event(NOW, "started", one.name, 1) for one in plan.sessions]
+    for desk.page in ("host", "events"):
+        ends = re.findall(r"…\S*_(\d)00000", text(desk))
+        assert {*ends} == {"1", "2"}, desk.page
+
+
+def test_a_mean_over_fewer_environments_says_so() -> None:
+    plan = a_plan([a_session(policy, one) for policy in ("act", "bad") for one in "ab"])
+    rated = [Seen(one.name, counts=(4, 2)) for one in plan.sessions[:3]]
+    desk = desk_of(a_view(plan), an_answer(*rated, Seen(plan.sessions[3].name)), 80, 50)
+    desk.page = "grid"
+    means = [line.rsplit("50 %", 1)[-1].strip() for line in text(desk).splitlines() if "50 %" in line]
+    assert sorted(means)[-2:] == ["", "of 1"]
+
+
+def test_the_panes_of_a_session_that_has_not_started_say_so() -> None:
+    desk = desk_of(*a_busy_run(), 160, 40)
+    desk.cursor = next(at for at, row in enumerate(desk.rows) if not row.session.attempt)
+    for desk.pane in ("log", "video"):
+        assert f"no {desk.pane} yet: it has not started" in text(desk)
+
+
+def test_a_filter_with_an_unknown_key_that_nothing_fits_names_the_keys() -> None:
+    desk = desk_of(*a_busy_run(), 80, 40)
+    for words, told in (("foo:bar", True), ("-x pol:zzz", False), ("zzz", False)):
+        desk.filter(words)
+        assert "no session fits" in text(desk)
+        assert ("there is no key foo, but state, policy" in " ".join(text(desk).split())) is told
 
 
 def test_a_list_of_videos_holds_until_the_attempt_ends() -> None:

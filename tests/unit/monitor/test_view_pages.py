@@ -196,6 +196,19 @@ def test_a_chart_and_the_slots_are_drawn_with_what_is_predicted() -> None:
     assert slots(status_of(VIEW, an_answer()), look_at(an_answer()), NOW - 100, NOW) is None
 
 
+def test_a_slot_that_is_too_narrow_for_its_name_has_no_part_of_it_that_says_nothing() -> None:
+    names = [f"grass_pi0_libero_finetuned_step_{step}00000" for step in range(9)]
+    plan = a_plan([a_session(name.removeprefix("grass_"), "grass", 10) for name in names])
+    answer = an_answer(
+        *(Seen(name).ended(records=10, successes=9, ended=NOW - 50 + at) for at, name in enumerate(names))
+    )
+    view = a_view(plan)
+    drawn = slots(status_of(view, answer), look_at(answer, view=view), NOW - 1000, NOW)
+    assert drawn
+    labels = re.findall(r">([^<>]*…[^<>]*)<", drawn.svg())
+    assert not [one for one in labels if len(one) < 12]
+
+
 @pytest.mark.parametrize("span", [1.0, 90.0, 5000.0, 200_000.0, 1e7])
 def test_an_axis_of_time_has_a_few_ticks_whatever_its_span(span: float) -> None:
     assert 0 <= len(times(NOW - span, NOW)) <= 9
@@ -237,6 +250,8 @@ def test_nothing_is_to_come_after_the_end() -> None:
         look = Look(1, VIEW, history, classify(VIEW, history))
         page = render("cell.html.j2", Site(), look, "cell", **(of_cell(look, NAMES[0]) or {}))
         assert f"episode 9: {word}" in page
+        told = render("run.html.j2", Site(), look, "run", **of_run(look), news=())
+        assert ("so far" in told) is not over
         panel = slots(look.status, history, NOW - 600, NOW)
         assert panel
         assert ["predicted" in panel.svg(), 'stroke-width="1.4' in panel.svg()] == [not over] * 2

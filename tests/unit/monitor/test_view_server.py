@@ -235,7 +235,7 @@ def test_an_order_needs_the_origin_of_the_page(acting: Stage, monkeypatch: pytes
     order = json.dumps({"verb": "retry", "sessions": [SESSION]}).encode()
     for origin in ({}, {"origin": "http://evil.example"}, {"origin": "null"}, {"origin": "http://localhost:8420"}):
         assert acting.browser.post("act", order, {**PEOPLE, **origin}).code == 403
-    assert acting.browser.get("act").code == 405
+    assert acting.browser.get("act").code == 404
     assert not given
     assert acting.browser.post("act", order, {**PEOPLE, **ORIGIN}).code == 200
     assert given[0][0] == "retry"
@@ -312,6 +312,20 @@ def test_names_from_a_grid_are_text_in_every_page_and_no_script_stands_in_one(st
         assert "unsafe" not in policy
         assert " style=" not in answer.text
         assert answer.text.count("<script") == 1
+
+
+@pytest.mark.parametrize("place", ["cell/nonsense", "cell", "nonsense", "files"])
+def test_an_address_that_leads_nowhere_is_a_page_with_a_way_back(stage: Stage, place: str) -> None:
+    found = stage.browser.get(place)
+    assert found.code == 404
+    assert f'<a href="{KEYS.base}">Back to the run</a>' in found.text
+    assert "<nav" in found.text
+    assert "<nav" not in stage.browser.get(place, x_part="1").text
+
+
+def test_an_unknown_key_of_a_filter_that_nothing_fits_is_named(stage: Stage) -> None:
+    assert "there is no key foo, but state, policy" in stage.browser.get("?q=foo:bar").text
+    assert "there is no key" not in stage.browser.get("?q=policy:bar").text
 
 
 def test_a_part_that_has_not_changed_is_not_sent_again(stage: Stage) -> None:

@@ -125,6 +125,15 @@ def test_what_starts_for_each_session_and_each_look_starts_without_what_is_slow_
     assert not SLOW & set(done.stdout.split())
 
 
+def test_a_notebook_completes_the_names_of_the_package_though_nothing_is_loaded() -> None:
+    code = "import comborun; print(*dir(comborun)); print(comborun.errors.UserError is comborun.UserError)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names, same = done.stdout.splitlines()
+    assert {"launch", "open", "runs", "Run", "UserError", "errors"} <= {*names.split()}
+    assert "import_module" not in names
+    assert same == "True"
+
+
 def test_the_page_is_served_before_the_report_is_loaded() -> None:
     script = "import sys, comborun.monitor.view.server; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=CHECKOUT)

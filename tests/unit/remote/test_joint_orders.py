@@ -15,7 +15,7 @@ from comborun.errors import HostError, UserError
 from comborun.remote import run_orders
 from comborun.remote.boxes import Answered, BoxState
 from comborun.remote.run_orders import Line, Reply
-from comborun.remote.transport import LocalTransport
+from comborun.remote.transport import Completed, LocalTransport
 from comborun.rules.host import Denial
 
 if TYPE_CHECKING:
@@ -29,6 +29,16 @@ def parts_on(*names: str) -> Target:
         transport.host = name
         parts.append(Target(transport, "run", f"/{name}"))
     return parts[0]._replace(boxes=tuple(parts))
+
+
+@pytest.mark.parametrize(("verb", "hinted"), [("retry", True), ("set", False)])
+def test_an_order_that_names_no_sessions_is_not_told_where_their_names_are(
+    verb: run_orders.Verb, hinted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_orders, "_order", lambda *_, **__: Completed(64, b"", b"it is refused"))
+    with pytest.raises(UserError) as caught:
+        run_orders.steer(LocalTransport(), "/run", verb, "x")
+    assert ("names the sessions" in caught.value.hint) is hinted
 
 
 def test_a_stop_ends_the_sessions_of_a_host_that_can_not_read_its_deal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,9 @@ def test_a_checkpoint_that_beats_every_other_is_the_best(tmp_path: Path) -> None
     summary = told(tmp_path, {"ckpt_1000": (10, 100), "ckpt_2000": (20, 100), "ckpt_3000": (90, 100)})
     assert summary.trends[0].measured_again == pytest.approx(0.9)
     assert any("The best of 3 checkpoints is ckpt_3000" in one for one in sentences(summary))
+    for again, said in (("ckpt_3000", True), ("ckpt_1000", False)):
+        over = replace(summary, trends=(replace(summary.trends[0], written_over=(again,)),))
+        assert any(f"The training wrote {again} again" in one for one in sentences(over)) is said
 
 
 @pytest.mark.parametrize(("rates", "within"), [([(8, 8), (8, 8), (8, 8)], True), ([(8, 8), (9, 9), (8, 8)], False)])

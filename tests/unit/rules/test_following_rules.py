@@ -12,6 +12,7 @@ from comborun.rules.following import (
     PATH,
     POLICY,
     SAFE,
+    WRITTEN_OVER,
     Decision,
     Evidence,
     Record,
@@ -21,6 +22,7 @@ from comborun.rules.following import (
     step_of,
     with_checkpoints,
 )
+from comborun.words import say
 
 TEMPLATE = {
     "name": f"maze_{POLICY}",
@@ -129,6 +131,40 @@ def test_remarks_name_what_does_not_count() -> None:
     assert said["checkpoints_pending"] == {"policies": ["step_1"]}
     assert said["checkpoints_changed"] == {"policies": ["step_2"]}
     assert (said["checkpoints_passed"]["evaluated"], said["checkpoints_passed"]["refused"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("later", "over"),
+    [
+        (row(Decision.REFUSED, path="/x1", mark="1-9-9-1", reason=Fact(Why.IN_PLACE, name="x1")), ["step_1"]),
+        (row(Decision.SKIPPED, path="/x1", mark="7-2-9-1", reason=Fact(Why.NOT_DUE, every=2)), ["step_1"]),
+        (held(1, "bbbb2", policy="step_1_bbbb", path="/x1", mark="7-2-9-1"), ["step_1"]),
+        (row(Decision.SKIPPED, path="/x1", mark="7-2-9-1", reason=Fact(Why.KNOWN, policy="step_1")), []),
+        (row(Decision.REFUSED, path="/x1", mark="gone", reason=Fact(Why.GONE)), []),
+        (row(Decision.SKIPPED, path="/x2", mark="7-2-9-1", reason=Fact(Why.NOT_DUE, every=2)), []),
+    ],
+)
+def test_a_step_that_was_written_again_is_told_whether_that_was_taken_or_not(
+    later: dict[str, object], over: list[str]
+) -> None:
+    record = Record([held(1, path="/x1"), row(Decision.VERIFIED, policy="step_1", attempts=1), later])
+    assert record.written_over == over
+    assert (WRITTEN_OVER in {one.code for one in record.remarks()}) is bool(over)
+    status = record.summary(over=False, alive=None)
+    assert status.fields.get("written_over", []) == over
+    assert status.count("refused") == (later["decision"] == Decision.REFUSED and not over), "it is told once"
+
+
+def test_every_reason_of_a_refusal_is_told_with_names_and_a_changed_checkpoint_is_not_refused_as_well() -> None:
+    rows = [held(3, path="/c/3.pt"), row(Decision.CHANGED, policy="step_3")]
+    rows += [row(Decision.REFUSED, path="/c/3.pt", mark="9", reason=Fact(Why.IN_PLACE, name="3.pt"))]
+    rows += [row(Decision.REFUSED, path=f"/c/{step}.pt", mark="1", reason=Fact(Why.EMPTY)) for step in range(4, 9)]
+    rows += [row(Decision.REFUSED, path="/c/9.pt", mark="1", reason=Fact(Why.FOREIGN, owner="ann"))]
+    for fact in (Record(rows).remarks()[-1], Record(rows).summary(over=True, alive=None)):
+        said = say(fact)
+        assert "6 refused: 6.pt, 7.pt, 8.pt and 2 more (it is empty)" in said
+        assert "9.pt (it belongs to ann" in said
+        assert "3.pt" not in said
 
 
 @pytest.mark.parametrize("path", ["/a'b", '/a"b', "/a\\b", "/a\nb", "/a\udcffb"])
