@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from comborun.errors import UserError
 from comborun.model.attempt import Begin, End, own_end
@@ -22,9 +22,6 @@ from comborun.rules.facts import Fact
 from comborun.rules.names import RUN, RunLayout
 from comborun.rules.records import parse
 from comborun.rules.run_files import attempts_of, newest_plan
-
-if TYPE_CHECKING:
-    from comborun.reporter.records.collected import AttemptRecord, SessionHistory
 
 LOG_BYTES, LINES_SHOWN, LINE_SHOWN = 8192, 12, 300
 """of a failed attempt's log: bytes read at its end, lines that are kept, characters of each"""

@@ -12,6 +12,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from statistics import fmean, median
+from typing import TYPE_CHECKING
 
 from comborun.model.attempt import EpisodeRecord, field_column
 from comborun.model.work import Combo, grouped
@@ -26,6 +27,10 @@ from comborun.reporter.statistics.difference import holm
 from comborun.reporter.statistics.proportion import Interval, clopper_pearson
 from comborun.reporter.text import fraction, p_value, per_cent
 from comborun.text import natural
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 SHARED = 20
 """fewest starts of two policies that show that a field is the same for both"""
@@ -176,14 +181,13 @@ def _number(start: _Start) -> float:
 def _p(strata: Sequence[Sequence[_Start]], levels: Sequence[Sequence[_Start]]) -> float:
     import numpy as np
     from scipy.special import chdtrc
-    from scipy.stats import rankdata
 
     numeric = any(len({one.value for one in level}) > 1 for level in levels)
     level_of = {id(one): at for at, level in enumerate(levels) for one in level}
     seen, columns = [np.array([one.residual for one in some]) for some in strata], []
     seen = [values - values.mean() for values in seen]
     for some in strata:
-        ranks = rankdata([_number(one) for one in some]) if numeric else np.zeros(0)
+        ranks = _ranks([_number(one) for one in some]) if numeric else np.zeros(0)
         at = [level_of[id(one)] for one in some]
         columns.append((ranks - ranks.mean())[:, None] if numeric else np.eye(len(levels))[at])
     design = np.vstack(columns)
@@ -196,6 +200,15 @@ def _p(strata: Sequence[Sequence[_Start]], levels: Sequence[Sequence[_Start]]) -
     rng = np.random.default_rng(len(whole))
     drawn = np.hstack([rng.permuted(np.tile(values, (DRAWN, 1)), axis=1) for values in seen])
     return float((1 + (((drawn @ design) ** 2).sum(axis=1) >= found * (1 - 1e-9)).sum()) / (1 + DRAWN))
+
+
+def _ranks(values: Sequence[float]) -> NDArray[np.float64]:
+    """Equal values share the mean of their ranks. scipy.stats has this, too, and takes a second to load."""
+    import numpy as np
+
+    _, group, count = np.unique(values, return_inverse=True, return_counts=True)
+    means: NDArray[np.float64] = np.cumsum(count) - (count - 1) / 2
+    return means[group]
 
 
 def said(found: Sequence[Factor]) -> Iterator[str]:

@@ -165,8 +165,8 @@ def chance(chi: float, freedom: int) -> float:
 
 def _p(first: Mapping[object, int], second: Mapping[object, int]) -> float:
     """That two mixes are alike (chi-square)."""
-    values = {**first, **second}
-    return chance(uneven((own := first.get(one, 0), own + second.get(one, 0)) for one in values), len(values) - 1)
+    counts = [(first.get(value, 0), second.get(value, 0)) for value in {**first, **second}]
+    return chance(uneven((own, own + other) for own, other in counts), len(counts) - 1)
 
 
 def _otherwise(records: Sequence[EpisodeRecord], names: Iterable[str]) -> Iterator[Fact]:

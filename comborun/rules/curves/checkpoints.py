@@ -77,6 +77,7 @@ def found(directory: str, without: str = "") -> tuple[list[Checkpoint], list[tup
     checkpoints: list[Checkpoint] = []
     files: list[tuple[str, int]] = []
     sharded: dict[str, int] = {}
+    whole: str | None = None
     looked = 0
     for folder, folders, names in os.walk(directory):
         below = os.path.relpath(folder, directory)
@@ -85,7 +86,8 @@ def found(directory: str, without: str = "") -> tuple[list[Checkpoint], list[tup
             folders[:] = []
             continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        whole = next((path for path in sharded if below.startswith(path)), None)
+        if whole is not None and not below.startswith(whole):  # what is below a folder comes right after it
+            whole = None
         if whole is None and below and _is_sharded(below.rstrip("/"), names):
             whole = below
             sharded[below] = 0

@@ -1,5 +1,5 @@
 """Errors that a program has caught in an episode, as its log tells: the verdict after one says nothing about a policy.
-Pure.
+And which lines of a log say nothing about its program. Pure.
 """
 
 from __future__ import annotations

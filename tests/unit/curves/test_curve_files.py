@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import curve_samples as samples
@@ -290,3 +291,15 @@ def test_checkpoints_are_named_with_their_sizes_and_folders_of_one_count_once(tm
     ]
     assert (found["checkpoints_found"], found["checkpoints_size"]) == (4, 225)
     assert read(tmp_path, {})["checkpoints_found"] == 4, "a link is not another one"
+
+
+def test_many_checkpoints_of_several_files_are_found_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    shards = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
+    below = [("", shards), *((f"/rank_{rank}", []) for rank in range(7))]
+    folders = [(f"/out/runs/checkpoint-{one}{name}", [], [*held]) for one in range(5000) for name, held in below]
+    monkeypatch.setattr(checkpoints.os, "walk", lambda _: iter(folders))
+    monkeypatch.setattr(checkpoints, "_size", lambda _: 3)
+    began = process_time()
+    found, others, _ = checkpoints.found("/out")
+    assert process_time() - began < 2.0
+    assert (found[7].path, found[7].size, found[7].step, others) == ("runs/checkpoint-7", 6, 7, [])

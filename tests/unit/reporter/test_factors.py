@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -77,3 +78,10 @@ def test_repeats_of_few_starts_are_no_new_evidence(tmp_path: Path) -> None:
     (light,) = report_folder(tmp_path, tmp_path / "out").factors
     assert [level.starts for level in light.levels] == [6, 6]
     assert not light.decided
+
+
+def test_factors_are_tested_without_what_is_slow_to_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """scipy.stats takes a second to load, and 50 MB; scipy.special has all that they need."""
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)  # an import of it fails
+    summary = told(tmp_path, lambda rng, _: {"mass": rng.choice([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])}, lambda _: 0.5)
+    assert [one.field for one in summary.factors] == ["mass"]
