@@ -66,6 +66,7 @@ def _run(row: FleetRow, level: _Level, _now: float) -> str:
 def _host(row: FleetRow, level: _Level, _now: float) -> str:
     name = Text(visible(row.host))
     if not level.ids:
+        name = Text(f"{len(row.parts)} hosts") if row.parts else name
         name.truncate(min(level.name, _HOST), overflow="ellipsis")
     return name.plain
 

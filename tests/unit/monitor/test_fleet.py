@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from comborun.cli.runs import print_new
 from comborun.errors import HostError, RunGoneError, UserError
 from comborun.monitor import fleet as fleet_module
-from comborun.monitor.fleet import Fleet, FleetRow, answer
+from comborun.monitor.fleet import Fleet, FleetRow, answer, together
 from comborun.monitor.fleet_table import table
 from comborun.remote.launches import Launch, remember
 from comborun.remote.runs import GpuUser, Run
@@ -250,3 +250,51 @@ def test_a_pipe_gets_whole_names_and_a_short_screen_the_runs_that_go_on() -> Non
     short = [line.plain for line in table(many, 80, NOW, 10)]
     assert "ab12" in short[1]
     assert (len(short), short[-1]) == (10, "and 23 more")
+
+
+def part(host: str, counts: dict[str, int], done: int, *, lost: tuple[str, ...] = (), over: bool = False) -> FleetRow:
+    """A part of a run of 12 sessions of 10 episodes on three hosts."""
+    planned = 10 * sum(counts.values())
+    of = {"grid_run": "6c1", "box": host, "hosts": ["alpha", "beta", "gamma"], "lost": lost}
+    if lost:
+        of["kept"] = {"succeeded": 1, "episodes": 10}
+    ended = {**{word: str(count) for word, count in counts.items()}, "at": "1767312001"}
+    ended |= {"records": str(done), "planned": str(planned)}
+    going = {**GOING, "episodes_done": done, "episodes_planned": planned, "counts": counts, "gpus": [0]}
+    name = f"kitchen-20260102T000000Z-{host[0] * 4}"
+    return FleetRow(host, Run(name, f"/r/{name}", ended if over else {}, now={} if over else going, part=of))
+
+
+def test_a_run_on_several_hosts_is_one_row_with_the_sums_of_its_parts() -> None:
+    gamma, alpha, beta = (
+        part("gamma", {"failed": 1, "succeeded": 3}, 34, over=True),
+        part("alpha", {"succeeded": 4}, 40, over=True),
+        part("beta", {"running": 1, "succeeded": 3}, 30),
+    )
+    (row,) = together([gamma, alpha, beta])
+    assert (row.run.id, row.host) == (alpha.run.id, "alpha, beta, gamma")
+    assert (row.done, row.planned, row.run.finished) == (104, 120, False)
+    assert row.state == "1 running, 10 succeeded, 1 failed"
+    told = answer(row)
+    assert [(one.host, one.counts) for one in told.parts] == [
+        ("alpha", {"succeeded": 4}),
+        ("beta", {"running": 1, "succeeded": 3}),
+        ("gamma", {"succeeded": 3, "failed": 1}),
+    ]
+    (alone,) = together([beta])
+    assert alone.state == "beta's part of a run on alpha, beta, gamma: 1 running, 3 succeeded"
+    held = beta._replace(run=replace(beta.run, held={"kind": "paused", "why": ""}))
+    assert together([alpha, held])[0].state.startswith("paused: ")
+    both = together([held, part("gamma", {"running": 4}, 0)])[0]
+    assert both.state.startswith("paused on beta: "), "the others go on"
+    assert answer(both).hold is None
+
+
+def test_of_a_host_that_was_given_up_counts_what_the_others_say() -> None:
+    gone = part("beta", {"running": 3, "succeeded": 1}, 15)._replace(complaint="no answer", age=60.0)
+    lost = [
+        part(host, {"succeeded": count}, 10 * count, lost=("beta",), over=True)
+        for host, count in (("alpha", 6), ("gamma", 5))
+    ]
+    (row,) = together([*lost, gone])
+    assert (row.state, row.done, row.planned, row.run.finished, row.complaint) == ("12 succeeded", 120, 120, True, "")
