@@ -62,6 +62,7 @@ def joined(parts: Sequence[PartStatus], deal: Deal, order: Mapping[str, int]) ->
         outage=next(filter(None, map(_outage, there or parts)), None),
         notify_problem=next((one.notify_problem for one in every if one.notify_problem), None),
         quarantine=(),
+        part=None,
         use=HostUse(),
         moved=sessions_moved([name for name in deal.moves if deal.box_of(name) != deal.of.get(name)]),
     )

@@ -20,6 +20,7 @@ from itertools import islice
 
 from comborun.host.engines.of_run import slurm_of
 from comborun.host.record import training
+from comborun.host.record.deals import deal_of
 from comborun.host.record.events import last_order
 from comborun.host.record.holds import Hold, Holds, over
 from comborun.host.record.launch_environment import difference
@@ -30,6 +31,7 @@ from comborun.host.system import files, machine, process
 from comborun.host.system.files import Json
 from comborun.host.verb_errors import answer, run_directory
 from comborun.rules import machines, records
+from comborun.rules.deal import part_of_run
 from comborun.rules.endings.breaker import ENVIRONMENT, barred
 from comborun.rules.endings.failures import GPU
 from comborun.rules.facts import Fact
@@ -177,6 +179,7 @@ class Probe:
             "done": over(layout),
             "elsewhere": elsewhere(layout),
             "following": training.summary(layout),
+            "part": part_of_run(deal_of(layout), self.attempts.id, "status"),
             "environment": difference(layout),
             "again": [(name, number) for name in self.names if (number := self.attempts.retried_after(name))],
         }

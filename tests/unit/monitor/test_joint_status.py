@@ -26,7 +26,7 @@ from comborun.monitor.view.feed import _trouble
 from comborun.monitor.view.pages import Site, alerts, of_hosts, render
 from comborun.monitor.watch import Look, Source
 from comborun.remote.transport import Completed
-from comborun.rules.deal import Deal
+from comborun.rules.deal import Deal, part_of_run
 from comborun.rules.events import Event, Kind
 from comborun.words import say
 
@@ -264,3 +264,17 @@ def test_a_host_that_is_late_is_named_with_its_last_state_and_not_called_unreach
     assert ("stalled", "y: no answer yet, seen 5 s ago", "") in alerts(status)
     told = next(one for one in answer(status).hosts if one.host == "y")
     assert (told.reachable, told.complaint) == (False, "no answer yet")
+
+
+def test_a_part_alone_says_first_whose_part_it_is_and_what_shows_the_whole() -> None:
+    run = stage.a_view(PLAN).id
+    told = {name: part_of_run(MOVED.at(name), run, "status") for name in ("x", "y")}
+    parts = [part(name, DONE, deal=MOVED, **ENDED, part=one) for name, one in told.items()]
+    alone = parts[0].status
+    said = f"x's part of a run on x, y: 1 of 2 sessions; `combo status {run}` shows the whole run"
+    assert alone.part
+    assert say(alone.part) == said
+    assert alone.finished
+    assert heading.remarks(alone, alone.link)[0] == alerts(alone)[0][1] == said
+    assert answer(alone).facts[0].code == "part_of_run"
+    assert whole(*parts, deal=MOVED).part is None
