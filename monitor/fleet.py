@@ -183,6 +183,13 @@ class Fleet:
 
     def rows(self) -> tuple[FleetRow, ...]:
         """A row for each run of those hosts, the newest first; each run once."""
+        return self._rows(self.listings())
+
+    def awaited(self) -> tuple[FleetRow, ...]:
+        """The same, with what was last seen of the hosts that may still answer."""
+        return self._rows([one.listing for one in self._hosts.values()])
+
+    def _rows(self, listings: Iterable[Listing]) -> tuple[FleetRow, ...]:
         now = self._clock.now()
         return together(
             FleetRow(
@@ -193,7 +200,7 @@ class Fleet:
                 one.users,
                 run.now.get("ahead", 0.0),
             )
-            for one, run in each_once(self.listings())
+            for one, run in each_once(listings)
         )
 
     def close(self) -> None:

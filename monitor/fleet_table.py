@@ -128,8 +128,8 @@ _COLUMNS = (
 
 
 class Layout:
-    """Columns that fit some rows: within `width`, or without a limit. A column in which no row says anything is left
-    out.
+    """Columns that fit some rows: within `width`, where a column in which no row says anything is left out; or all of
+    them.
     """
 
     def __init__(self, rows: Sequence[FleetRow], width: int | None, now: float) -> None:
@@ -144,7 +144,7 @@ class Layout:
         for column in _COLUMNS:
             cells = [Text(column.cell(row, level, self._now)).cell_len for row in rows]
             said = any(column.cell(row, level, self._now) != _NONE for row in rows)
-            if (said or column.title in ("run", "state")) and column.title not in level.dropped:
+            if (said or column.title in ("run", "state") or not self._width) and column.title not in level.dropped:
                 self._columns.append(column)
                 self._widths.append(max([len(column.title), *cells]))
 

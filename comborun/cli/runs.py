@@ -20,7 +20,7 @@ from comborun.cli.options import json_option, offers, root_options, take_over_op
 from comborun.cli.terminal import INTERRUPTED, show_json, show_record, show_rows, show_table, working
 from comborun.errors import HostError, UserError
 from comborun.monitor.fleet import Fleet, FleetRow, answer, looked_at, state
-from comborun.monitor.fleet_table import complaints, day, show_live, table
+from comborun.monitor.fleet_table import Layout, complaints, day, show_live, table
 from comborun.remote import run_orders
 from comborun.remote.launches import host_of, parts_of, remembered
 from comborun.remote.runs import choose_run, copy_of, remove, sizes
@@ -146,8 +146,8 @@ def print_new(fleet: Fleet, shown: Mapping[str, str], *, last: bool = False) -> 
         return launched.get(row.run.id, row.host) in {row.host, *heard}
 
     new = [row for row in fleet.rows() if row.run.id not in shown and (last or is_whole(row))]
-    lines = table(new, None, time.time())
-    _print(lines[1:] if shown else lines)
+    layout = Layout(fleet.awaited(), None, time.time())
+    _print([*([] if shown or not new else [layout.head()]), *map(layout.line, new)])
     for row in fleet.rows() if last else ():
         if (before := shown.get(row.run.id)) and not row.complaint and row.state != before:
             click.echo(harmless(f"{row.run.id} on {row.host} has answered: {row.state}"), err=True)

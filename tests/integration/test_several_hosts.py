@@ -78,6 +78,13 @@ def _a_host_that_missed_a_stop_is_stopped_by_the_next_look(boxes: Boxes) -> None
     python = [sys.executable, "-c", code]
     assert subprocess.check_output(python, env=desk.environment, text=True, cwd=desk.home) == "True True\n"
     assert finished(boxes)["episodes_done"] == 16
+    for host in NAMES:
+        boxes.cut(host)
+    away = desk.combo("status", "--json", code=3)
+    assert {key: json.loads(away.stdout)[key] for key in ("reachable", "episodes_done")} == {
+        "reachable": False,
+        "episodes_done": 16,
+    }
 
 
 def test_each_session_runs_on_the_host_that_the_plan_shows_and_the_report_counts_it_once(boxes: Boxes) -> None:

@@ -128,6 +128,34 @@ def test_in_a_pipe_a_run_is_one_row_though_its_host_answers_late(
     assert printed.err.splitlines() == ["changes-20260102T000000Z-00aa on frozen has answered: 2 succeeded"]
 
 
+def test_in_a_pipe_the_columns_of_all_hosts_line_up(
+    frozen: threading.Event, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(transport: Any) -> tuple[tuple[Run, ...], tuple[GpuUser, ...]]:
+        if transport.host == "frozen" and not frozen.wait(20):
+            raise AssertionError
+        name = f"{transport.host * 3}-20260102T000000Z-00aa"
+        return (replace(RUN, id=name, done=RUN.done if transport.host == "a" else {}),), ()
+
+    monkeypatch.setattr(fleet_module, "_now", lambda *_: GOING)
+    frozen.set()
+    first = of(look, "frozen", "a")
+    until(first, lambda: first.answered)
+    first.close()
+    frozen.clear()
+    fleet = of(look, "frozen", "a")
+    until(fleet, lambda: bool(fleet.rows()))
+    shown = print_new(fleet, {})
+    frozen.set()
+    until(fleet, lambda: fleet.answered)
+    print_new(fleet, shown, last=True)
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert [line.index(word) for line, word in zip(lines, ("2 succeeded", "5 failed"), strict=True)] == [
+        head.index("state")
+    ] * 2
+    assert head.split() == ["run", "host", "done", "ends", "gpus", "others", "started", "time", "state"]
+
+
 def test_a_host_that_can_not_be_reached_keeps_what_was_seen_and_the_launches_since() -> None:
     gone = False
 

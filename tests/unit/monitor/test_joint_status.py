@@ -164,7 +164,7 @@ def test_holds_and_who_gave_them_are_told_by_this_clock() -> None:
         for one, hold, order, ahead in zip((part("x"), part("y")), held, given, clocks.values(), strict=True)
     ]
     seen = whole(*parts)
-    assert (seen.hold, seen.ordered) == (held[0], given[1])
+    assert (seen.hold, seen.ordered) == (held[0], given[1]._replace(user="ann, bob"))
     assert [one.hold for one in seen.hosts] == held
     alone = whole(parts[0], part("y"))
     assert alone.ordered
