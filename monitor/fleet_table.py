@@ -75,8 +75,10 @@ def _done(row: FleetRow, _level: _Level, _now: float) -> str:
     return _NONE if row.done is None or not row.planned else f"{row.done}/{row.planned}"
 
 
-def _gpus(row: FleetRow, _level: _Level, _now: float) -> str:
-    """`0,2-5`."""
+def _gpus(row: FleetRow, level: _Level, now: float) -> str:
+    """`0,2-5`; of a run on several hosts `alpha 0,2-5; beta 0`."""
+    if row.parts:
+        return "; ".join(f"{_host(one, level, now)} {_gpus(one, level, now)}" for one in row.parts if one.gpus) or _NONE
     parts: list[list[int]] = []
     for gpu in row.gpus:
         if parts and parts[-1][-1] == gpu - 1:

@@ -53,7 +53,8 @@ def planned_stops(
     parts = parts_of(target, words)
     for part, _ in parts:
         part.own(take_over=take_over)
-    found, lacking = list[tuple[Target, PlannedStop]](), None
+    found: list[tuple[Target, PlannedStop]] = []
+    lacking = None
     for part, own in parts:
         try:
             found.append((part, _planned_stop(part, own, policy, environment)))

@@ -303,6 +303,7 @@ def test_a_run_on_several_hosts_is_one_row_with_the_sums_of_its_parts() -> None:
     assert (row.run.id, row.host) == (alpha.run.id, "alpha, beta, gamma")
     assert (row.done, row.planned, row.run.finished) == (104, 120, False)
     assert row.state == "1 running, 10 succeeded, 1 failed"
+    assert "beta 0" in table([row], 160, NOW)[1].plain
     told = answer(row)
     assert [(one.host, one.counts) for one in told.parts] == [
         ("alpha", {"succeeded": 4}),
