@@ -110,10 +110,13 @@ def test_each_session_runs_on_the_host_that_the_plan_shows_and_the_report_counts
     for command in ("status", "report"):
         said = desk.combo(command, "--host", "beta", code=0).stdout
         assert "beta's part of a run on alpha, beta, gamma" in " ".join(said.split()[:40])
-    subprocess.run(desk.command("view", "--bundle", "shared"), env=desk.environment, cwd=desk.home, check=True)
-    text = "".join(path.read_text() for path in (desk.home / "shared").glob("*.html"))
+    for folder, *options in (("shared",), ("part", "--host", "beta")):
+        bundle = desk.command("view", "--bundle", folder, *options)
+        subprocess.run(bundle, env=desk.environment, cwd=desk.home, check=True)
+        text = "".join(path.read_text() for path in (desk.home / folder).glob("*.html"))
+        assert not [name for name in NAMES if name in text], "names of hosts are taken out"
+        assert ("part of a run on" in text) == bool(options)
     assert len([*(desk.home / "shared").glob("cell-*.html")]) == 4
-    assert not [name for name in NAMES if name in text], "names of hosts are taken out"
     desk.combo("recheck", "--episodes", "2", code=0, timeout=120)
     report = json.loads((desk.home / desk.json("report")["report"] / "final_benchmark_report.json").read_text())
     assert report["totals"]["completed"] == report["totals"]["planned"] == 16

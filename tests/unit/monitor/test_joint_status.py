@@ -276,5 +276,6 @@ def test_a_part_alone_says_first_whose_part_it_is_and_what_shows_the_whole() -> 
     assert say(alone.part) == said
     assert alone.finished
     assert heading.remarks(alone, alone.link)[0] == alerts(alone)[0][1] == said
+    assert changes(None, alone)[1].endswith(said)
     assert answer(alone).facts[0].code == "part_of_run"
     assert whole(*parts, deal=MOVED).part is None
