@@ -17,7 +17,7 @@ from comborun.model.stopping import StopRule
 from comborun.model.work import deal_in, process_of
 from comborun.reporter.records.collected import AttemptRecord, Canary, SessionHistory
 from comborun.rules import counting
-from comborun.rules.deal import Deal, part_of_run
+from comborun.rules.deal import Deal
 from comborun.rules.facts import Fact
 from comborun.rules.names import RUN, RunLayout
 from comborun.rules.records import parse
@@ -57,9 +57,10 @@ def _deal_of(directory: Path) -> Deal | None:
 
 def part_of(directory: Path, plan: Plan, run: str) -> Fact | None:
     """That these are the records of one of several hosts."""
-    planned = [one for one in plan.whole.sessions if not one.flag]
-    here = sum(not one.flag for one in plan.sessions)
-    return part_of_run(_deal_of(directory), run, "report", here, len(planned))
+    deal = _deal_of(directory)
+    here, planned = (sum(not one.flag for one in found.sessions) for found in (plan, plan.whole))
+    numbers = {"sessions": here, "all": planned}
+    return Fact("part_of_run", run=run, verb="report", host=deal.box, hosts=deal.boxes, **numbers) if deal else None
 
 
 def plan_of(directory: Path) -> Plan:

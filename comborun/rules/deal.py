@@ -203,16 +203,6 @@ def sessions_moved(names: Sequence[str]) -> Fact | None:
     return Fact("sessions_moved", moved=len(names), sessions=list(names[:_MOST_NAMED])) if names else None
 
 
-def part_of_run(deal: Deal | None, run: str, verb: str, here: int = 0, whole: int = 0) -> Fact | None:
-    """That a run is only a part of one on several boxes, how many of its sessions run here, and which verb shows all.
-
-    The caller may add the numbers later.
-    """
-    if not deal or not deal.boxes:
-        return None
-    return Fact("part_of_run", run=run, verb=verb, host=deal.box, hosts=list(deal.boxes), sessions=here, all=whole)
-
-
 def parse_move(text: str) -> Move | None:
     """The move of a record; None for what is none."""
     with suppress(*_TORN):

@@ -31,7 +31,6 @@ from comborun.host.system import files, machine, process
 from comborun.host.system.files import Json
 from comborun.host.verb_errors import answer, run_directory
 from comborun.rules import machines, records
-from comborun.rules.deal import part_of_run
 from comborun.rules.endings.breaker import ENVIRONMENT, barred
 from comborun.rules.endings.failures import GPU
 from comborun.rules.facts import Fact
@@ -159,6 +158,7 @@ class Probe:
     def _run(self) -> Json:
         layout = self.layout
         hold, stopped = Holds(layout).look(), os.path.exists(layout.stopped)
+        deal = deal_of(layout)
         slots, multiplexer = files.read_line(layout.slots), files.read_line(layout.multiplexer)
         servers = (str(row.get("name")) for row in files.read_rows(layout.server_table))
         return {
@@ -179,7 +179,7 @@ class Probe:
             "done": over(layout),
             "elsewhere": elsewhere(layout),
             "following": training.summary(layout),
-            "part": part_of_run(deal_of(layout), self.attempts.id, "status"),
+            "part": Fact("part_of_run", host=deal.box, hosts=deal.boxes) if deal and deal.boxes else None,
             "environment": difference(layout),
             "again": [(name, number) for name in self.names if (number := self.attempts.retried_after(name))],
         }

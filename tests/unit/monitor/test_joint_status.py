@@ -26,8 +26,9 @@ from comborun.monitor.view.feed import _trouble
 from comborun.monitor.view.pages import Site, alerts, of_hosts, render
 from comborun.monitor.watch import Look, Source
 from comborun.remote.transport import Completed
-from comborun.rules.deal import Deal, part_of_run
+from comborun.rules.deal import Deal
 from comborun.rules.events import Event, Kind
+from comborun.rules.facts import Fact
 from comborun.words import say
 
 PLAN = stage.a_plan([stage.a_session("p", "maze", count=4), stage.a_session("q", "maze", count=4)])
@@ -268,7 +269,7 @@ def test_a_host_that_is_late_is_named_with_its_last_state_and_not_called_unreach
 
 def test_a_part_alone_says_first_whose_part_it_is_and_what_shows_the_whole() -> None:
     run = stage.a_view(PLAN).id
-    told = {name: part_of_run(MOVED.at(name), run, "status") for name in ("x", "y")}
+    told = {name: Fact("part_of_run", host=name, hosts=["x", "y"]) for name in ("x", "y")}
     parts = [part(name, DONE, deal=MOVED, **ENDED, part=one) for name, one in told.items()]
     alone = parts[0].status
     said = f"x's part of a run on x, y: 1 of 2 sessions; `combo status {run}` shows the whole run"
