@@ -110,6 +110,10 @@ def test_each_session_runs_on_the_host_that_the_plan_shows_and_the_report_counts
     for command in ("status", "report"):
         said = desk.combo(command, "--host", "beta", code=0).stdout
         assert "beta's part of a run on alpha, beta, gamma" in " ".join(said.split()[:40])
+    told = "import comborun; from comborun.cli.mcp import tools; (status, *_, compare), _ = tools(comborun.open())"
+    told += "; print(status(), compare('good', 'poor'))"
+    said = subprocess.check_output([sys.executable, "-c", told], env=desk.environment, text=True, cwd=desk.home)
+    assert all(name in said for name in dealt), "an assistant sees the whole run"
     for folder, *options in (("shared",), ("part", "--host", "beta")):
         bundle = desk.command("view", "--bundle", folder, *options)
         subprocess.run(bundle, env=desk.environment, cwd=desk.home, check=True)
