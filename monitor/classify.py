@@ -59,6 +59,10 @@ def classify(view: RunView, history: History, link: Link = UP) -> RunStatus:
         after=after_status(Case(plan, None, history.of(AFTER), snapshot.now)) if plan.after else None,
         notify_problem=notify_problem(view.id, snapshot),
     )
+    if part := snapshot.part:
+        planned = sum(not one.flag for one in plan.whole.sessions)
+        how = {"run": view.id, "verb": "status", "sessions": len(status.proper), "all": planned}
+        status = replace(status, part=Fact(part.code, **{**part.fields, **how}))
     if snapshot.scheduler:  # the load of a login node does not matter
         status = replace(status, use=HostUse(disk=snapshot.use.disk))
     return replace(status, advice=advice(status))

@@ -83,8 +83,8 @@ def answer(status: RunStatus) -> Status:
 
 def _facts(status: RunStatus) -> tuple[Fact, ...]:
     ordered, advice = status.ordered and status.ordered.fact, status.advice
-    found = (ordered, advice, status.would_move, status.notify_problem, *status.back, status.moved, status.following)
-    return tuple(filter(None, found))
+    found = (status.part, ordered, advice, status.would_move, status.notify_problem, *status.back)
+    return tuple(filter(None, (*found, status.moved, status.following)))
 
 
 def _host(one: HostStatus) -> HostOfRun:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +22,7 @@ from comborun.remote.runs import STAMPED, GpuUser, Listing, Run, keep_listings, 
 from comborun.remote.transport import LOCAL, LocalTransport
 from comborun.rules.facts import Fact
 from comborun.rules.results.fields import number
+from comborun.rules.vocabulary import Life, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -53,6 +55,17 @@ class FleetRow(NamedTuple):
     """processes on GPUs of the host"""
     ahead: float = 0.0
     """seconds by which the host's clock is ahead of this machine's"""
+    parts: tuple[FleetRow, ...] = ()
+    """of a run on several hosts, those that are known, the first host's first"""
+
+    @property
+    def each(self) -> tuple[FleetRow, ...]:
+        """Its parts; of a run on one host itself."""
+        return self.parts or (self,)
+
+    @property
+    def ids(self) -> frozenset[str]:
+        return frozenset(one.run.id for one in self.each)
 
     @property
     def state(self) -> str:
@@ -62,6 +75,7 @@ class FleetRow(NamedTuple):
     def brief_state(self) -> str:
         """`●8 ✗5 ·20`, after what holds the run."""
         held = "gone" if self.run.now.get("abandoned") else self.run.held.get("kind", "") if not self.run.done else ""
+        held = held or ("held" if self.run.now.get("held_on") else "")
         symbols = (f"{MARKS[word].symbol}{count}" for word, count in by_urgency(self.run.counts))
         return " ".join(filter(None, [held, *symbols]))
 
@@ -95,7 +109,7 @@ class FleetRow(NamedTuple):
         """Who else uses the host's GPUs, and MiB; another run of this user counts by its grid's name."""
         held: dict[str, int] = {}
         for user in self.users if not self.run.finished else ():
-            if user.run != self.run.id:
+            if user.run not in self.ids:
                 who = user.run.rsplit("-", 2)[0] or user.owner
                 held[who] = held.get(who, 0) + user.mib
         return tuple(sorted(held.items(), key=lambda item: -item[1]))
@@ -169,8 +183,15 @@ class Fleet:
 
     def rows(self) -> tuple[FleetRow, ...]:
         """A row for each run of those hosts, the newest first; each run once."""
+        return self._rows(self.listings())
+
+    def awaited(self) -> tuple[FleetRow, ...]:
+        """The same, with what was last seen of the hosts that may still answer."""
+        return self._rows([one.listing for one in self._hosts.values()])
+
+    def _rows(self, listings: Iterable[Listing]) -> tuple[FleetRow, ...]:
         now = self._clock.now()
-        return tuple(
+        return together(
             FleetRow(
                 one.host,
                 run,
@@ -179,7 +200,7 @@ class Fleet:
                 one.users,
                 run.now.get("ahead", 0.0),
             )
-            for one, run in each_once(self.listings())
+            for one, run in each_once(listings)
         )
 
     def close(self) -> None:
@@ -244,7 +265,8 @@ def _now(transport: Transport, run: Run, sources: dict[str, tuple[Source, Histor
         source, history = sources.get(key) or (Source(transport, _view(transport, run)), History())
         history = source.fold(history)
         source = source.renewed(history)
-        sources[key] = source, history
+        if not run.grid_run:
+            sources[key] = source, history
         return _now_of(classify(source.view, history))
     except UserError as error:
         sources.pop(key, None)
@@ -255,7 +277,8 @@ def _now(transport: Transport, run: Run, sources: dict[str, tuple[Source, Histor
 
 def _view(transport: Transport, run: Run) -> Any:
     """Its plan, as this machine last saw it: the first look says if there is a newer one."""
-    seen = last_look(transport.host, run.id, run.directory) if transport.host != LOCAL else None
+    moves = transport.host == LOCAL or run.grid_run  # sessions of a part may have moved: then it is read anew
+    seen = None if moves else last_look(transport.host, run.id, run.directory)
     return seen.view if seen else load_run(transport, run.directory)
 
 
@@ -263,7 +286,9 @@ def _since(one: Listing) -> Iterator[Listing]:
     """The runs launched there since it was listed, each as `combo status` last saw it."""
     launched = {launch.run: launch for launch in remembered() if launch.host == one.host and STAMPED.search(launch.run)}
     for launch in launched.values():
-        run, look = Run(launch.run, launch.directory, {}), last_look(launch.host, launch.run, launch.directory)
+        part = {"grid_run": launch.grid_run, "box": launch.host} if launch.grid_run else {}
+        run = Run(launch.run, launch.directory, {}, part=part)
+        look = last_look(launch.host, launch.run, launch.directory)
         if run.id not in {known.id for known in one.runs} and run.started >= (one.seen or 0):
             now = _now_of(last_seen(look, Link(reachable=False, complaint=one.complaint), Clock())) if look else {}
             yield Listing(one.host, (replace(run, now=now),), look.at if look else None, one.complaint)
@@ -293,6 +318,53 @@ def each_once(found: Iterable[Listing]) -> list[tuple[Listing, Run]]:
     return sorted(chosen, key=lambda entry: entry[1].stamp, reverse=True)
 
 
+def together(rows: Iterable[FleetRow]) -> tuple[FleetRow, ...]:
+    """The rows, with one for each run on several hosts instead of one for each part."""
+    found: dict[str, list[FleetRow]] = {}
+    for row in rows:
+        found.setdefault(row.run.grid_run or row.run.id, []).append(row)
+    return tuple(_joined(parts) if len(parts) > 1 else parts[0] for parts in found.values())
+
+
+def _joined(parts: list[FleetRow]) -> FleetRow:
+    """A run on several hosts: the sums of its parts. Of a host that was given up counts what the others say."""
+    hosts = max((one.run.hosts for one in parts), key=len)
+    known = max((one.run.part for one in parts), key=lambda part: len(part.get("lost", ())))
+    lost, kept = known.get("lost", ()), known.get("kept", {})
+    parts.sort(key=lambda one: [*hosts, one.run.part["box"]].index(one.run.part["box"]))
+    left = [one for one in parts if one.run.part["box"] not in lost] or parts
+    first, going = parts[0], [one for one in left if not one.run.finished]
+    counts = sum((Counter(one.run.counts) for one in left), Counter(succeeded=kept.get("succeeded", 0)))
+    smoke = sum((Counter(one.run.smoke) for one in left), Counter[str]())
+    ends = [one.expected for one in going if one.expected]
+    holds = {one.host: one.run.held["kind"] for one in going if one.run.held.get("kind")}
+    now: dict[str, Any] = {
+        "finished": not going,
+        "seconds": max((one.run.seconds for one in left if one.run.seconds is not None), default=None),
+        "abandoned": any(one.run.now.get("abandoned") for one in going),
+        "counts": {str(word): counts[word] for word in (*Life, *Outcome) if counts[word]},
+        "smoke": dict(smoke),
+        "held_on": holds if len(holds) < len(going) else {},
+    }
+    for place, key in enumerate(("episodes_done", "episodes_planned")):
+        known_sums = [one.run.episodes[place] for one in left]
+        more = kept.get("episodes", 0)
+        now[key] = None if None in known_sums else sum(filter(None, known_sums)) + more
+    if ends and len(ends) == len(going):
+        now["estimated_end_range"] = [max(moments) + first.ahead for moments in zip(*ends, strict=True)]
+    held = going[0].run.held if going and len(holds) == len(going) else {}
+    run = Run(first.run.id, first.run.directory, {}, held, first.run.canary, now=now, part={"hosts": hosts})
+    silent = [one for one in left if one.complaint]
+    return first._replace(
+        host=", ".join(one.host for one in parts),
+        run=run,
+        age=max((one.age for one in silent if one.age is not None), default=None),
+        complaint=silent[0].complaint if silent else "",
+        users=tuple(user for one in going for user in one.users),
+        parts=tuple(parts),
+    )
+
+
 def answer(row: FleetRow) -> runs.ListedRun:
     from comborun.answers import runs  # slow to import, and only JSON needs it
     from comborun.answers.status import Hold
@@ -320,6 +392,24 @@ def answer(row: FleetRow) -> runs.ListedRun:
         estimated_end_range=expected and (expected.earliest, expected.latest),
         gpus=row.gpus,
         gpu_users=tuple(runs.GpuUser(**user._asdict()) for user in row.users),
+        parts=tuple(map(_part, row.parts)),
+    )
+
+
+def _part(row: FleetRow) -> runs.PartOfRun:
+    from comborun.answers import runs
+    from comborun.monitor.document import answer_of
+
+    return answer_of(
+        runs.PartOfRun,
+        row.run,
+        host=row.host,
+        run=row.run.id,
+        counts={str(word): count for word, count in row.run.counts.items()},
+        reachable=not row.complaint,
+        episodes_done=row.done,
+        episodes_planned=row.planned,
+        gpus=row.gpus,
     )
 
 
@@ -331,4 +421,6 @@ def state(run: Run) -> str:
     unseen = "no session yet" if "counts" in run.now else "not known"
     counts = listed(run.counts) or ("ended" if run.done else "" if held else unseen)
     smoke = f"; smoke test: {listed(run.smoke)}" if run.smoke else ""
-    return ": ".join(filter(None, (held, counts))) + smoke
+    of = f"{run.part['box']}'s part of a run on {', '.join(run.hosts)}" if run.grid_run and run.hosts else ""
+    on = ", ".join(f"{kind} on {host}" for host, kind in run.now.get("held_on", {}).items())
+    return ": ".join(filter(None, (of, held, on, counts))) + smoke

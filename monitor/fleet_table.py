@@ -66,6 +66,7 @@ def _run(row: FleetRow, level: _Level, _now: float) -> str:
 def _host(row: FleetRow, level: _Level, _now: float) -> str:
     name = Text(visible(row.host))
     if not level.ids:
+        name = Text(f"{len(row.parts)} hosts") if row.parts else name
         name.truncate(min(level.name, _HOST), overflow="ellipsis")
     return name.plain
 
@@ -74,8 +75,10 @@ def _done(row: FleetRow, _level: _Level, _now: float) -> str:
     return _NONE if row.done is None or not row.planned else f"{row.done}/{row.planned}"
 
 
-def _gpus(row: FleetRow, _level: _Level, _now: float) -> str:
-    """`0,2-5`."""
+def _gpus(row: FleetRow, level: _Level, now: float) -> str:
+    """`0,2-5`; of a run on several hosts `alpha 0,2-5; beta 0`."""
+    if row.parts:
+        return "; ".join(f"{_host(one, level, now)} {_gpus(one, level, now)}" for one in row.parts if one.gpus) or _NONE
     parts: list[list[int]] = []
     for gpu in row.gpus:
         if parts and parts[-1][-1] == gpu - 1:
@@ -127,8 +130,8 @@ _COLUMNS = (
 
 
 class Layout:
-    """Columns that fit some rows: within `width`, or without a limit. A column in which no row says anything is left
-    out.
+    """Columns that fit some rows: within `width`, where a column in which no row says anything is left out; or all of
+    them.
     """
 
     def __init__(self, rows: Sequence[FleetRow], width: int | None, now: float) -> None:
@@ -143,7 +146,7 @@ class Layout:
         for column in _COLUMNS:
             cells = [Text(column.cell(row, level, self._now)).cell_len for row in rows]
             said = any(column.cell(row, level, self._now) != _NONE for row in rows)
-            if (said or column.title in ("run", "state")) and column.title not in level.dropped:
+            if (said or column.title in ("run", "state") or not self._width) and column.title not in level.dropped:
                 self._columns.append(column)
                 self._widths.append(max([len(column.title), *cells]))
 

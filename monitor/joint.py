@@ -62,6 +62,7 @@ def joined(parts: Sequence[PartStatus], deal: Deal, order: Mapping[str, int]) ->
         outage=next(filter(None, map(_outage, there or parts)), None),
         notify_problem=next((one.notify_problem for one in every if one.notify_problem), None),
         quarantine=(),
+        part=None,
         use=HostUse(),
         moved=sessions_moved([name for name in deal.moves if deal.box_of(name) != deal.of.get(name)]),
     )
@@ -130,7 +131,7 @@ def _hold(seen: RunStatus) -> Hold | None:
 
 
 def _ordered(parts: Sequence[PartStatus]) -> Order | None:
-    """The newest order, with its host if not all of them have one."""
+    """The newest order, with its host if not all of them have one; else by the logins of all of them."""
     found = [
         given._replace(host=part.host, at=None if given.at is None else given.at - part.status.ahead)
         for part in parts
@@ -138,7 +139,8 @@ def _ordered(parts: Sequence[PartStatus]) -> Order | None:
     ]
     newest = max(found, key=lambda one: one.at or 0.0, default=None)
     alike = len(found) == len(parts) and len({one.order for one in found}) == 1
-    return newest._replace(host="") if newest and alike else newest
+    users = ", ".join(dict.fromkeys(one.user for one in found))
+    return newest._replace(host="", user=users) if newest and alike else newest
 
 
 def on_this_clock(attempts: Sequence[Attempt], ahead: float) -> tuple[Attempt, ...]:

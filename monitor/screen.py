@@ -67,6 +67,7 @@ def show_once(console: Console, status: RunStatus, rows: Rows = USUAL) -> None:
 def changes(before: RunStatus | None, after: RunStatus) -> list[str]:
     """Lines in the order of the plan. The first look (`before` None) gives all sessions that are not simply queued."""
     lines = [] if before else [f"{visible(after.run)} on {visible(after.host)}: {_counts(after)}"]
+    lines += [say(after.part)] if after.part and not before else []
     lines += [*_link(before, after), *_cluster(before, after), *_sessions(before, after)]
     lines += [*_progress(before, after), *(f"! {visible(said)}" for said in _remarks(before, after))]
     if after.finished and not (before and before.finished):

@@ -287,6 +287,8 @@ class RunFacts:
     """how the variables of a start from here would differ from those of the first launch"""
     following: Fact | None = None
     """the training whose checkpoints it evaluates"""
+    part: Fact | None = None
+    """of a part of a run on several hosts: whose part it is"""
     ahead: float = 0.0
     """seconds by which the clock of another host is ahead of this machine's"""
 

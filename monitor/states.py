@@ -23,9 +23,9 @@ from comborun.rules.results.counts import (
     WROTE_NOTHING,
     Counts,
     RequiredEvidence,
-    completeness,
     in_numbers,
     joined,
+    over_all,
     unmarked,
 )
 from comborun.rules.results.fields import LOG
@@ -224,14 +224,11 @@ def _by_all(case: Case, session: Session, counts: Counts) -> Case:
     end = case.latest.end
     if end is None or not session.results.counted:
         return case
-    found = {one.end.completeness for one in case.attempts if one.end}
-    if counts.records:
-        found.add(Completeness.PARTIAL)
     by_rows = session.unit == "episode" or session.results.source != LOG  # a training's lines are of many steps each
-    if session.evidence.records and not session.evidence.beside_records and session.count and by_rows:
-        asked = RequiredEvidence(session.count, records=True, verdicts=session.unit == "episode")
-        found.add(completeness(asked, counts, 0, 1, end.code))
-    best = next(one for one in Completeness if one in found)  # from complete to none
+    each = session.evidence.records and by_rows
+    others = bool(session.evidence.beside_records)
+    asked = RequiredEvidence(session.count, each, others, verdicts=session.unit == "episode")
+    best = over_all((one.end.completeness for one in case.attempts if one.end), counts, asked, end.code)
     outcome = session_outcome(best, end.completeness, end.cause)
     failure = None if best is Completeness.COMPLETE else end.failure
     end = end._replace(completeness=best, outcome=outcome, counts=counts, failure=failure)

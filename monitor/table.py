@@ -163,7 +163,8 @@ def _title(status: RunStatus, width: int) -> list[Text]:
         name.append(" " * gap).append_text(time)
     else:
         facts += map(Text, times)
-    lines = [name, _progress(status, width), *packed(facts, width)]
+    part = [Text(say(status.part), "yellow")] if status.part else []
+    lines = [name, *part, _progress(status, width), *packed(facts, width)]
     if status.slurm and not status.finished:
         silent = status.scheduler and not status.scheduler.answered
         lines.append(cut(Text(f"! {say(status.slurm)}", "yellow") if silent else Text(say(status.slurm)), width))

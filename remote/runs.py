@@ -61,8 +61,19 @@ class Run:
     """the document of `combo status --json` for a run that is not done; empty if unknown. Of one that is done,
     `ahead` alone, if its host's clock is wrong
     """
-    grid_run: str = ""
-    """the run on several hosts of which it is a part"""
+    part: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """of a part of a run on several hosts: that run as `grid_run`, its own host there as `box`, all `hosts`, those that
+    were given up as `lost`, and what counts of these as `kept`
+    """
+
+    @property
+    def grid_run(self) -> str:
+        return str(self.part.get("grid_run", ""))
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Of a run on several hosts, or a part of one: all of them."""
+        return tuple(self.part.get("hosts", ()))
 
     @property
     def stamp(self) -> str:
@@ -195,7 +206,7 @@ def _newest_first(answer: Iterable[Iterable[dict[str, Any]]]) -> tuple[Run, ...]
             held, reason = entry["held"], Fact.of(entry["held"].get("reason"))
             held |= {"why": say(reason)} if reason else {}
             run = Run(PurePosixPath(directory).name, directory, entry["done"], held, entry["canary"], entry["left"])
-            run = replace(run, grid_run=entry.get("grid_run", ""))
+            run = replace(run, part=entry.get("part", {}))
             started = max(started, run.stamp)
             found[directory] = (started, place), run
     return tuple(run for _, run in sorted(found.values(), key=lambda entry: (*entry[0], entry[1].id), reverse=True))

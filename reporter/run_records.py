@@ -18,6 +18,7 @@ from comborun.model.stopping import StopRule
 from comborun.model.work import deal_in, process_of
 from comborun.reporter.records.collected import AttemptRecord, Canary, SessionHistory
 from comborun.rules import counting
+from comborun.rules.deal import Deal
 from comborun.rules.facts import Fact
 from comborun.rules.names import RUN, RunLayout
 from comborun.rules.records import parse
@@ -51,12 +52,24 @@ def stop_rule(directory: Path, manifest: Mapping[str, Any]) -> StopRule | None:
     return rule
 
 
+def _deal_of(directory: Path) -> Deal | None:
+    return deal_in(text_of(directory / RUN.deal), map(text_of, (directory / RUN.moves).glob("*")))
+
+
+def part_of(directory: Path, plan: Plan, run: str) -> Fact | None:
+    """That these are the records of one of several hosts."""
+    deal = _deal_of(directory)
+    here, planned = (sum(not one.flag for one in found.sessions) for found in (plan, plan.whole))
+    numbers = {"sessions": here, "all": planned}
+    return Fact("part_of_run", run=run, verb="report", host=deal.box, hosts=deal.boxes, **numbers) if deal else None
+
+
 def plan_of(directory: Path) -> Plan:
     """The newest plan, which contains the older ones."""
     path = directory / RUN.plan(newest_plan(str(directory)))
     try:
         plan = Plan.from_json(path.read_text("utf-8", "surrogateescape"))
-        deal = deal_in(text_of(directory / RUN.deal), map(text_of, (directory / RUN.moves).glob("*")))
+        deal = _deal_of(directory)
         return plan.without(lambda one: deal is None or deal.runs_here(process_of(one)))
     except OSError as error:
         if (directory / RUN.manifest).is_file():

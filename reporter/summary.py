@@ -101,6 +101,8 @@ class Summary:
     """two policies by their shares of one kind of failure"""
     trends: tuple[Trend, ...] = ()
     """checkpoints by their steps, and the best of them"""
+    part: str = ""
+    """that it is of one of several hosts, and how to report the whole run"""
     looks: tuple[int, ...] = ()
     """of a folder that has been reported before and has grown: completed episodes at each report, this one last"""
     losses: tuple[Loss, ...] = ()
@@ -194,6 +196,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         quality=quality(collected, basis.counted, tuple(_findings(basis, combos, comparisons))),
         provenance=dict(sorted(collected.origin.items())),
         canary=collected.canary,
+        part=say(collected.part) if collected.part else "",
         differences=tuple(differences(collected, seeds)),
         kinds=kinds,
         trends=tuple(replace(one, written_over=_written_over(one, collected.followed)) for one in found_trends),

@@ -95,6 +95,22 @@ class GpuUser:
 
 
 @dataclass(frozen=True)
+class PartOfRun:
+    """What a host has of a run on several."""
+
+    host: str
+    run: str
+    """the part's own id"""
+    directory: str
+    finished: bool
+    counts: Mapping[str, int]
+    reachable: bool
+    episodes_done: int | None
+    episodes_planned: int | None
+    gpus: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class ListedRun:
     host: str
     run: str
@@ -121,6 +137,10 @@ class ListedRun:
     gpus: tuple[int, ...]
     """that its sessions have now"""
     gpu_users: tuple[GpuUser, ...]
+    hosts: tuple[str, ...] = ()
+    """of a run on several hosts, or of the only part of one that is known here: all of them"""
+    parts: tuple[PartOfRun, ...] = ()
+    """of a run on several hosts"""
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from comborun.planner.laying import Drafts
 from comborun.remote import boxes
 from comborun.remote.boxes import Answered, Root, at_once
 from comborun.remote.grids import known_of
+from comborun.remote.launches import parts_of
 from comborun.remote.launching import Launched, publish_run, start
 from comborun.remote.preparing import Prepared, prepare
 from comborun.remote.transport import in_threads
@@ -116,7 +117,12 @@ def dealt_together(
         shared = Drafts()
         looks = {host: partial(_look, request, grids[host], transports[host], shared) for host in grids}
         found = at_once({host: partial(look, changes=changes) for host, look in looks.items()})
+    lost = {} if request.new else _given_up(grid.name, {host: transports[host] for host in found.done})
+    for host in lost:
+        found.done.pop(host, None)
+        found.failed.pop(host, None)
     seen, left_out = _usable(found, leave_out=together.leave_out)
+    left_out |= {host: why for host, why in lost.items() if host in grids}
     for host, one in seen.items():
         listener.warn(*(f"{host}: {warning}" for warning in one.prepared.warnings))
     for line in _clocks(seen):
@@ -170,6 +176,18 @@ def _look(request: LaunchRequest, grid: Grid, transport: Transport, drafts: Draf
     if not changes:
         return _Seen(prepared, None)
     return _Seen(prepared, boxes.root_of(transport, grid.root, prepared.facts.python))
+
+
+def _given_up(name: str, transports: Mapping[str, Transport]) -> dict[str, str]:
+    """The hosts that a person has given up for the newest run of this grid, as the others say."""
+    looks = {
+        one.host: partial(boxes.look, transports[one.host], one.directory)
+        for one in parts_of(name)
+        if one.host in transports
+    }
+    there = at_once(looks).done if looks else {}
+    lost = newest_of(there)[0].lost if there else {}
+    return dict.fromkeys(lost, "given up by `combo hosts lost`")
 
 
 def _usable(found: Answered[_Seen], *, leave_out: bool) -> tuple[dict[str, _Seen], dict[str, str]]:
@@ -232,7 +250,7 @@ def _publish(drafts: Mapping[str, Prepared], fresh: Deal, tell: Callable[[str], 
     launched = {first: put(first, fresh)}
     publication = launched[first].publication
     state = boxes.look(drafts[first].transport, publication.directory)
-    if state.deal.boxes[0] != first or state.deal.arbiter != first:
+    if state.deal.arbiter != first:
         raise UserError(
             f"{first} has a part of the run {publication.run}, whose first host is {state.deal.arbiter}",
             f"name {state.deal.arbiter} first; `combo hosts lost` gives up a host that is gone; --new starts another",

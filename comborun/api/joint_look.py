@@ -22,6 +22,7 @@ from comborun.remote import boxes
 from comborun.remote.boxes import BoxState
 from comborun.remote.joint_copy import Part, joint_folder, newest_deal
 from comborun.remote.runs import copy_of
+from comborun.rules.deal import Deal
 from comborun.rules.facts import Fact
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from comborun.monitor.watch import Watched
     from comborun.remote.fetch import FetchOptions
     from comborun.remote.transport import Transport
-    from comborun.rules.deal import Deal
 
 LOGIN_S = 3.0
 """seconds for a login over a slow link; a command that looks once would else never see such a host"""
@@ -274,8 +274,14 @@ def _dealt(view: RunView, deal: Deal) -> RunView:
 
 
 def _remembered_deal(target: Target) -> Deal | None:
+    """The newest deal in the copies of the records here; without copies, who had what at the last looks from here."""
     copies = [(one, copy_of(one.transport.host, one.run, one.directory)) for one in target.boxes]
-    return newest_deal([Part(one.transport.host, one.run, (copy, ())) for one, copy in copies])
+    if found := newest_deal([Part(one.transport.host, one.run, (copy, ())) for one, copy in copies]):
+        return found
+    looks = {one.transport.host: last_look(one.transport.host, one.run, one.directory) for one in target.boxes}
+    of = {process_of(own): host for host, look in looks.items() if look for own in look.view.plan.current}
+    whole = {"grid_run": target.run, "box": next(iter(looks)), "number": [0, 0], "boxes": [*looks], "of": of}
+    return Deal(whole) if of else None
 
 
 # Rounds of looks, in which no host waits long for another

@@ -93,10 +93,11 @@ def planned_loss(target: Target, lost: Sequence[str], *, stop: bool, ask: Callab
 
 def _loss(target: Target, newest: Deal, era: Era, lost: Sequence[str], there: Sequence[str]) -> Loss:
     """What the lost hosts have on record, and who of the others gets the rest."""
+    lost = [host for host in lost if host not in newest.lost]  # of the others the deal says already what counts
     left = [host for host in newest.left if host not in lost]
     sources = at_once({host: part_on(target, host).source for host in there}).all()
     plan, owners = merged_plan({host: one.view.plan for host, one in sources.items()}, newest)
-    records = {host: _records(part_on(target, host), plan) for host in lost if host not in newest.lost}
+    records = {host: _records(part_on(target, host), plan) for host in lost}
     complete = {name for one in records.values() for name in one.complete}
     rooms = {
         host: _room(classify(one.view, one.fold(History())), plan) for host, one in sources.items() if host in left

@@ -52,12 +52,21 @@ def planned_stops(
 
     A run whose status is unknown can be stopped as a whole, or by exact names.
     """
-    if policy or environment:
-        target.of_one_host("stop --policy")
     parts = parts_of(target, words)
     for part, _ in parts:
         part.own(take_over=take_over)
-    return [(part, _planned_stop(part, own, policy, environment)) for part, own in parts]
+    found: list[tuple[Target, PlannedStop]] = []
+    lacking = None
+    for part, own in parts:
+        try:
+            found.append((part, _planned_stop(part, own, policy, environment)))
+        except UserError as error:
+            if error.code != "unknown_session":  # others of its hosts may have some
+                raise
+            lacking = error
+    if lacking and not found:
+        raise lacking
+    return found
 
 
 def _planned_stop(target: Target, words: tuple[str, ...], policy: str | None, environment: str | None) -> PlannedStop:
@@ -111,7 +120,8 @@ def _chosen(
             )
     if policy is None and environment is None:
         return names
-    fitting = (one for one in plan.sessions if policy in {None, one.policy} and environment in {None, one.environment})
+    there = (one for one in plan.sessions if one.flag != "elsewhere")
+    fitting = (one for one in there if policy in {None, one.policy} and environment in {None, one.environment})
     chosen = tuple(one.name for one in fitting if not names or one.name in names)
     if not chosen:
         raise UserError(

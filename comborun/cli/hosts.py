@@ -94,11 +94,14 @@ def lost(names: tuple[str, ...], target: Target, as_json: bool, **how: bool) -> 
     loss = planned_loss(target, names, stop=how["stop"], ask=ask)
     if not as_json and not asks:
         _show(loss)
-    give_up(target, loss)
+    if loss.lost:
+        give_up(target, loss)
     _answer(target, loss, as_json=as_json, done=True)
 
 
 def _show(loss: Loss) -> None:
+    if not loss.lost:
+        return
     click.echo(f"{', '.join(map(harmless, loss.lost))}: {several(len(loss.moved), 'session')} to run elsewhere")
     shares: dict[str, list[str]] = {}
     for name, host in loss.moved.items():
@@ -113,3 +116,7 @@ def _show(loss: Loss) -> None:
 def _answer(target: Target, loss: Loss, *, as_json: bool, done: bool) -> None:
     if as_json:
         show_json(GivenUp(target.run, loss.lost, dict(loss.moved), loss.episodes, done))
+    elif not loss.lost:
+        click.echo("given up before: nothing changes")
+    elif done:
+        click.echo(f"given up: {', '.join(map(harmless, loss.lost))}; {several(len(loss.moved), 'session')} moved")

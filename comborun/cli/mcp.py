@@ -55,12 +55,12 @@ def mcp(target: Target, act: bool) -> None:
     \b
     claude mcp add maze -- combo mcp maze --host h100
     """
-    target.of_one_host("mcp")
     try:
         import mcp.server  # noqa: F401 - it is an extra
     except ImportError as error:
         raise UserError("combo mcp needs the library mcp", "pip install 'comborun[mcp]'") from error
-    in_threads(target.transport)
+    for one in target.boxes or (target,):
+        in_threads(one.transport)
     server_of(Run(target._replace(listener=QUIET)), act=act).run()
 
 

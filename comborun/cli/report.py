@@ -100,7 +100,7 @@ def report(
         raise UserError("--grid without a folder", f"such as `{program()} report ~/old_results --grid {grid}`")
     else:
         found = where.find(run, kept=True)
-        target = found.of_one_host("report --videos") if how["videos"] else found
+        target = found.of_one_host(f"report --videos {how['videos']}") if how["videos"] else found
         copy = reports.brought(target, _size(how["max_size"]))
         if how["videos"]:
             reports.bring_videos(target, copy, how["videos"])
@@ -199,7 +199,7 @@ def _show_claims(summary: Summary) -> None:
     from comborun.reporter.pages.words import sentences
 
     click.echo()
-    for sentence in sentences(summary)[: 2 + len(summary.gates) + summary.by_numbers]:
+    for sentence in sentences(summary)[: 2 + len(summary.gates) + summary.by_numbers + bool(summary.part)]:
         click.echo(wrapped(printable(sentence)))
     claims, lines = summary.claims.sentences, 0
     for number, sentence in enumerate(claims):

@@ -19,8 +19,8 @@ from comborun.answers.runs import AllRuns
 from comborun.cli.options import json_option, offers, root_options, take_over_option
 from comborun.cli.terminal import INTERRUPTED, show_json, show_record, show_rows, show_table, working
 from comborun.errors import HostError, UserError
-from comborun.monitor.fleet import Fleet, answer, looked_at, state
-from comborun.monitor.fleet_table import complaints, day, show_live, table
+from comborun.monitor.fleet import Fleet, FleetRow, answer, looked_at, state
+from comborun.monitor.fleet_table import Layout, complaints, day, show_live, table
 from comborun.remote import run_orders
 from comborun.remote.launches import host_of, parts_of, remembered
 from comborun.remote.runs import choose_run, copy_of, remove, sizes
@@ -89,8 +89,8 @@ def show_everywhere(where: HostChoice, *, as_json: bool, grid: Path | None = Non
     else:
         print_new(fleet, shown, last=True)
     folders: dict[str, dict[str, None]] = {}
-    for row in rows:
-        folders.setdefault(row.host, {})[row.run.directory.rpartition("/")[0]] = None
+    for one in (part for row in rows for part in row.each):
+        folders.setdefault(one.host, {})[one.run.directory.rpartition("/")[0]] = None
     click.echo("\nFolders:" if rows else "", nl=bool(rows))
     show_rows({harmless(host): harmless(", ".join(names)) for host, names in folders.items()})
     for line in complaints(fleet):
@@ -130,18 +130,24 @@ def watch_everywhere(where: HostChoice, interval: float | None, *, plain: bool, 
 def print_new(fleet: Fleet, shown: Mapping[str, str], *, last: bool = False) -> dict[str, str]:
     """Print the runs that are not shown yet, each once.
 
-    A run that was launched on another host than the one that lists it waits for that host. If a host answers after its
+    A run that was launched on another host than the one that lists it waits for that host, and one on several hosts for
+    all of them. If a host answers after its
     runs were shown as last seen, standard error gets those whose state is another one now.
     """
     launched = {launch.run: launch.host for launch in remembered()}
+    shares: dict[str, set[str]] = {}
+    for launch in remembered():
+        shares.setdefault(launch.grid_run, set()).add(launch.host)
     heard = {one.host for one in fleet.listings()}
-    new = [
-        row
-        for row in fleet.rows()
-        if row.run.id not in shown and (last or launched.get(row.run.id, row.host) in {row.host, *heard})
-    ]
-    lines = table(new, None, time.time())
-    _print(lines[1:] if shown else lines)
+
+    def is_whole(row: FleetRow) -> bool:
+        if grid_run := row.each[0].run.grid_run:
+            return shares.get(grid_run, heard) <= heard
+        return launched.get(row.run.id, row.host) in {row.host, *heard}
+
+    new = [row for row in fleet.rows() if row.run.id not in shown and (last or is_whole(row))]
+    layout = Layout(fleet.awaited(), None, time.time())
+    _print([*([] if shown or not new else [layout.head()]), *map(layout.line, new)])
     for row in fleet.rows() if last else ():
         if (before := shown.get(row.run.id)) and not row.complaint and row.state != before:
             click.echo(harmless(f"{row.run.id} on {row.host} has answered: {row.state}"), err=True)

@@ -27,6 +27,7 @@ from comborun.cli.terminal import (
     unasked,
     working,
 )
+from comborun.errors import HostError
 from comborun.monitor.screen import show_once
 from comborun.monitor.table import SORTS, USUAL, Rows
 from comborun.monitor.watch import Clock, Settings, until_answered
@@ -212,7 +213,7 @@ def show_status(target: Target, *, as_json: bool, rows: Rows = USUAL) -> int:
         show_once(Console(highlight=False), seen, rows)
         if target.away and (target.away.hint or target.away.message != target.away.headline):
             show_error(target.away)  # of a changed host key both fingerprints, and what to do
-    return target.away.exit_code if target.away else exit_code(seen)
+    return exit_code(seen) if seen.link.reachable else HostError.exit_code
 
 
 def exit_code(seen: RunStatus) -> int:

@@ -158,6 +158,9 @@ WORDS: Words = {
     "run_is_being_stopped": f"{_ON}stopped: nothing new starts; `combo stop {{run}}` ends what still runs",
     "slurm_has_no_job": f"Slurm has none of its jobs any more, and nothing new starts: {_RESUME}",
     "sessions_moved": _moved,
+    "part_of_run": (
+        "{host}'s part of a run on {hosts}: {sessions} of {all:session}; `combo {verb} {run}` shows the whole run"
+    ),
     "sessions_would_move": (
         "{sessions:session} would end earlier on {hosts}: what waits moves only while `combo monitor`, `combo view` or"
         " `combo keep` looks"

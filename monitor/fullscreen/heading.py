@@ -148,7 +148,7 @@ def host_line(status: RunStatus, width: int) -> list[Text]:
 
 def remarks(status: RunStatus, link: Link) -> Sequence[str]:
     """What the user should know of the whole run, the most important first."""
-    said: list[str] = []
+    said: list[str] = [say(status.part)] if status.part else []
     if not link.reachable and link.complaint:
         said.append(": ".join(filter(None, (visible(link.complaint), link.comfort))))
     if status.outage:

@@ -279,8 +279,8 @@ def runs(found: Sequence[FleetRow] | None, here: str, width: int, now: float) ->
         return Page(Text("RUN", "dim"), [Text("asking all hosts ..." if found is None else "no runs are known", "dim")])
     rows = sorted(found, key=lambda row: row.run.finished)
     layout = Layout(rows, width - 2, now)
-    lines = [Text("▸ " if row.run.id == here else "  ").append_text(layout.line(row)) for row in rows]
-    late = {row.host: row.complaint for row in rows if row.complaint}
+    lines = [Text("▸ " if here in row.ids else "  ").append_text(layout.line(row)) for row in rows]
+    late = {one.host: one.complaint for row in rows for one in row.each if one.complaint}
     lines += [Text(f"! {visible(host)}: {visible(why)}", "yellow") for host, why in late.items()]
     return Page(Text("  ").append_text(layout.head()), lines)
 

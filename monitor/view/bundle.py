@@ -118,7 +118,8 @@ def _names(look: Look, source: Watched) -> list[str]:
     nodes = [attempt.begin.host for seen in look.history.attempts.values() for attempt in seen if attempt.begin]
     here = os.uname().nodename
     known = [getpass.getuser(), Path.home().name, here, here.partition(".")[0], *nodes]
-    for host in source.by_host():
+    others = look.status.part.texts("hosts") if look.status.part else ()
+    for host in (*source.by_host(), *others):
         user, _, machine = host.rpartition("@")
         known += [user, machine.partition(":")[0]]
     return [name for name in known if name not in ("", LOCAL, "root")]

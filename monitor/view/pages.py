@@ -151,7 +151,7 @@ def of_host(look: Look, history: GpuHistory, hours: float) -> dict[str, Any]:
 
 def alerts(status: RunStatus) -> list[tuple[str, str, str]]:
     """What concerns the run as a whole: a state for its colour, words, and the order that helps, if any."""
-    found = []
+    found = [("stalled", say(status.part), "")] if status.part else []
     if status.hold and not status.finished:
         since = f" since {clock(status.hold.since, near=status.now)}" if status.hold.since else ""
         how = f"`combo resume {status.run}` lets it go on"

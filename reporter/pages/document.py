@@ -39,7 +39,7 @@ _LEFT_OPEN = "only_completed unknown"
 _FOUND = " ".join(f"{name}=found.{name}" for name in f"a b difference interval {_P} {_LEFT_OPEN}".split())
 KEYS: Mapping[type, str] = {
     Summary: """
-        run grid metric? started=timing.started finished=timing.finished makespan_seconds=timing.makespan
+        run part? grid metric? started=timing.started finished=timing.finished makespan_seconds=timing.makespan
         sequential_seconds=timing.sequential bound_seconds=timing.bound policies environments combos totals
         family=comparisons.size claims=claims.decided undecided=claims.left_open
         comparisons=comparisons.all overall=comparisons.overall graded?=comparisons.graded

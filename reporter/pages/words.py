@@ -20,9 +20,9 @@ LOOKS = 6
 
 
 def sentences(summary: Summary) -> tuple[str, ...]:
-    """The answer, then the state of the whole run, the most serious first."""
+    """Whether it is only a part of a run, the answer, then the state of the whole run, the most serious first."""
     return (
-        *filter(None, (answer(summary),)),
+        *filter(None, (summary.part and f"{summary.part}.", answer(summary))),
         *_direction(summary),
         *_gates(summary),
         *_looks(summary),

@@ -177,6 +177,8 @@ class Collected:
     """settings that a person changed, and GPUs that it lost; each with `stopped`, or its hold then"""
     moved: Fact | None = None
     """sessions that went from one host of the run to another"""
+    part: Fact | None = None
+    """whose part it is, if it is only a part of a run on several hosts"""
     followed: tuple[Fact, ...] = ()
     """of a training: which of its checkpoints were not evaluated, or do not count"""
     stop_early: StopRule | None = None

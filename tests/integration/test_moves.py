@@ -31,6 +31,9 @@ def test_what_waits_moves_to_a_host_that_has_nothing_left_while_somebody_keeps_t
     assert "would end earlier on" in desk.combo("status", code=0).stdout, "nothing moves yet"
     keeper = desk.start("keep", "--interval", "2")
     until(lambda: boxes.hosts_of.get(name) == [taker], lambda: "it begins on the host with room: " + keeper.text)
+    (listed,) = desk.json("runs")
+    counts = {one["host"]: sum(one["counts"].values()) for one in listed["parts"]}
+    assert (counts[giver], counts[taker], sum(listed["counts"].values())) == (1, 2, 4)
     explained = desk.json("explain", name)
     assert (explained["session"], "session_is_elsewhere" in json.dumps(explained)) == (name, False)
     assert taker in desk.combo("retry", name).stdout, "orders find it"

@@ -49,6 +49,10 @@ def test_every_command_finds_the_host_of_a_session(boxes: Boxes) -> None:
     until(lambda: sum(len(boxes.alive(name)) for name in NAMES) == 4, "a place more on each")
     assert sum(one["state"] == "running" for one in boxes.status()["sessions"]) == 4
     assert desk.combo("slots", "2", "--host", "alpha").returncode == 0
+    policy = boxes.status()["sessions"][0]["policy"]
+    planned = desk.json("stop", "--policy", policy, "--dry-run")
+    meant = sorted(one["name"] for one in boxes.status()["sessions"] if one["policy"] == policy)
+    assert sorted(name for one in planned for name in one["sessions"]) == meant
     boxes.cut("beta")
     said = desk.combo("slots", "2")
     assert said.returncode == 1
@@ -74,6 +78,13 @@ def _a_host_that_missed_a_stop_is_stopped_by_the_next_look(boxes: Boxes) -> None
     python = [sys.executable, "-c", code]
     assert subprocess.check_output(python, env=desk.environment, text=True, cwd=desk.home) == "True True\n"
     assert finished(boxes)["episodes_done"] == 16
+    for host in NAMES:
+        boxes.cut(host)
+    away = desk.combo("status", "--json", code=3)
+    assert {key: json.loads(away.stdout)[key] for key in ("reachable", "episodes_done")} == {
+        "reachable": False,
+        "episodes_done": 16,
+    }
 
 
 def test_each_session_runs_on_the_host_that_the_plan_shows_and_the_report_counts_it_once(boxes: Boxes) -> None:
@@ -93,10 +104,23 @@ def test_each_session_runs_on_the_host_that_the_plan_shows_and_the_report_counts
     assert {name: one["host"] for one in planned["hosts"] for name in one["sessions"]} == dealt
     assert {name: [host] for name, host in dealt.items()} == boxes.hosts_of
     assert set(Counter(dealt.values()).values()) == {1, 2}
-    subprocess.run(desk.command("view", "--bundle", "shared"), env=desk.environment, cwd=desk.home, check=True)
-    text = "".join(path.read_text() for path in (desk.home / "shared").glob("*.html"))
+    (listed,) = desk.json("runs")
+    assert (listed["run"], listed["counts"], listed["episodes_done"]) == (status["run"], status["counts"], 16)
+    assert [one["host"] for one in listed["parts"]] == [*NAMES]
+    for command in ("status", "report"):
+        said = desk.combo(command, "--host", "beta", code=0).stdout
+        assert "beta's part of a run on alpha, beta, gamma" in " ".join(said.split()[:40])
+    told = "import comborun; from comborun.cli.mcp import tools; (status, *_, compare), _ = tools(comborun.open())"
+    told += "; print(status(), compare('good', 'poor'))"
+    said = subprocess.check_output([sys.executable, "-c", told], env=desk.environment, text=True, cwd=desk.home)
+    assert all(name in said for name in dealt), "an assistant sees the whole run"
+    for folder, *options in (("shared",), ("part", "--host", "beta")):
+        bundle = desk.command("view", "--bundle", folder, *options)
+        subprocess.run(bundle, env=desk.environment, cwd=desk.home, check=True)
+        text = "".join(path.read_text() for path in (desk.home / folder).glob("*.html"))
+        assert not [name for name in NAMES if name in text], "names of hosts are taken out"
+        assert ("part of a run on" in text) == bool(options)
     assert len([*(desk.home / "shared").glob("cell-*.html")]) == 4
-    assert not [name for name in NAMES if name in text], "names of hosts are taken out"
     desk.combo("recheck", "--episodes", "2", code=0, timeout=120)
     report = json.loads((desk.home / desk.json("report")["report"] / "final_benchmark_report.json").read_text())
     assert report["totals"]["completed"] == report["totals"]["planned"] == 16
@@ -210,7 +234,9 @@ def test_what_a_lost_host_had_not_completed_runs_on_the_others_and_counts_once(b
     boxes.cut("beta")  # it goes on, and nobody knows
     print(desk.combo("status").stdout)
     lost = desk.combo("hosts", "lost", "beta", "--yes", code=0)
-    print(lost.stdout, lost.stderr)
+    assert "given up: beta" in lost.stdout
+    assert "given up before" in desk.combo("hosts", "lost", "beta", "--yes", code=0).stdout
+    assert "beta is left out: given up" in desk.combo("launch", desk.home / "grid.yaml", code=0).stderr
     boxes.mend("beta")
     boxes.status()
     until(lambda: not boxes.alive("beta"), "a look has stopped what still ran there")
@@ -219,6 +245,8 @@ def test_what_a_lost_host_had_not_completed_runs_on_the_others_and_counts_once(b
     assert {one["host"] for one in status["sessions"]} == {"alpha", "gamma"}
     assert all(len(hosts) == (2 if name in mine else 1) for name, hosts in boxes.hosts_of.items())
     assert status["episodes_done"] == 48
+    (listed,) = desk.json("runs")
+    assert (listed["counts"], listed["episodes_done"]) == (status["counts"], 48)
     report = json.loads((desk.home / desk.json("report")["report"] / "final_benchmark_report.json").read_text())
     assert report["totals"]["completed"] == report["totals"]["planned"] == 48
 

@@ -195,6 +195,7 @@ def an_answer(
     stopped: bool = False,
     done: Mapping[str, object] | None = None,
     host: Sequence[Mapping[str, Any]] = HOST,
+    part: Fact | None = None,
 ) -> bytes:
     """The probe's standard output."""
     document = {
@@ -206,6 +207,7 @@ def an_answer(
         "stopped": stopped,
         "multiplexer": "tmux",
         "done": done is not None,
+        "part": part and part.as_data(),
         **together(host),
         "attempts": [one.told() for one in seen],
     }

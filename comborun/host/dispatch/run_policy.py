@@ -273,8 +273,8 @@ class RunPolicy:
         """The outcome of a session, or of each that shares its process."""
         names, attempts = self._attempts.members(session.name), self._attempts
         if names == (session.name,):
-            return [outcome_of(session.end)]
-        return [outcome_of(attempts.end(name, attempts.latest(name))) for name in names]
+            return [attempt_lineage.outcome(attempts, session.name, session.end)]
+        return [attempt_lineage.outcome(attempts, name, attempts.end(name, attempts.latest(name))) for name in names]
 
     def report_done(self, sessions: Iterable[Known]) -> None:
         outcomes = [one for session in sessions if session.flag != DROPPED for one in self._outcomes(session)]

@@ -5,18 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import Any
 
 from comborun.host.record import judging
 from comborun.host.record.recounts import as_it_is, live_counts
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files
-from comborun.rules import globs
+from comborun.rules import globs, records
 from comborun.rules.names import RUN
-from comborun.rules.results.counts import CHANGED, NOT_LOOKED_AT, NOT_RECOUNTED, Counts, joined, unmarked
+from comborun.rules.results.counts import CHANGED, NOT_LOOKED_AT, NOT_RECOUNTED, Counts, joined, over_all, unmarked
 from comborun.rules.results.fields import INDEX, NO_RECORD, OUTSIDE
-from comborun.rules.vocabulary import Completeness
+from comborun.rules.vocabulary import Completeness, Outcome, cause_of, completeness_of, outcome_of, session_outcome
 
 
 class Part:
@@ -59,6 +60,19 @@ def joined_counts(run: RunDirectory, name: str) -> Counts:
     if not found:
         return Counts()
     return joined([(part.span, part.counts) for part in found], whole(found))
+
+
+def outcome(run: RunDirectory, name: str, end: Mapping[str, Any]) -> Outcome:
+    """The outcome of a session with this last end, by the results of all its attempts: as the monitor says it."""
+    found = parts(run, name) if end and len(run.numbers(name)) > 1 else []
+    if not found or not found[-1].rules.results.counted:
+        return outcome_of(end)
+    counts = joined([(part.span, part.counts) for part in found], whole(found))
+    required = found[-1].rules.required
+    required.planned = whole(found)[1]
+    ends = [completeness_of(part.end) for part in found if part.end]
+    best = over_all(ends, counts, required, records.integer(end, "code"))
+    return session_outcome(best, completeness_of(end), cause_of(end))
 
 
 def of(found: list[Part], last: Part) -> list[Part]:

@@ -11,7 +11,6 @@ from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files
 from comborun.rules import records
 from comborun.rules.results.counts import Counts
-from comborun.rules.vocabulary import outcome_of
 
 COUNTED = ("succeeded", "partial", "failed", "cancelled", "lost", "not_needed", "running", "queued")
 EPISODES = ("records", "planned")
@@ -79,4 +78,8 @@ def _life(attempts: RunDirectory, name: str, number: int) -> str:
     life = attempts.glance(name, number).life
     if life != "ended":
         return "queued" if life == "queued" else "running"
-    return "queued" if attempts.follows(name, number) else outcome_of(attempts.end(name, number))
+    return (
+        "queued"
+        if attempts.follows(name, number)
+        else attempt_lineage.outcome(attempts, name, attempts.end(name, number))
+    )

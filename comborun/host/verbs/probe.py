@@ -20,6 +20,7 @@ from itertools import islice
 
 from comborun.host.engines.of_run import slurm_of
 from comborun.host.record import training
+from comborun.host.record.deals import deal_of
 from comborun.host.record.events import last_order
 from comborun.host.record.holds import Hold, Holds, over
 from comborun.host.record.launch_environment import difference
@@ -157,6 +158,7 @@ class Probe:
     def _run(self) -> Json:
         layout = self.layout
         hold, stopped = Holds(layout).look(), os.path.exists(layout.stopped)
+        deal = deal_of(layout)
         slots, multiplexer = files.read_line(layout.slots), files.read_line(layout.multiplexer)
         servers = (str(row.get("name")) for row in files.read_rows(layout.server_table))
         return {
@@ -177,6 +179,7 @@ class Probe:
             "done": over(layout),
             "elsewhere": elsewhere(layout),
             "following": training.summary(layout),
+            "part": Fact("part_of_run", host=deal.box, hosts=deal.boxes) if deal and deal.boxes else None,
             "environment": difference(layout),
             "again": [(name, number) for name in self.names if (number := self.attempts.retried_after(name))],
         }

@@ -29,11 +29,14 @@ from collections.abc import Callable, Iterator
 
 from comborun.host.record.deals import deal_of
 from comborun.host.record.holds import Holds
+from comborun.host.record.queue import rows
 from comborun.host.record.run_owner import elsewhere
 from comborun.host.system import files
 from comborun.host.system.files import Json
 from comborun.host.verb_errors import USAGE, Refusal, answered
 from comborun.host.verbs.publish import STAMP, runs_below
+from comborun.rules import records
+from comborun.rules.deal import Deal
 from comborun.rules.facts import Fact
 from comborun.rules.host import Denial
 from comborun.rules.names import RunLayout
@@ -80,7 +83,16 @@ def describe(directory: str) -> Json:
     left = os.path.exists(run.seen) or (ended > 0 and time.time() - ended / 1e9 > _LEFT_S)
     deal = deal_of(run)
     found = {"directory": directory, "done": files.read(run.done), "held": held, "canary": canary, "left": left}
-    return {**found, "grid_run": deal.grid_run} if deal else found
+    return {**found, "part": _part(run, deal)} if deal and deal.boxes else found
+
+
+def _part(run: RunLayout, deal: Deal) -> Json:
+    """Of which run on several hosts it is a part, and what counts there of hosts that were given up."""
+    queue = rows(run.queue) if deal.lost else ()
+    left = [one for row in queue if deal.box_of(row.name) in deal.lost for one in row.sessions]
+    counts = [records.integer(files.read(run.session_json(name)), "count") or 0 for name in left]
+    kept = {"succeeded": len(left), "episodes": sum(counts)}
+    return {"grid_run": deal.grid_run, "box": deal.box, "hosts": deal.boxes, "lost": [*deal.lost], "kept": kept}
 
 
 def find(wanted: str, *roots: str) -> Json:

@@ -320,6 +320,16 @@ def completeness(required: RequiredEvidence, counts: Counts, held: int, files: i
     return Completeness.COMPLETE if enough and held == required.others else less
 
 
+def over_all(
+    ends: Iterable[Completeness], counts: Counts, required: RequiredEvidence, code: int | None
+) -> Completeness:
+    """How complete a session is by the results of all its attempts. `ends`: each of them alone; `counts`: together."""
+    found = {*ends, *((Completeness.PARTIAL,) if counts.records else ())}
+    if required.records and required.planned and not required.others:
+        found.add(completeness(required, counts, 0, 1, code))
+    return next(one for one in Completeness if one in found)  # from complete to none
+
+
 def _enough(required: RequiredEvidence, counts: Counts, code: int | None) -> bool:
     """Whether all records are there. Without a planned number only the exit or other evidence can show it."""
     if required.verdicts and not counts.verdicts:

@@ -341,3 +341,16 @@ def test_another_attempt_that_was_asked_for_before_the_end_is_not_made_if_that_o
     end(run, 1, rows)
     assert bool(run.follows("s", 1)) is follows
     assert run.asked("s", 1) is follows
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "outcome"),
+    [("sf", "", "partial"), ("", "", "failed"), ("sssss.....", ".....sssss", "succeeded"), ("s", "ss", "partial")],
+)
+def test_the_end_of_a_run_counts_a_session_by_all_its_attempts(
+    run: RunDirectory, first: str, last: str, outcome: str
+) -> None:
+    """As the monitor and the report do, so that `combo runs` and `combo status` say the same."""
+    end(run, 1, first)
+    end(run, 2, last)
+    assert attempt_lineage.outcome(run, "s", run.end("s", 2)) == outcome

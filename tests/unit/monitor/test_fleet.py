@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from comborun.cli.runs import print_new
 from comborun.errors import HostError, RunGoneError, UserError
 from comborun.monitor import fleet as fleet_module
-from comborun.monitor.fleet import Fleet, FleetRow, answer
+from comborun.monitor.fleet import Fleet, FleetRow, answer, together
 from comborun.monitor.fleet_table import table
 from comborun.remote.launches import Launch, remember
 from comborun.remote.runs import GpuUser, Run
@@ -126,6 +126,34 @@ def test_in_a_pipe_a_run_is_one_row_though_its_host_answers_late(
     printed = capsys.readouterr()
     assert printed.out.count("changes") == printed.out.count("stays") == 1
     assert printed.err.splitlines() == ["changes-20260102T000000Z-00aa on frozen has answered: 2 succeeded"]
+
+
+def test_in_a_pipe_the_columns_of_all_hosts_line_up(
+    frozen: threading.Event, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(transport: Any) -> tuple[tuple[Run, ...], tuple[GpuUser, ...]]:
+        if transport.host == "frozen" and not frozen.wait(20):
+            raise AssertionError
+        name = f"{transport.host * 3}-20260102T000000Z-00aa"
+        return (replace(RUN, id=name, done=RUN.done if transport.host == "a" else {}),), ()
+
+    monkeypatch.setattr(fleet_module, "_now", lambda *_: GOING)
+    frozen.set()
+    first = of(look, "frozen", "a")
+    until(first, lambda: first.answered)
+    first.close()
+    frozen.clear()
+    fleet = of(look, "frozen", "a")
+    until(fleet, lambda: bool(fleet.rows()))
+    shown = print_new(fleet, {})
+    frozen.set()
+    until(fleet, lambda: fleet.answered)
+    print_new(fleet, shown, last=True)
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert [line.index(word) for line, word in zip(lines, ("2 succeeded", "5 failed"), strict=True)] == [
+        head.index("state")
+    ] * 2
+    assert head.split() == ["run", "host", "done", "ends", "gpus", "others", "started", "time", "state"]
 
 
 def test_a_host_that_can_not_be_reached_keeps_what_was_seen_and_the_launches_since() -> None:
@@ -255,3 +283,52 @@ def test_a_pipe_gets_whole_names_and_a_short_screen_the_runs_that_go_on() -> Non
 def test_a_run_that_has_no_session_yet_says_so_and_only_an_unseen_one_is_not_known() -> None:
     assert fleet_module.state(Run(RUN.id, RUN.directory, {}, now={**GOING, "counts": {}})) == "no session yet"
     assert fleet_module.state(Run(RUN.id, RUN.directory, {})) == "not known"
+
+
+def part(host: str, counts: dict[str, int], done: int, *, lost: tuple[str, ...] = (), over: bool = False) -> FleetRow:
+    """A part of a run of 12 sessions of 10 episodes on three hosts."""
+    planned = 10 * sum(counts.values())
+    of = {"grid_run": "6c1", "box": host, "hosts": ["alpha", "beta", "gamma"], "lost": lost}
+    if lost:
+        of["kept"] = {"succeeded": 1, "episodes": 10}
+    ended = {**{word: str(count) for word, count in counts.items()}, "at": "1767312001"}
+    ended |= {"records": str(done), "planned": str(planned)}
+    going = {**GOING, "episodes_done": done, "episodes_planned": planned, "counts": counts, "gpus": [0]}
+    name = f"kitchen-20260102T000000Z-{host[0] * 4}"
+    return FleetRow(host, Run(name, f"/r/{name}", ended if over else {}, now={} if over else going, part=of))
+
+
+def test_a_run_on_several_hosts_is_one_row_with_the_sums_of_its_parts() -> None:
+    gamma, alpha, beta = (
+        part("gamma", {"failed": 1, "succeeded": 3}, 34, over=True),
+        part("alpha", {"succeeded": 4}, 40, over=True),
+        part("beta", {"running": 1, "succeeded": 3}, 30),
+    )
+    (row,) = together([gamma, alpha, beta])
+    assert (row.run.id, row.host) == (alpha.run.id, "alpha, beta, gamma")
+    assert (row.done, row.planned, row.run.finished) == (104, 120, False)
+    assert row.state == "1 running, 10 succeeded, 1 failed"
+    assert "beta 0" in table([row], 160, NOW)[1].plain
+    told = answer(row)
+    assert [(one.host, one.counts) for one in told.parts] == [
+        ("alpha", {"succeeded": 4}),
+        ("beta", {"running": 1, "succeeded": 3}),
+        ("gamma", {"succeeded": 3, "failed": 1}),
+    ]
+    (alone,) = together([beta])
+    assert alone.state == "beta's part of a run on alpha, beta, gamma: 1 running, 3 succeeded"
+    held = beta._replace(run=replace(beta.run, held={"kind": "paused", "why": ""}))
+    assert together([alpha, held])[0].state.startswith("paused: ")
+    both = together([held, part("gamma", {"running": 4}, 0)])[0]
+    assert both.state.startswith("paused on beta: "), "the others go on"
+    assert answer(both).hold is None
+
+
+def test_of_a_host_that_was_given_up_counts_what_the_others_say() -> None:
+    gone = part("beta", {"running": 3, "succeeded": 1}, 15)._replace(complaint="no answer", age=60.0)
+    lost = [
+        part(host, {"succeeded": count}, 10 * count, lost=("beta",), over=True)
+        for host, count in (("alpha", 6), ("gamma", 5))
+    ]
+    (row,) = together([*lost, gone])
+    assert (row.state, row.done, row.planned, row.run.finished, row.complaint) == ("12 succeeded", 120, 120, True, "")

@@ -28,6 +28,7 @@ from comborun.monitor.watch import Look, Source
 from comborun.remote.transport import Completed
 from comborun.rules.deal import Deal
 from comborun.rules.events import Event, Kind
+from comborun.rules.facts import Fact
 from comborun.words import say
 
 PLAN = stage.a_plan([stage.a_session("p", "maze", count=4), stage.a_session("q", "maze", count=4)])
@@ -164,7 +165,7 @@ def test_holds_and_who_gave_them_are_told_by_this_clock() -> None:
         for one, hold, order, ahead in zip((part("x"), part("y")), held, given, clocks.values(), strict=True)
     ]
     seen = whole(*parts)
-    assert (seen.hold, seen.ordered) == (held[0], given[1])
+    assert (seen.hold, seen.ordered) == (held[0], given[1]._replace(user="ann, bob"))
     assert [one.hold for one in seen.hosts] == held
     alone = whole(parts[0], part("y"))
     assert alone.ordered
@@ -264,3 +265,18 @@ def test_a_host_that_is_late_is_named_with_its_last_state_and_not_called_unreach
     assert ("stalled", "y: no answer yet, seen 5 s ago", "") in alerts(status)
     told = next(one for one in answer(status).hosts if one.host == "y")
     assert (told.reachable, told.complaint) == (False, "no answer yet")
+
+
+def test_a_part_alone_says_first_whose_part_it_is_and_what_shows_the_whole() -> None:
+    run = stage.a_view(PLAN).id
+    told = {name: Fact("part_of_run", host=name, hosts=["x", "y"]) for name in ("x", "y")}
+    parts = [part(name, DONE, deal=MOVED, **ENDED, part=one) for name, one in told.items()]
+    alone = parts[0].status
+    said = f"x's part of a run on x, y: 1 of 2 sessions; `combo status {run}` shows the whole run"
+    assert alone.part
+    assert say(alone.part) == said
+    assert alone.finished
+    assert heading.remarks(alone, alone.link)[0] == alerts(alone)[0][1] == said
+    assert changes(None, alone)[1].endswith(said)
+    assert answer(alone).facts[0].code == "part_of_run"
+    assert whole(*parts, deal=MOVED).part is None

@@ -15,7 +15,7 @@ from monitor_stage import HOST, NOW, Seen, a_hold, a_host, a_plan, a_session, a_
 from comborun.monitor.causes import run_causes
 from comborun.monitor.classify import classify
 from comborun.monitor.document import answer as answer_of_status
-from comborun.monitor.fleet import FleetRow
+from comborun.monitor.fleet import FleetRow, together
 from comborun.monitor.fullscreen.pane import episode_lines
 from comborun.monitor.gpu_samples import samples
 from comborun.monitor.observe import RunView
@@ -311,22 +311,27 @@ def test_slots_say_whether_they_are_of_each_host(hosts: int, label: str) -> None
     assert f"<label>{label} <input" in render("host.html.j2", Site(acts=True), look, "host", hours=0, places=places)
 
 
-@pytest.mark.parametrize(("part", "own"), [("6c1", 2), ("", 1)])
-def test_all_parts_of_a_run_on_several_hosts_are_this_one_among_the_runs_of_all_hosts(part: str, own: int) -> None:
+@pytest.mark.parametrize("part", ["6c1", ""])
+def test_a_run_on_several_hosts_is_one_among_the_runs_of_all_hosts_and_opens_as_a_whole(part: str) -> None:
     history = look_at(ANSWER, view=VIEW)
     look = Look(1, VIEW, history, classify(VIEW, history))
-    runs = [
-        FleetRow(host, Run(name, "/r", {}, grid_run=of))
+    others = "walkers-20260729T101501Z-00aa", "walkers-20260729T101501Z-00bb"
+    runs = together(
+        FleetRow(host, Run(name, "/r", {}, part={"grid_run": of, "box": host, "hosts": ["a", "b"]} if of else {}))
         for host, name, of in (
+            ("a", others[0], "7d2"),
+            ("b", others[1], "7d2"),
             ("a", look.status.run, part),
-            ("b", "walkers-20260729T101501Z-00bb", part),
-            ("c", "walkers-20260729T101502Z-00cc", ""),
+            ("b", "walkers-20260729T101501Z-00cc", part),
+            ("c", "walkers-20260729T101502Z-00dd", ""),
         )
-    ]
+    )
     page = render("hosts.html.j2", Site(), look, "hosts", runs=runs, silent={}, busy=False)
-    assert page.count("this one") == own
+    assert page.count("this one") == 1
     assert "--host c" in page
-    assert ("--host b" in page) == (own == 1)
+    assert ("--host b" in page) == (not part)
+    assert f"combo view {others[0]}" in page
+    assert others[1] not in page
 
 
 @pytest.mark.parametrize(("records", "said"), [(5, "Not final: episodes are missing"), (10, "Not final: the run")])
