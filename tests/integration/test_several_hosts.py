@@ -141,8 +141,13 @@ def test_a_frozen_host_is_named_and_the_others_do_not_wait_for_it(boxes: Boxes) 
     assert re.search(r"beta .*no answer yet, seen \d+ s ago", said)
     assert took < 12, "not the 20 s after which a link is given up"
     assert "no answer" not in desk.combo("status", code=0).stdout
-    boxes.gate.touch()
-    finished(boxes)
+    boxes.cut("beta")
+    desk.combo("stop")
+    assert boxes.alive("beta"), "the stop has not reached it"
+    boxes.mend("beta")
+    stopped = boxes.status()
+    assert "running" not in stopped["counts"], "the look that stops it shows that"
+    assert not boxes.alive("beta")
 
 
 def _look_at(address: str, boxes: Boxes) -> None:
@@ -207,10 +212,13 @@ def test_what_a_lost_host_had_not_completed_runs_on_the_others_and_counts_once(b
     until(lambda: sum(len(file.read_text().splitlines()) for file in boxes.records("beta")) > 2, "some episodes")
     desk.combo("report", code=0)
     assert desk.combo("hosts", "lost", "beta", "--yes").returncode == 2, "it answers"
+    before = boxes.status()
     boxes.cut("beta")  # it goes on, and nobody knows
-    print(desk.combo("status").stdout)
     lost = desk.combo("hosts", "lost", "beta", "--yes", code=0)
     print(lost.stdout, lost.stderr)
+    away = boxes.status()
+    assert sorted(one["name"] for one in away["sessions"]) == sorted(one["name"] for one in before["sessions"])
+    assert not [one["name"] for one in away["sessions"] if one["host"] == "beta"]
     boxes.mend("beta")
     boxes.status()
     until(lambda: not boxes.alive("beta"), "a look has stopped what still ran there")
