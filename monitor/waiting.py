@@ -30,6 +30,7 @@ from comborun.rules.vocabulary import Cause, Life, Outcome
 _TIMED_OUT = (124, 137)
 """exit codes of timeout"""
 _MOST_NAMED = 4
+_CUT = (Outcome.CANCELLED, Outcome.LOST)
 
 
 def budget(plan: Plan, attempts: Sequence[Attempt], failure: Failure) -> Spent:
@@ -69,7 +70,7 @@ def advice(status: RunStatus) -> Fact | None:
     if status.hold and not status.stopped:
         return _of_hold(status, status.hold)
     if status.finished:
-        cut = any(one.life is Life.QUEUED or one.outcome is Outcome.CANCELLED for one in status.proper)
+        cut = any(one.life is Life.QUEUED or one.outcome in _CUT for one in status.proper)
         return Fact("run_was_stopped", **run, **_lacking(status)) if status.stopped and cut else None
     if status.disk_full and status.dispatcher is not None:
         return Fact("run_disk_full", **run)
