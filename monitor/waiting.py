@@ -182,6 +182,8 @@ def queued(subject: Subject) -> list[Fact]:
     facts += _waits(subject)
     if status.scheduler:
         return [*facts, *_slurm(subject, status.scheduler)]
+    if subject.seen.waiting and subject.seen.waiting.in_process:
+        return facts
     return [*facts, *_gpus(subject), *_turn(subject, nothing_starts=stopping is not None)]
 
 
@@ -197,6 +199,8 @@ def _waits(subject: Subject) -> Iterator[Fact]:
     elif waiting.waits_for == WaitFor.SERVER:
         kind = waiting.fact.text("server") if waiting.fact else waiting.detail
         yield from _server(status, kind)
+    elif waiting.fact and waiting.in_process:
+        yield waiting.fact
     else:
         yield Fact("waits", waits_for=waiting.waits_for, **waiting.because)
     if waiting.until is not None and waiting.until > subject.now:
