@@ -230,7 +230,7 @@ def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator
     when = " when the run goes on" if status.stopped or status.hold else ""
     busy, slots = len(status.busy), status.slots or view.plan.limits.parallel
     full = seen.task.reason == "JobArrayTaskLimit" if seen.task else status.dispatcher and busy >= slots
-    if seen.life is Life.QUEUED and full:
+    if seen.life is Life.QUEUED and full and not (seen.waiting and seen.waiting.in_process):
         yield Command(f"slots {busy + 1} {run}", f"lets one more run at once{when}")
     if seen.attempt > _never_began(seen):  # an attempt that never began has no log
         yield Command(f"logs {'-f ' if seen.alive else ''}{name} {run}", "shows its log")

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from comborun.monitor.snapshot import HostUse
+from comborun.monitor.snapshot import UNKNOWN_USE, HostUse
 from comborun.monitor.states import beside_numbers
-from comborun.monitor.status import ELSEWHERE, UP, Expected, HostStatus, RunStatus
+from comborun.monitor.status import ELSEWHERE, UP, Expected, HostStatus, RunStatus, SessionStatus
 from comborun.monitor.waiting import advice
 from comborun.rules.deal import sessions_moved
 from comborun.rules.facts import Fact
 from comborun.rules.holds import DRAINING
-from comborun.rules.vocabulary import Life
+from comborun.rules.vocabulary import Life, Outcome
 
 if TYPE_CHECKING:
     from comborun.monitor.snapshot import Attempt, Hold, Order
-    from comborun.monitor.status import Outage, SessionStatus
+    from comborun.monitor.status import Outage
     from comborun.rules.deal import Deal
 
 
@@ -45,7 +45,7 @@ def joined(parts: Sequence[PartStatus], deal: Deal, order: Mapping[str, int]) ->
         first,
         host=", ".join(part.host for part in parts),
         sessions=beside_numbers(sessions),
-        hosts=tuple(_host(part, deal) for part in parts),
+        hosts=tuple(map(_host, parts)),
         link=link,
         now=None if first.now is None else first.now - first.ahead,
         ahead=0.0,
@@ -68,6 +68,36 @@ def joined(parts: Sequence[PartStatus], deal: Deal, order: Mapping[str, int]) ->
     )
     told = [part for part in there or parts if held or not part.status.hold]
     return replace(status, advice=_advice(told, advice(status)) or _of_hold(going))
+
+
+def as_last_seen(seen: RunStatus) -> RunStatus:
+    """A host that is away: what runs there is quiet at least since its last answer, and nobody knows when it ends."""
+    if seen.link.reachable:
+        return seen
+    passed = seen.link.last_seen or 0.0
+    sessions = (
+        one._replace(expected=None, idle=None if one.idle is None else one.idle + passed) for one in seen.sessions
+    )
+    return replace(seen, sessions=tuple(sessions), expected=None)
+
+
+def given_up(seen: RunStatus, complete: Collection[str]) -> RunStatus:
+    """A host that was given up: nothing runs, waits or ends there for this run any more. `complete`: the sessions that
+    the deal leaves to it, because it had completed them, whatever the last look has shown.
+    """
+    sessions = tuple(
+        one if one.life is Life.ENDED else _unseen_end(one, one.name in complete)
+        for one in seen.sessions
+        if one.part != ELSEWHERE
+    )
+    seen = replace(seen, expected=None, advice=None, outage=None, hold=None, slots=None, servers=(), use=UNKNOWN_USE)
+    return replace(seen, sessions=sessions, link=seen.link._replace(lost=True), finished=True)
+
+
+def _unseen_end(one: SessionStatus, complete: bool) -> SessionStatus:
+    end, done = (Outcome.SUCCEEDED, one.planned) if complete else (Outcome.LOST, one.done)
+    known = SessionStatus(one.name, one.policy, one.environment, one.unit, one.planned, done, first=one.first)
+    return known._replace(life=Life.ENDED, outcome=end, attempt=one.attempt, part=one.part)
 
 
 def _outage(part: PartStatus) -> Outage | None:
@@ -118,11 +148,11 @@ def _sessions(part: PartStatus) -> Iterator[SessionStatus]:
         )
 
 
-def _host(part: PartStatus, deal: Deal) -> HostStatus:
+def _host(part: PartStatus) -> HostStatus:
     seen = part.status
     ends = seen.expected and Expected(*(moment - seen.ahead for moment in seen.expected))
-    lost = part.host in deal.lost
-    return HostStatus(part.host, seen.run, seen.link, lost, seen.counts(), seen.use, ends, _hold(seen))
+    hold = None if seen.stopped else _hold(seen)
+    return HostStatus(part.host, seen.run, seen.link, seen.counts(), seen.use, ends, hold)
 
 
 def _hold(seen: RunStatus) -> Hold | None:

@@ -76,6 +76,10 @@ def why(session: SessionStatus, place: int | None = None) -> str:
     return "; ".join(filter(None, (session.remark, session.training, session.last_line)))
 
 
+def _goes_on(session: SessionStatus) -> bool:
+    return session.life is not Life.ENDED
+
+
 def _ordinal(number: int) -> str:
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
@@ -96,7 +100,9 @@ def chosen(status: RunStatus, choice: Choice, causes: Sequence[SharedCause] = ()
     places = _places(status)
     fits = parsed(choice.words)
     first_of = {name: cause.names[0] for cause in causes for name in cause.names}
+    away = {one.host: one.link.absence for one in status.hosts if not one.link.reachable}
     rows = [Row(one, why(one, places.get(one.name)), first_of.get(one.name, "")) for one in status.every]
+    rows = [row._replace(why=away.get(row.session.host) or row.why) if _goes_on(row.session) else row for row in rows]
     rows = [row for row in rows if fits(row)]
     if choice.sort != "urgency":
         rows.sort(key=lambda row: _SORTS[choice.sort](row.session), reverse=choice.backwards)

@@ -111,6 +111,8 @@ def _link(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
         yield f"! {link.trouble} since {clock(link.since)}{why}"
     if link.reachable and not was.reachable:
         yield "reachable again"
+    lost = {one.host for one in before.hosts if one.lost} if before else set()
+    yield from (f"! {visible(one.host)} was given up" for one in after.hosts if one.lost and one.host not in lost)
     yield from (say(one) for one in after.back if not (before and one in before.back))
     outage, known = after.outage, before.outage if before else None
     if outage and not (known and set(known.sessions) >= set(outage.sessions)):

@@ -19,7 +19,7 @@ from comborun.rules.facts import Fact, data_of
 from comborun.rules.holds import LEAVING
 from comborun.rules.results.counts import Counts
 from comborun.rules.room.capacity import Card
-from comborun.rules.room.waits import waits_for
+from comborun.rules.room.waits import Wait, waits_for
 from comborun.rules.vocabulary import Life
 from comborun.text import harmless
 from comborun.words import say
@@ -121,6 +121,11 @@ class Waiting(NamedTuple):
     @property
     def words(self) -> str:
         return say(self.fact) if self.fact else visible(self.detail)
+
+    @property
+    def in_process(self) -> bool:
+        """Whether a process that runs now comes to it after others, so that no slot helps it."""
+        return self.fact is not None and self.fact.code == Wait.LATER_IN_PROCESS
 
     @property
     def because(self) -> dict[str, object]:
@@ -248,7 +253,13 @@ class Attempt(NamedTuple):
 
     @property
     def started(self) -> float | None:
-        return (self.begin.started if self.begin else self.end.started if self.end else None) or None
+        begun = self.begin.started if self.begin else None
+        return (self.end.started if self.end else None) or begun or None
+
+    @property
+    def took(self) -> float | None:
+        """Seconds from its start to its end; None while it runs, or if they are not known."""
+        return self.end.ended - self.started if self.end and self.end.timed and self.started else None
 
     @property
     def alive(self) -> bool:

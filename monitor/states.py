@@ -151,7 +151,7 @@ def _with_state(status: SessionStatus, case: Case) -> SessionStatus:
         idle=max(0.0, case.now - last_sign) if one.alive and last_sign else None,
         last_line=last_line(one.tail) if one.tail else "",
         started=started,
-        seconds=None if until is None else max(0.0, until - started) if started else 0.0,
+        seconds=None if until is None or (end and not end.timed) else max(0.0, until - started) if started else 0.0,
         stalled=one.stalled if rule.life is Life.STALLED else None,
         failure=end.failure if end else Failure.LOST if rule.outcome is Outcome.LOST else None,
         waiting=case.waits[-1] if case.waits and queued else None,

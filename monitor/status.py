@@ -58,14 +58,20 @@ class Link(NamedTuple):
     """seconds that a look has waited for its answer, if that is longer than usual"""
     late: bool = False
     """whether the other hosts of the run have answered, and the look at this one goes on"""
+    lost: bool = False
+    """whether this host of the run was given up"""
 
     @property
     def trouble(self) -> str:
+        if self.lost:
+            return "given up"
         return "run folder gone" if self.gone else "no answer yet" if self.late else "unreachable"
 
     @property
     def absence(self) -> str:
-        """The trouble, and when the last answer came, of a host that does not answer."""
+        """The trouble, and when the last answer came, of a host that does not answer, or was given up."""
+        if self.lost:
+            return self.trouble
         return f"{self.trouble}, " + ("never seen" if self.last_seen is None else f"seen {brief(self.last_seen)} ago")
 
     @property
@@ -233,13 +239,16 @@ class HostStatus(NamedTuple):
     host: str
     run: str
     link: Link
-    lost: bool
-    """whether it was given up"""
     counts: Mapping[str, int]
     use: HostUse
     expected: Expected | None = None
     hold: Hold | None = None
     """its own; that of the run is set only if all hosts with work left have one"""
+
+    @property
+    def lost(self) -> bool:
+        """Whether it was given up."""
+        return self.link.lost
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -61,7 +61,8 @@ class PlannedStop:
         planned = {one.name: one for one in view.plan.sessions}
         redone = tuple(one for one in running if one.name in planned and _runs_again(planned[one.name], one))
         queued = sum(one.life is Life.QUEUED for one in meant)
-        return cls(view.id, view.host, names, running, queued, redone)
+        hosts = dict.fromkeys(one.host for one in running if one.host)
+        return cls(view.id, ", ".join(hosts) or seen.host, names, running, queued, redone)
 
     @property
     def answer(self) -> orders.PlannedStop:

@@ -30,6 +30,7 @@ from comborun.rules.vocabulary import Cause, Life, Outcome
 _TIMED_OUT = (124, 137)
 """exit codes of timeout"""
 _MOST_NAMED = 4
+_CUT = (Outcome.CANCELLED, Outcome.LOST)
 
 
 def budget(plan: Plan, attempts: Sequence[Attempt], failure: Failure) -> Spent:
@@ -69,7 +70,7 @@ def advice(status: RunStatus) -> Fact | None:
     if status.hold and not status.stopped:
         return _of_hold(status, status.hold)
     if status.finished:
-        cut = any(one.life is Life.QUEUED or one.outcome is Outcome.CANCELLED for one in status.proper)
+        cut = any(one.life is Life.QUEUED or one.outcome in _CUT for one in status.proper)
         return Fact("run_was_stopped", **run, **_lacking(status)) if status.stopped and cut else None
     if status.disk_full and status.dispatcher is not None:
         return Fact("run_disk_full", **run)
@@ -181,6 +182,8 @@ def queued(subject: Subject) -> list[Fact]:
     facts += _waits(subject)
     if status.scheduler:
         return [*facts, *_slurm(subject, status.scheduler)]
+    if subject.seen.waiting and subject.seen.waiting.in_process:
+        return facts
     return [*facts, *_gpus(subject), *_turn(subject, nothing_starts=stopping is not None)]
 
 
@@ -196,6 +199,8 @@ def _waits(subject: Subject) -> Iterator[Fact]:
     elif waiting.waits_for == WaitFor.SERVER:
         kind = waiting.fact.text("server") if waiting.fact else waiting.detail
         yield from _server(status, kind)
+    elif waiting.fact and waiting.in_process:
+        yield waiting.fact
     else:
         yield Fact("waits", waits_for=waiting.waits_for, **waiting.because)
     if waiting.until is not None and waiting.until > subject.now:

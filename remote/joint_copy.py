@@ -83,7 +83,7 @@ def joint_copy(run: str, parts: Sequence[Part]) -> tuple[Path, tuple[Skipped, ..
 class _Joint:
     def __init__(self, folder: Path, deal: Deal, parts: dict[str, Part]) -> None:
         self._folder, self._deal, self._parts = folder, deal, parts
-        self._kept: dict[str, dict[int, list[list[int]]]] = {}
+        self._kept: dict[str, dict[str, dict[int, list[list[int]]]]] = {host: {} for host in deal.lost}
         self._clocks: dict[str, dict[str, Any]] = {}
         self._skipped: list[Skipped] = []
         self._links: list[Path] = []
@@ -165,7 +165,7 @@ class _Joint:
                     draft.symlink_to(source)
                     draft.replace(link)
                 if ranges is not None:
-                    self._kept.setdefault(name, {})[before + number] = ranges
+                    self._kept[host].setdefault(name, {})[before + number] = ranges
                 if abs(ahead) > _CLOCKS_S:
                     wrong = self._clocks.setdefault(host, {"ahead": ahead, "attempts": {}})
                     wrong["attempts"].setdefault(name, []).append(before + number)

@@ -77,9 +77,9 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
     clocks = clocks_of(text_of(directory / names.CLOCKS))
     histories = tuple(on_one_clock(history_of(directory, session), clocks) for session in plan.sessions)
     manifest = manifest_of(directory)
-    collected = _without_replays(directory, _results(directory, histories, unread))
-    declared = {combo_of(session): session.unpaired for session in plan.sessions if session.unpaired}
     happened = events.parse(text_of(directory / RUN.events))
+    collected = _without_replays(directory, _results(directory, histories, unread), happened)
+    declared = {combo_of(session): session.unpaired for session in plan.sessions if session.unpaired}
     by_session = _seeded_by_session(plan.sessions, collected.records)
     return replace(
         collected,
@@ -229,25 +229,33 @@ def _videos_apart(
             yield Defect(at.output, 0, say(fact))
 
 
-def _without_replays(directory: Path, collected: Collected) -> Collected:
-    """Without episodes that a host computed after it was given up, or that were not on record then: they ran elsewhere.
+def _without_replays(directory: Path, collected: Collected, happened: Sequence[events.Event]) -> Collected:
+    """Without episodes that a host computed after it was given up, or that were not copied then: they ran elsewhere.
 
     Which of them count was decided when it was given up, and no verdict is looked at.
     """
-    kept = mapping(json.loads(text_of(directory / names.KEPT_EPISODES) or "{}"))
-    if not kept:
+    lost = mapping(json.loads(text_of(directory / names.KEPT_EPISODES) or "{}"))
+    if not lost:
         return collected
+    kept = {
+        (session, int(number)): (host, ranges)
+        for host, sessions in lost.items()
+        for session, attempts in sessions.items()
+        for number, ranges in attempts.items()
+    }
 
     def counts(session: str, attempt: int, episode: int | None) -> bool:
-        ranges = kept.get(session, {}).get(str(attempt))
+        _, ranges = kept.get((session, attempt), ("", None))
         return ranges is None or (episode is not None and any(first <= episode < stop for first, stop in ranges))
 
     records = [one for one in collected.records if counts(one.session, one.attempt, one.episode)]
     aggregates = [one for one in collected.aggregates if counts(one.session, one.attempt, None)]
-    replays = Counter((one.session, one.attempt) for one in collected.records)
-    replays.subtract((one.session, one.attempt) for one in records)
-    found = ((RUN.attempt(*key).output, number) for key, number in replays.items() if number)
-    defects = tuple(Defect(path, 0, say(Fact("replays_of_lost_host", rows=number))) for path, number in found)
+    replays = Counter(kept.get((one.session, one.attempt), ("",))[0] for one in collected.records)
+    replays.subtract(kept.get((one.session, one.attempt), ("",))[0] for one in records)
+    dealt = [one for one in happened if one.kind == events.Kind.DEALT]
+    at = {host: min((one.at for one in dealt if host in one.fields.get("lost", ())), default=None) for host in lost}
+    said = (Fact("host_given_up", at=at[host], rows=replays[host] or None) for host in lost)
+    defects = tuple(Defect(host, 0, say(fact)) for host, fact in zip(lost, said, strict=True))
     return replace(
         collected,
         records=tuple(records),

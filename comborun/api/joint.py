@@ -50,10 +50,11 @@ def part_on(target: Target, host: str) -> Target:
     )
 
 
-def settle(target: Target, there: Mapping[str, BoxState]) -> Deal | None:
+def settle(target: Target, there: Mapping[str, BoxState], changed: set[str] | None = None) -> Deal | None:
     """Bring hosts up to date that were away: the newest deal, a stop that they missed, an end if they were given up.
 
-    `there`: the hosts that answer. Returns the newest deal that is known; None if no host answers.
+    `there`: the hosts that answer; those that were stopped or started again are added to `changed`. Returns the newest
+    deal that is known; None if no host answers.
     """
     if not there:
         return None
@@ -61,7 +62,10 @@ def settle(target: Target, there: Mapping[str, BoxState]) -> Deal | None:
     acts = {
         host: partial(_bring_up, part_on(target, host), state, newest.at(host), stops) for host, state in there.items()
     }
-    _tell(target, at_once(acts))
+    found = at_once(acts)
+    _tell(target, found)
+    if changed is not None:
+        changed |= {host for host, said in found.done.items() if said}
     if not stops.in_force:
         _complete(target, there, newest)
     return newest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from threading import Condition, Lock, Thread
@@ -14,12 +14,12 @@ from comborun.api.moving import SOON_S, Moved, Mover, may_go_on, useful
 from comborun.errors import HostError, RunGoneError, UserError
 from comborun.model.work import process_of
 from comborun.monitor.classify import classify
-from comborun.monitor.joint import PartStatus, joined, on_this_clock
+from comborun.monitor.joint import PartStatus, as_last_seen, given_up, joined, on_this_clock
 from comborun.monitor.observe import History, RunView, last_look
 from comborun.monitor.status import UP, Link
 from comborun.monitor.watch import Clock, Look, Source, last_seen, missed
 from comborun.remote import boxes
-from comborun.remote.boxes import BoxState
+from comborun.remote.boxes import BoxState, at_once
 from comborun.remote.joint_copy import Part, joint_folder, newest_deal
 from comborun.remote.runs import copy_of
 from comborun.rules.deal import Deal
@@ -88,14 +88,16 @@ class JointSource:
             self._take(host, answered)
         self._states = {host: one.state for host, one in found.items() if isinstance(one, _Answer)}
         self._tell_refusals(found.values())
-        self._deal = settle(self.target, self._states) or self._deal or _remembered_deal(self.target)
+        changed = set[str]()
+        self._deal = settle(self.target, self._states, changed) or self._deal or _remembered_deal(self.target)
+        found |= self._again(changed)
         if self._deal is None:
             raise next(one for one in found.values() if isinstance(one, UserError))
         parts = dict[str, Look]()
         for one in self.target.boxes:
             host = one.transport.host
             if part := self._part(one, found[host], self._deal.at(host)):
-                parts[host] = part
+                parts[host] = _as_it_is(part, self._deal)
         first, plans = next(iter(parts.values())), {host: one.view.plan for host, one in parts.items()}
         plan, _ = merged_plan(plans, self._deal)
         order = {session.name: place for place, session in enumerate(plan.sessions)}
@@ -197,6 +199,15 @@ class JointSource:
         else:
             self._links[host] = missed(before, found, self._clock)._replace(late=isinstance(found, LateError))
 
+    def _again(self, hosts: Collection[str]) -> dict[str, _Answer]:
+        """The answers of hosts that have just been stopped or started: what they answered was before that."""
+        asks = {one.transport.host: partial(self._ask, one) for one in self.target.boxes if one.transport.host in hosts}
+        found = at_once(asks).done
+        for host, answer in found.items():
+            self._take(host, answer)
+            self._states[host] = answer.state
+        return found
+
     def _ask(self, one: Target) -> _Answer:
         before = self._seen.get(one.transport.host)
         state = boxes.look(*one.place)
@@ -267,6 +278,14 @@ def half_lost(states: Mapping[str, BoxState], deal: Deal, run: str) -> Fact | No
 def _part_look(view: RunView, deal: Deal, history: History, link: Link = UP) -> Look:
     view = _dealt(view, deal)
     return Look(0, view, history, classify(view, history, link=link))
+
+
+def _as_it_is(part: Look, deal: Deal) -> Look:
+    """Without what a host that is away, or was given up, can't show."""
+    if part.view.host not in deal.lost:
+        return part._replace(status=as_last_seen(part.status))
+    complete = {one.name for one in part.view.plan.sessions if process_of(one) in deal.of}
+    return part._replace(status=given_up(part.status, complete))
 
 
 def _dealt(view: RunView, deal: Deal) -> RunView:

@@ -45,7 +45,7 @@ def list_hosts(target: Target, as_json: bool) -> None:
     combo hosts list
     """
     seen = status_of(target)
-    alone = HostStatus(seen.host, seen.run, seen.link, lost=False, counts=seen.counts(), use=seen.use, hold=seen.hold)
+    alone = HostStatus(seen.host, seen.run, seen.link, counts=seen.counts(), use=seen.use, hold=seen.hold)
     seen = replace(seen, hosts=seen.hosts or (alone,))
     if as_json:
         show_json(answer(seen).hosts)

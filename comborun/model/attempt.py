@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from comborun.rules.endings.failures import Failure, failure_of, named
 from comborun.rules.facts import Fact
 from comborun.rules.names import SOCKETS
-from comborun.rules.records import ending, integer, parse, seconds
+from comborun.rules.records import UNTIMED, ending, integer, parse, seconds
 from comborun.rules.results.counts import Counts
 from comborun.rules.vocabulary import Cause, Completeness, Outcome, cause_of, completeness_of, outcome_of
 from comborun.text import KIB
@@ -97,6 +97,8 @@ class End(NamedTuple):
     """None if the work was done, or the user stopped it"""
     peak_memory: int | None = None
     """bytes of main memory: the largest sample of all its processes together"""
+    timed: bool = True
+    """False: its process ran other sessions, too, and only the times of the process are known"""
 
     @property
     def records(self) -> int:
@@ -141,6 +143,7 @@ class End(NamedTuple):
             remark=record.get("note", ""),
             failure=named(record.get("class", "")) or failure_of(completeness, cause, code, signal),
             peak_memory=None if peak is None else peak * KIB,
+            timed=not integer(record, UNTIMED),
         )
 
 

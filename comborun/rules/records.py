@@ -25,6 +25,8 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 FACTS, ENDING, REASON, TRAINED = "facts", "ending", "reason", "trained"
 """the fields that hold facts; ENDING: how an attempt ended; TRAINED: how far a training is"""
 JUDGING = "judging"
+UNTIMED = "untimed"
+"""of an end: its times are those of a process that ran other sessions, too"""
 """of a claim: a JSON object, which `host/record/judging.py` reads"""
 
 LISTS = frozenset(("together", "dropped", "servers", "tokens", "only", "held", "files", "files_then"))

@@ -235,7 +235,10 @@ _OR_PRINTED = _PRINTED.replace("{", "{{").replace("}", "}}")
 
 
 WORDS: dict[str, str | Callable[[Fact], str]] = {
-    "replays_of_lost_host": "{rows:row} that a host recorded after it was given up: these episodes ran elsewhere",
+    "host_given_up": (
+        "given up[ at {at:clock}]: what it had not completed went to other hosts"
+        "[; this machine had no copy of {rows:row} by then, so these episodes ran elsewhere]"
+    ),
     "clock_of_host": "its clock was {seconds:brief} {way}: times in this report are corrected by that",
     # Why rows of an attempt don't count
     reasons.OF_ANOTHER: _of_another,

@@ -120,8 +120,8 @@ def _attempt(one: Attempt, now: float | None, width: int) -> Iterator[Text]:
     word = str(one.end.outcome) if one.end else one.life
     line = Text(f"attempt {one.number}  ", "dim").append_text(symbol(word)).append(f" {outcome_words(word)}")
     if one.started:
-        until = one.end.ended if one.end else now
-        line.append(f"  began {clock(one.started)}" + (f", {duration(until - one.started)}" if until else ""))
+        passed = one.took if one.end else now and now - one.started
+        line.append(f"  began {clock(one.started)}" + (f", {duration(passed)}" if passed is not None else ""))
     if one.begin and one.begin.gpus:
         line.append(f"  GPU {visible(one.begin.gpus, 20)}")
     if one.end and one.end.peak_memory:
@@ -171,7 +171,7 @@ def title(look: Look, session: SessionStatus, pane: str, width: int) -> Text:
     one = session.latest
     if one.end:
         line.append(f"  attempt {one.number} ended {clock(one.end.ended, near=look.status.now)}")
-        line.append(f" after {brief(one.end.ended - one.started)}" if one.started else "")
+        line.append(f" after {brief(one.took)}" if one.took is not None else "")
         line.append(f", {visible(say(one.end.how), 40)}")
     elif session.life is not Life.QUEUED and one.started and look.status.now is not None:
         line.append(f"  attempt {one.number} for {brief(look.status.now - one.started)}")

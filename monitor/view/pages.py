@@ -158,7 +158,7 @@ def alerts(status: RunStatus) -> list[tuple[str, str, str]]:
         found.append(("failed", f"{status.hold.kind}{since}: {status.hold.words}; {how}", "resume"))
     if status.outage:
         found.append(("lost", say(status.outage.fact(status.host)), ""))
-    away = [one for one in status.hosts if status.link.reachable and not (one.link.reachable or one.lost)]
+    away = [one for one in status.hosts if status.link.reachable and (one.lost or not one.link.reachable)]
     found += [("stalled", f"{visible(one.host)}: {one.link.absence}", "") for one in away]
     closed = (f"GPU {one.gpu} gets no new sessions: {class_words(one.failure)}" for one in status.quarantine)
     found += [("stalled", words, "resume") for words in closed]

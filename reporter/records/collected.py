@@ -100,7 +100,7 @@ class AttemptRecord:
     def started(self) -> float | None:
         """On the host's clock. Failed launches have it in their end record only."""
         begin = self.begin.started if self.begin else None
-        return begin or (self.end.started if self.end else None) or None
+        return (self.end.started if self.end else None) or begin or None
 
     @property
     def ended(self) -> Moment | None:
@@ -122,7 +122,9 @@ class AttemptRecord:
 
     @property
     def seconds(self) -> float | None:
-        return None if self.started is None or self.ended is None else self.ended - self.started
+        if self.started is None or self.ended is None or not (self.end and self.end.timed):
+            return None
+        return self.ended - self.started
 
 
 @dataclass(frozen=True)

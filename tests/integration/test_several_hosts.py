@@ -70,9 +70,9 @@ def _a_host_that_missed_a_stop_is_stopped_by_the_next_look(boxes: Boxes) -> None
     assert boxes.alive("beta"), "it could not be told"
     assert not boxes.alive("alpha") + boxes.alive("gamma")
     boxes.mend("beta")
-    assert not boxes.status()["finished"]
-    until(lambda: not boxes.alive("beta"), "the look has stopped it")
-    assert boxes.status()["stopped"]
+    seen = boxes.status()
+    assert (seen["stopped"], seen["finished"]) == (True, True), "the look that stops it shows that"
+    assert not boxes.alive("beta")
     boxes.gate.touch()
     code = "import comborun; run = comborun.open(); found = run.resume(); print(run.id == found.run, found.done)"
     python = [sys.executable, "-c", code]
@@ -231,10 +231,13 @@ def test_what_a_lost_host_had_not_completed_runs_on_the_others_and_counts_once(b
     until(lambda: sum(len(file.read_text().splitlines()) for file in boxes.records("beta")) > 2, "some episodes")
     desk.combo("report", code=0)
     assert desk.combo("hosts", "lost", "beta", "--yes").returncode == 2, "it answers"
+    before = boxes.status()
     boxes.cut("beta")  # it goes on, and nobody knows
-    print(desk.combo("status").stdout)
     lost = desk.combo("hosts", "lost", "beta", "--yes", code=0)
     assert "given up: beta" in lost.stdout
+    away = boxes.status()
+    assert sorted(one["name"] for one in away["sessions"]) == sorted(one["name"] for one in before["sessions"])
+    assert not [one["name"] for one in away["sessions"] if one["host"] == "beta"]
     assert "given up before" in desk.combo("hosts", "lost", "beta", "--yes", code=0).stdout
     assert "beta is left out: given up" in desk.combo("launch", desk.home / "grid.yaml", code=0).stderr
     boxes.mend("beta")

@@ -34,8 +34,11 @@ for place, job in enumerate(json.load(open(jobs))["jobs"]):
             time.sleep(0.02)
         row = {"environment": job["name"], "episode": episode, "seed": job["seed"] + episode}
         row["success"] = episode % 2 == 0
-        with open(f"{output}/rows_{rank}.jsonl", "a") as file:
+        own = "_" + job["name"] if os.path.exists("apart") else ""
+        with open(f"{output}/rows_{rank}{own}.jsonl", "a") as file:
             file.write(json.dumps(row) + "\\n")
+        if os.path.exists("slow"):
+            time.sleep(float(open("slow").read()))
 """
 
 
@@ -101,6 +104,23 @@ def test_each_combo_has_its_own_counts_records_and_line(lab: Lab) -> None:
         2,
         "succeeded",
     ]
+
+
+def test_a_combo_took_as_long_as_its_own_files_show_and_else_that_is_not_known(lab: Lab) -> None:
+    home, combos = lab.desk.home, ("maze_good", "hall_good", "yard_good")
+    (home / "slow").write_text("0.7")
+    (home / "apart").touch()
+    lab.run(lab.grid(), code=0)
+    took = {one["name"]: one["seconds"] for one in lab.desk.json("status")["sessions"]}
+    assert all(1.0 < took[name] < 2.9 for name in combos), took
+    rows = {one["environment"]: one["seconds"] for one in lab.desk.report()["combos"]}
+    assert rows == {name.removesuffix("_good"): pytest.approx(took[name], abs=0.001) for name in combos}
+    (home / "apart").unlink()  # all rows in one file
+    (home / "slow").write_text("0.1")
+    lab.run(lab.grid(policies="[other]"), code=0)
+    assert {one["seconds"] for one in lab.desk.json("status")["sessions"] if one["policy"] == "other"} == {None}
+    assert {one["seconds"] for one in lab.desk.report()["combos"]} == {None}
+    assert "took" not in lab.desk.combo("status").stdout.partition("\n\n")[2]
 
 
 def test_an_environment_that_crashes_the_process_each_time_keeps_no_other_from_its_end(lab: Lab) -> None:

@@ -215,25 +215,35 @@ def uncounted(error: Exception) -> Counts:
 
 
 class Judged:
-    def __init__(self, counts: Counts, completeness: Completeness, lacks: Fact | None = None) -> None:
+    def __init__(
+        self,
+        counts: Counts,
+        completeness: Completeness,
+        lacks: Fact | None = None,
+        sources: Mapping[str, float] | None = None,
+    ) -> None:
         self.counts = counts
         self.completeness = completeness
         self.lacks = lacks
         """the evidence besides records that does not hold"""
+        self.sources = sources or {}
+        """its files of records that count, and when each last changed"""
+        self.last: float | None = None
+        """of a session of a process: when its last record was written; None if its files hold records of others, too"""
         self.members: dict[str, Judged] = {}
         """of a process: its sessions"""
         self.now = completeness
         """how complete this start of a process is; `completeness` looks at all of its starts"""
 
     def as_data(self) -> Json:
-        now = {"completeness": self.completeness.value, "now": self.now.value}
+        now = {"completeness": self.completeness.value, "now": self.now.value, "last": self.last}
         members = {name: one.as_data() for name, one in self.members.items()}
         return {"counts": records.render(self.counts.pairs()), **now, "members": members}
 
     @classmethod
     def of(cls, data: Json) -> Judged:
         judged = cls(Counts.of(records.parse(data["counts"])), Completeness(data["completeness"]))
-        judged.now = Completeness(data["now"])
+        judged.now, judged.last = Completeness(data["now"]), data["last"]
         judged.members = {name: cls.of(one) for name, one in data["members"].items()}
         return judged
 
@@ -260,7 +270,7 @@ def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
             counted.facts += _beside_errors(counted, at, rules)
         if rules.unit != "episode":
             counted.trained = curves_file.trained(at)
-        return Judged(counted, watched.completeness(counted, code), watched.lacks)
+        return Judged(counted, watched.completeness(counted, code), watched.lacks, watched.folder.counted)
     except (OSError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001
@@ -329,6 +339,8 @@ class Ending:
         self.ended = ended
         self.signature = ""
         """the class of failure that its log shows, or empty"""
+        self.timed = True
+        """False: a session of a process, whose times are those of the process, since its own are not known"""
         self.peak_memory_kib = 0
 
     @property
@@ -401,6 +413,7 @@ def end_fields(
         ("successes", counts.pop("successes")),
         ("peak_memory_kib", ending.peak_memory_kib or None),
     ]
+    fields += [] if ending.timed else [(records.UNTIMED, 1)]
     by_itself = ending.cause == "exited" and ending.code == 0 and judged.completeness is not Completeness.COMPLETE
     facts = [*ending.facts, *([judged.lacks] if judged.lacks and by_itself else [])]
     fields += [(records.ENDING, facts)] if facts else []

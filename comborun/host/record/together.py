@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from comborun.host.record import judging
 from comborun.host.record.judging import Ending, Judged, Rules, Watched
@@ -98,6 +99,10 @@ class Process:
         """
         found = {name: judging.judged(self.at, self.rules(name), code) for name in self.names}
         counts = total(one.counts for one in found.values())
+        holders = Counter(path for one in found.values() for path in one.sources)
+        for one in found.values():
+            alone = all(holders[path] == 1 for path in one.sources)
+            one.last = max(one.sources.values(), default=None) if alone else None
         done = [name for name, one in found.items() if one.completeness is Completeness.COMPLETE]
         others = [name for name in records.texts(self.data, TOGETHER) if name not in done]
         whole = all(is_complete(self._ends(name)) for name in others)
@@ -129,6 +134,7 @@ class Process:
         else:
             charged = start.under_way(lines, {name: self._environment(name) for name in self.names})
             blamed = start.blamed(charged, lines)
+        times = self._times(ending, found)
         for name in self.names:
             own = self.of(name)
             if name not in complete and name not in charged:
@@ -136,9 +142,31 @@ class Process:
             elif not os.path.exists(own.end):
                 self.begin(name)
                 judging.list_videos(own, self.rules(name), self._environment(name))
-                if not judging.write_end(own, self._ending(name, ending, charged, blamed), found[name], reserved=False):
+                end = self._ending(name, ending, charged, blamed)
+                end.timed = name in times
+                end.started, end.ended = times.get(name, (ending.started, ending.ended))
+                if not judging.write_end(own, end, found[name], reserved=False):
                     return False
         return True
+
+    def _times(self, ending: Ending, found: Mapping[str, Judged]) -> dict[str, tuple[float | None, float]]:
+        """From when to when each session ran, if its own files show that they ran one after another: each was seen to
+        begin after the last record of the one before. Empty if they don't.
+        """
+        ran = sorted((one.last or 0.0, name) for name, one in found.items() if one.counts.records)
+        if self.ranks > 1:
+            return {}
+        if len(self.names) == 1:
+            return {self.names[0]: (ending.started, ending.ended)}
+        times: dict[str, tuple[float | None, float]] = {}
+        free = ending.started or 0.0
+        for place, (last, name) in enumerate(ran):
+            began = records.seconds(files.read(self.of(name).begin), "started") or 0.0
+            if not (free <= began if place else free) or not free <= last <= ending.ended:
+                return {}
+            over = last if found[name].completeness is Completeness.COMPLETE else ending.ended
+            times[name], free = (free, over), over
+        return times
 
     def _environment(self, name: str) -> str:
         rules = self.rules(name)
@@ -146,8 +174,7 @@ class Process:
 
     def _ending(self, name: str, ending: Ending, charged: Sequence[str], blamed: Sequence[str]) -> Ending:
         """How one of its sessions ended: as the process, unless another session ended that."""
-        begin = files.read(self.of(name).begin)
-        own = Ending(ending.cause, None, ending.code, records.seconds(begin, "started") or ending.started, ending.ended)
+        own = Ending(ending.cause, None, ending.code, ending.started, ending.ended)
         own.facts = list(ending.facts)
         own.signature = ending.signature
         if name not in blamed and blamed and name in charged:

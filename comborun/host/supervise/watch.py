@@ -294,7 +294,8 @@ class _Changes:
         other = other or before != self._results or not self._judging.folder.found
         if other:
             self._judging.look()
-        self._pace.took(began)
+        if before != (0, 0, 0) or not found:  # the first reading loads the reader, which says nothing of the next ones
+            self._pace.took(began)
         return before != self._results
 
     def of_output(self) -> bool:

@@ -23,7 +23,7 @@ from comborun.host.engines.of_run import slurm_of
 from comborun.host.record import secrets
 from comborun.host.record.events import Events
 from comborun.host.record.holds import over
-from comborun.host.record.run_directory import RunDirectory
+from comborun.host.record.run_directory import RunDirectory, stopping
 from comborun.host.record.run_owner import refuse_elsewhere, release
 from comborun.host.system import descendants, files, ownership, process
 from comborun.host.system.changes import Changes
@@ -205,6 +205,9 @@ class Stopping:
             files.remove(at.grant)
             lost = f"nothing can be written in {at.directory}, so this is not on record"
             say(f"{bare(name)}: cancelled {why}; {lost}", session=bare(name))
+            return
+        if life == Life.LOST and not named and not self.backend.elsewhere and not stopping(at):
+            self.active[name] = number  # it ended before this stop, which only writes that down
             return
         self._mark_begun(name, number)
 

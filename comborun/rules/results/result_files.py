@@ -99,6 +99,11 @@ class Folder:
         self.found = len(looked)
         return found
 
+    @property
+    def counted(self) -> dict[str, float]:
+        """The files with records that count, and when each last changed; seconds since 1970."""
+        return {path: one.changed for path, one in self._files.items() if one.rows and one.rows.taken}
+
     def _read_names(self, found: tally.Files, paths: Iterable[str]) -> None:
         """Read episodes in the names of files, by the folder of their environment."""
         from comborun.rules.results.filename_results import Named, groups
@@ -138,6 +143,7 @@ class _File:
         self._identity = identity
         self._asked = kind
         self._seen: tuple[object, ...] = ()
+        self.changed = 0.0
         self._start_anew()
 
     def _start_anew(self) -> None:
@@ -171,7 +177,7 @@ class _File:
         except Exception as error:  # noqa: BLE001
             self.refused, self.rows = unreadable(error), None
             self._start_anew()
-        self._seen = seen
+        self._seen, self.changed = seen, status.st_mtime
 
     def _read(self, stream: BinaryIO, over: bool) -> None:
         status = os.fstat(stream.fileno())

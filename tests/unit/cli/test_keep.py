@@ -22,7 +22,7 @@ from comborun.rules.facts import Fact
 
 def status(**links: Link) -> RunStatus:
     seen = stage.status_of(stage.a_view(stage.a_plan([stage.a_session("p", "maze")])))
-    hosts = (HostStatus(host, "run", link, lost=False, counts={}, use=UNKNOWN_USE) for host, link in links.items())
+    hosts = (HostStatus(host, "run", link, counts={}, use=UNKNOWN_USE) for host, link in links.items())
     return RunStatus(**{**vars(seen), "hosts": (*hosts,)})
 
 

@@ -22,6 +22,7 @@ from comborun.host.system import files, process
 from comborun.rules import globs
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.names import AttemptLayout
+from comborun.rules.results.result_files import Folder
 
 RECORD = """out = open(os.environ['OUT'] + '/records.jsonl', 'a')
 for i in range({}): out.write('{{"episode": %d, "success": true}}\\n' % i); out.flush(); time.sleep({})
@@ -198,3 +199,18 @@ def test_what_another_attempt_runs_below_this_process_is_not_counted():
             seen.find()
             assert other.pid not in seen.pids
         other.kill()
+
+
+def test_the_first_reading_which_loads_the_reader_does_not_delay_the_next_ones(supervise, monkeypatch):
+    read, slow = Folder.read, [0.05]
+
+    def read_slowly(self, over=True):
+        found, begun = read(self, over), time.process_time()
+        busy = slow.pop() if found.rows and slow else 0.0
+        while time.process_time() - begun < busy:
+            pass
+        return found
+
+    monkeypatch.setattr(Folder, "read", read_slowly)
+    session = supervise(RECORD.format(3, 0.5) + "time.sleep(60)")
+    session.until(lambda: int(files.read(session.at.counts).get("records", 0)) == 3, 10)

@@ -15,7 +15,7 @@ from comborun.monitor.classify import classify
 from comborun.monitor.document import answer
 from comborun.monitor.fullscreen import heading, pages
 from comborun.monitor.fullscreen.fetching import Fetcher
-from comborun.monitor.joint import PartStatus, joined
+from comborun.monitor.joint import PartStatus, as_last_seen, given_up, joined
 from comborun.monitor.observe import History, fold
 from comborun.monitor.rows import Choice, chosen
 from comborun.monitor.screen import changes
@@ -26,7 +26,7 @@ from comborun.monitor.view.feed import _trouble
 from comborun.monitor.view.pages import Site, alerts, of_hosts, render
 from comborun.monitor.watch import Look, Source
 from comborun.remote.transport import Completed
-from comborun.rules.deal import Deal
+from comborun.rules.deal import Deal, Era
 from comborun.rules.events import Event, Kind
 from comborun.rules.facts import Fact
 from comborun.words import say
@@ -280,3 +280,47 @@ def test_a_part_alone_says_first_whose_part_it_is_and_what_shows_the_whole() -> 
     assert changes(None, alone)[1].endswith(said)
     assert answer(alone).facts[0].code == "part_of_run"
     assert whole(*parts, deal=MOVED).part is None
+
+
+AWAY = Link(reachable=False, since=NOW, last_seen=60.0, complaint="no route")
+
+
+def test_of_a_host_that_was_given_up_nothing_runs_and_it_is_called_so_in_every_view() -> None:
+    lost = DEAL.renewed({"maze_q": "y"}, {"x": {}}, Era())
+    x = part("x", Seen("maze_q"), deal=lost, slots=1)
+    x = x._replace(status=given_up(replace(x.status, link=AWAY), {"maze_p"}))
+    y = part("y", Seen("maze_q"), deal=lost, slots=1)
+    seen = whole(x, y, deal=lost)
+    assert [(one.name, one.host, one.word) for one in seen.sessions] == [
+        ("maze_p", "x", "succeeded"),  # by its records; the last look at x has not shown it
+        ("maze_q", "y", "running"),
+    ]
+    assert (len(seen.busy), seen.slots, [one.lost for one in seen.hosts]) == (1, 1, [True, False])
+    assert box_lines(seen)[0].plain == "x  ✓1  given up"
+    assert ("stalled", "x: given up", "") in alerts(seen)
+    assert [line.partition("  ")[2] for line in changes(None, seen)].count("! x was given up") == 1
+    assert not any("given up" in line for line in changes(seen, seen))
+    looks = {one.host: Look(1, stage.a_view(PLAN, one.host), History(), one.status) for one in (x, y)}
+    look = Look(1, stage.a_view(PLAN, "x"), History(), seen, parts=looks)
+    page = render("host.html.j2", Site(), look, "host", **of_hosts(look, {}, 0))
+    assert "given up" in page
+    assert "unreachable" not in page
+    assert page.count("busy</span>") == 1
+
+
+def test_what_a_host_shows_that_is_away_is_old_and_predicts_nothing() -> None:
+    x, y = part("x", Seen("maze_p", changed=NOW - 2), deal=MOVED), part("y", deal=MOVED)
+    away = [one._replace(status=as_last_seen(replace(one.status, link=AWAY))) for one in (x, y)]
+    for parts in ((away[0], y), (x, away[1])):
+        seen = whole(*parts, deal=MOVED)
+        rows = {row.session.host: row for row in chosen(seen, Choice())}
+        old = rows[next(one.host for one in seen.hosts if not one.link.reachable)]
+        assert old.why == "unreachable, seen 1 min ago"
+        assert old.session.expected is None
+    assert [one.idle for one in away[0].status.sessions] == [62.0]
+
+
+def test_a_host_that_is_stopped_is_not_called_paused_besides() -> None:
+    held = {"host": (stage.a_hold("paused", ""),), "dispatcher": None, "deal": MOVED}
+    seen = whole(part("x", stopped=True, **held), part("y", **held), deal=MOVED)
+    assert [one.hold and one.hold.kind for one in seen.hosts] == [None, "paused"]

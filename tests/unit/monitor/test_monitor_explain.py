@@ -156,6 +156,13 @@ def test_gpus_say_who_holds_them_and_which_are_under_quarantine() -> None:
     assert "gpu_is_held" not in codes(told("maze_act", *ON_0, plan=TWO_GPUS)), "only slots lack"
 
 
+def test_what_a_running_process_comes_to_later_waits_for_no_slot() -> None:
+    later = Fact(Wait.LATER_IN_PROCESS, process="together_act")
+    found = told("maze_act", *ON_0, plan=TWO_GPUS, header=(a_wait("maze_act", later), {"slots": 2}))
+    assert found.reasons == (later,)
+    assert not [one for one in found.commands if "slots" in one.words]
+
+
 FAILED = MAZE.ended("gpu_memory", "none", code=1)
 AFTER_1, ASKED_1 = Fact(Wait.RETRY_AFTER, failure="gpu_memory", attempt=1), Fact(Wait.RETRY_ASKED, attempt=1)
 

@@ -28,3 +28,13 @@ def test_recorded_episodes_run_again_only_if_the_session_is_not_complete_by_them
     )
     assert [one.recorded for one in found.repeated] == ([repeated] if repeated else [])
     assert any(fact.code == "resume_repeats" for fact in found.facts()) == bool(repeated)
+
+
+def test_it_names_the_hosts_that_run_what_it_ends() -> None:
+    sessions = tuple(
+        SessionStatus(name, "flat", "maze", "episode", 10, life=Life.RUNNING, host=host)
+        for name, host in (("one", "alpha"), ("two", "gamma"))
+    )
+    seen = RunStatus(run="r", grid="walkers", host="alpha, beta, gamma", directory="~/r", sessions=sessions)
+    view = a_view(a_plan([a_session("flat", "maze", 10)]), "alpha")
+    assert [PlannedStop.of(view, seen, names).host for names in (("two",), ())] == ["gamma", "alpha, gamma"]
