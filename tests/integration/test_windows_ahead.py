@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -273,6 +274,19 @@ def test_a_window_that_is_frozen_holds_up_no_session(box: Box) -> None:
         ends_well(box)
         assert f"{NAMES[1]}_{box.id[-4:]}" in box.windows()
     until(lambda: not box.windows(), "it closes, since its supervisor has ended")
+
+
+def test_a_window_that_closes_slowly_costs_its_session_nothing(box: Box) -> None:
+    one_runs(box)
+    waiting(box, 1)
+    fifo = box.directory / "dispatch/fifo"
+    with frozen(*waiters(box)):
+        fifo.unlink()
+        until(fifo.is_fifo, "the dispatcher listens again, and has closed what waited")
+        box.write("go", "")
+        until((box.attempt(NAMES[1]) / "grant").exists, "the next one may start")
+        time.sleep(0.2)  # tmux has refused a second window of that name
+    ends_well(box)
 
 
 def test_a_window_closes_with_a_supervisor_that_is_killed(any_box: Box) -> None:

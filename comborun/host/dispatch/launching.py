@@ -234,7 +234,10 @@ class Launcher:
     def check(self) -> None:
         """Handle refused windows, and retry those that are due."""
         now = time.monotonic()
-        self.refuse(self._windows.refusals())
+        refused, again = self._windows.refusals()
+        self.refuse(refused)
+        for session in again:
+            self.later(session)
         for name, session in list(self._again.items()):
             state = session.state
             again_at = state.again_at if isinstance(state, Starting) else None

@@ -83,6 +83,8 @@ class Windows:
         """session -> window of its latest attempt, whose supervisor was told to begin"""
         self._openings: dict[str, tuple[Session, Child]] = {}
         """sessions whose window is not known to be open, and what opens it"""
+        self._closed: dict[str, float] = {}
+        """session -> when a window of it was closed: for a moment the multiplexer refuses another one of its name"""
         self._made = 0
         self._not_before = 0.0
         self.due = math.inf
@@ -131,19 +133,24 @@ class Windows:
             self._openings[session.name] = session, opening
         return len(openings) == len(attempts)
 
-    def refusals(self) -> list[Refused]:
-        """The windows that are known since the last call not to open."""
-        refused = []
+    def refusals(self) -> tuple[list[Refused], list[Session]]:
+        """The windows that are known since the last call not to open, and the sessions whose former one is there."""
+        refused, again = [], []
         for name, (session, opening) in list(self._openings.items()):
             code = opening.poll()
             if code is None:
                 continue
             del self._openings[name]
             if code and name not in self._begun:  # that of another window may have failed
+                closed = self._closed.get(name, -math.inf)
                 self.forget(name)
-                why = fact(Evidence.WINDOW_REFUSED, engine=self._run.engine.kind, exit=code)
-                refused.append((session, why, 0))
-        return refused
+                self._closed[name] = closed  # what did not open keeps no name
+                if time.monotonic() < closed + _PAUSE_S:
+                    again.append(session)
+                else:
+                    why = fact(Evidence.WINDOW_REFUSED, engine=self._run.engine.kind, exit=code)
+                    refused.append((session, why, 0))
+        return refused, again
 
     def _end_former(self, session: Session, attempt: int) -> None:
         """End a supervisor of this attempt that has not claimed it in time: its window has the name of the next one."""
@@ -203,6 +210,7 @@ class Windows:
     def forget(self, name: str) -> None:
         if window := self._open.pop(name, None):
             window.close()
+            self._closed[name] = time.monotonic()
             self._not_before = max(self._not_before, time.monotonic() + _PAUSE_S)
 
     def give_up(self, name: str) -> None:
