@@ -34,8 +34,9 @@ class Launch(NamedTuple):
     place: int = 0
     """its host's place among them"""
 
-    def fits(self, wanted: str | None) -> bool:
-        return wanted is None or wanted in {self.grid, self.directory, short(self.run)} or self.run.startswith(wanted)
+    @property
+    def names(self) -> set[str]:
+        return {self.grid, self.run, self.grid_run or self.run, self.directory, short(self.run)}
 
 
 def memory(name: str = "launches.jsonl") -> Path:
@@ -73,9 +74,19 @@ def remembered() -> tuple[Launch, ...]:
     return tuple(launches)
 
 
+def fitting(wanted: str | None) -> list[Launch]:
+    """The launches from here that `wanted` names, by a whole name, else by how an id begins; the latest last.
+
+    None names all.
+    """
+    launches = remembered()
+    named = [one for one in launches if wanted is None or wanted in one.names]
+    return named or [one for one in launches if one.run.startswith(wanted or "")]
+
+
 def host_of(wanted: str | None) -> str | None:
-    """The host of the latest launch from here that fits `wanted`; None fits any."""
-    return next((launch.host for launch in reversed(remembered()) if launch.fits(wanted)), None)
+    """The host of the latest launch from here that `wanted` names."""
+    return next((launch.host for launch in reversed(fitting(wanted))), None)
 
 
 def parts_of(wanted: str | None) -> tuple[Launch, ...]:
@@ -83,11 +94,10 @@ def parts_of(wanted: str | None) -> tuple[Launch, ...]:
 
     Empty if the latest launch that fits is of a run on one host.
     """
-    launches = remembered()
-    last = next((launch for launch in reversed(launches) if launch.fits(wanted) or launch.grid_run == wanted), None)
-    if last is None or not last.grid_run:
+    fits = fitting(wanted)
+    if not fits or not fits[-1].grid_run:
         return ()
-    parts = {one.host: one for one in launches if one.grid_run == last.grid_run}
+    parts = {one.host: one for one in remembered() if one.grid_run == fits[-1].grid_run}
     return tuple(sorted(parts.values(), key=lambda one: one.place))
 
 

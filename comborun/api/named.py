@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.api.listener import QUIET, Listener
 from comborun.errors import HostError, UserError
-from comborun.remote.launches import changed_since, host_of, parts_of, remembered
+from comborun.remote.launches import changed_since, fitting, host_of, parts_of, remembered
 from comborun.remote.runs import (
     GpuUser,
     Run,
@@ -221,10 +221,11 @@ class HostChoice:
         here = bool(self.host is None and wanted and (Path(wanted) / RUN.manifest).is_file())
         if here and wanted and "/" in wanted:
             return self._in_folder(wanted)
-        if wanted and (at := self.of_grid(Path(wanted))):
-            return at[0].find(at[1], kept=kept)
-        if self.host is None and (parts := parts_of(wanted)):
+        at = self.of_grid(Path(wanted)) if wanted else None
+        if self.host is None and (parts := parts_of(at[1] if at else wanted)):
             return self._joint(parts)
+        if at:
+            return at[0].find(at[1], kept=kept)
         transport = self.connect(host_of(wanted))
         try:
             with self.listener.working(f"asking {transport.host}"):
@@ -233,7 +234,7 @@ class HostChoice:
         except HostError as error:
             if self.host is None and transport.host != LOCAL:
                 error.hint += f"\n  the last launch was on {transport.host}; --host {LOCAL} means this machine"
-            launches = [one for one in remembered() if one.host == transport.host and one.fits(wanted)]
+            launches = [one for one in fitting(wanted) if one.host == transport.host]
             if not kept or not launches:
                 raise
             last = launches[-1]

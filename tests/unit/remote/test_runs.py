@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from monitor_stage import a_plan, a_session
 
+from comborun.api.named import HostChoice
 from comborun.errors import UserError
 from comborun.host.verbs.runs import newest_plan_of
 from comborun.monitor.fleet import FleetRow
-from comborun.remote.launches import Launch, remember, remembered
+from comborun.remote.launches import Launch, host_of, parts_of, remember, remembered
 from comborun.remote.library import digest, library_files
 from comborun.remote.runs import Run, choose_run, find_runs, list_runs, look_at_host, plan_of, read_plan
 from comborun.remote.transport import Completed, LocalTransport
@@ -77,6 +78,21 @@ def test_the_latest_launch_comes_last_also_when_it_was_made_before(state: Path) 
     for launch in (far, near, far, far):
         remember(launch)
     assert remembered() == (far, near, far)
+
+
+@pytest.mark.usefixtures("state")
+def test_a_whole_name_is_taken_before_the_beginning_of_a_newer_one_and_a_grid_file_names_all_parts(
+    tmp_path: Path,
+) -> None:
+    for host, place in (("beta", 1), ("alpha", 0)):
+        name = f"lo-20260102T000000Z-{host}"
+        remember(Launch(name, host, "/r", f"/r/{name}", "lo", grid_run="6c1", place=place))
+    remember(Launch("lo2-20260103T000000Z-0001", "gamma", "/r", "/r/lo2", "lo2"))
+    assert [one.host for one in parts_of("lo")] == ["alpha", "beta"]
+    assert (host_of("lo"), host_of("lo2"), host_of("lo-2026")) == ("alpha", "gamma", "alpha")
+    (tmp_path / "grid.yaml").write_text("name: lo\n")
+    found = HostChoice().find(str(tmp_path / "grid.yaml"))
+    assert [one.transport.host for one in found.boxes] == ["alpha", "beta"]
 
 
 def test_a_memory_of_an_earlier_version_and_torn_lines_are_understood(state: Path) -> None:
