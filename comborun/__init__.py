@@ -8,6 +8,8 @@ for status in run.watch():
 run.episodes().to_pandas()
 """
 
+from __future__ import annotations
+
 from importlib import import_module
 
 __version__ = "0.1.0"
