@@ -144,7 +144,7 @@ def _key(session: SessionStatus) -> tuple[object, ...]:
 
 def _line(session: SessionStatus) -> str:
     parts = [f"{MARKS[session.word].symbol} {session.name}: {outcome_words(session.word)}"]
-    if session.attempt > 1:
+    if session.again_after:
         parts.append(f"attempt {session.attempt}")
     if session.done is not None and (session.done or session.life is Life.ENDED):
         unknown = several(session.done, session.unit)

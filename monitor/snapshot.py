@@ -238,6 +238,11 @@ class Attempt(NamedTuple):
         return max(self.counts.records, self.counter.done or 0)
 
     @property
+    def called_off(self) -> bool:
+        """Whether it was ended before its program started, so that nothing ran."""
+        return self.begin is None and self.end is not None and self.end.called_off
+
+    @property
     def whole(self) -> bool:
         """Whether `done` is exact, and not a lower bound."""
         return not self.counter.missed or self.counts.records >= (self.counter.done or 0)

@@ -145,6 +145,8 @@ def _with_state(status: SessionStatus, case: Case) -> SessionStatus:
         outcome=end.outcome if end and not queued else rule.outcome,
         facts=tuple(rule.says(case)),
         attempt=one.number,
+        again_after=max(0, one.number - 1)
+        - sum(other.called_off for other in case.attempts if other.number < one.number),
         gpus=tuple(int(gpu) for gpu in begin.gpus.split(",") if gpu.isdecimal()) if begin and not queued else (),
         window=begin.address if begin and not queued else "",
         node=begin.host if begin and begin.multiplexer == SLURM and not queued else "",

@@ -124,6 +124,8 @@ class SessionStatus(NamedTuple):
     life: Life = Life.QUEUED
     outcome: Outcome | None = None
     attempt: int = 0
+    again_after: int = 0
+    """how many earlier attempts have run; one that was called off before it began is none"""
     gpus: tuple[int, ...] = ()
     """the GPUs of its latest attempt"""
     window: str = ""

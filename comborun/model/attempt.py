@@ -116,6 +116,11 @@ class End(NamedTuple):
         return Fact("command_ended", cause=str(self.cause), exit_code=self.code, signal=self.signal, failure=failure)
 
     @property
+    def called_off(self) -> bool:
+        """Whether somebody has ended it before its program started, if nothing says that this has begun."""
+        return self.cause in {Cause.STOPPED, Cause.NOT_NEEDED} and self.started is None
+
+    @property
     def clean(self) -> bool:
         """Whether the command ended by itself with code 0."""
         return self.cause is Cause.EXITED and self.code == 0

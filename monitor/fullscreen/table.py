@@ -131,7 +131,7 @@ def _gpu(row: Row, *_: object) -> Text:
 
 
 def _tries(row: Row, *_: object) -> Text:
-    return Text(str(row.session.attempt), "" if row.session.attempt > 1 else "dim")
+    return Text(str(row.session.attempt), "" if row.session.again_after else "dim")
 
 
 def why_text(row: Row, at: Moment, width: int, *, left: bool, below: bool = False) -> Text:
@@ -211,7 +211,7 @@ def layout(rows: Sequence[Row], width: int) -> Layout:
     )
     gpu = max((len(one.node[:12]) or 2 * len(one.gpus) for one in sessions), default=0)
     host = min(12, max((len(one.host) for one in sessions), default=0))
-    tries = any(one.attempt > 1 for one in sessions)
+    tries = any(one.again_after for one in sessions)
     columns = [
         Column("", _marker, 2),
         Column("STATE", _state, 11, drop=45),

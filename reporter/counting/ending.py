@@ -93,6 +93,7 @@ def _ending(
     if not history.attempts:
         return ComboEnding(None, "", clean=False, attempts=0, seconds=None, warnings=())
     *earlier, last = history.attempts
+    earlier = [attempt for attempt in earlier if not attempt.called_off]
     end = last.end
     # By the records that count here, where they show something; None while the session may be running.
     found = session_outcome(counted) if run_over else None
@@ -111,7 +112,7 @@ def _ending(
         outcome=found,
         cause=cause,
         clean=end is not None and end.clean,
-        attempts=len(history.attempts),
+        attempts=len(earlier) + (not last.called_off),
         seconds=total([attempt.seconds for attempt in counting or [last]]),
         warnings=tuple(warnings),
         peak_memory=_largest(attempt.peak_memory for attempt in history.attempts),

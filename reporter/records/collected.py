@@ -109,6 +109,11 @@ class AttemptRecord:
         return self.end.ended if self.end and known else None
 
     @property
+    def called_off(self) -> bool:
+        """Whether it was ended before its program started, so that nothing ran."""
+        return self.begin is None and self.end is not None and self.end.called_off
+
+    @property
     def outcome(self) -> Outcome | None:
         return self.end.outcome if self.end else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from monitor_stage import BOOT, NOW, Seen, a_plan, a_session, a_view, an_answer, status_of
+from monitor_stage import BOOT, NOW, Seen, a_plan, a_session, a_view, an_answer, picture, status_of
 
 from comborun.answers import data_of
 from comborun.model.codec import as_data
@@ -272,3 +272,13 @@ def test_0_and_1_are_no_verdicts_where_another_session_shows_that_the_field_hold
     assert (seen.successes, seen.recorded) == ((6, 10) if counts else (0, 0))
     assert seen.outcome is (Outcome.SUCCEEDED if counts else Outcome.PARTIAL)
     assert bool(seen.reasons) is not counts
+
+
+def test_an_attempt_that_was_called_off_before_it_began_makes_the_next_one_no_repetition() -> None:
+    called_off = Seen("grass_act", started=None).ended("stopped", "none")
+    first = run(called_off, Seen("grass_act", attempt=2))
+    assert first.sessions[0].attempt == 2
+    assert "attempt" not in picture(first, 160) + "".join(changes(None, first))
+    again = run(called_off, Seen("grass_act", attempt=2).ended("exited", "none"), Seen("grass_act", attempt=3))
+    assert "attempt" in picture(again, 160)
+    assert "attempt 3" in "".join(changes(None, again))

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from report_runs import START, RunDirectory, document, row, summarized
+from recorded import record as one_record
+from report_runs import RUN, START, RunDirectory, document, row, summarized
 
 from comborun.model.attempt import Aggregate
 from comborun.model.judging import EvidenceRules
@@ -280,3 +281,13 @@ def test_a_folder_can_hold_counts_alone_for_some_policies(tmp_path: Path) -> Non
     (tmp_path / "rows.jsonl").write_text(row(0, policy="rough", environment="stairs"))
     summary = summarize(replace(collect_folder(tmp_path), aggregates=(told(3, 4, session=""),))).summary
     assert [(combo.policy, combo.planned) for combo in summary.combos] == [("flat", 4), ("rough", 1)]
+
+
+def test_what_was_called_off_before_it_began_is_no_attempt(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    session = run.session("flat", "stairs", 1)
+    end = one_record(attempt=1, ended=START, cause="stopped", completeness="none", records=0)
+    run.put(RUN.attempt(session.name, 1).end, end)
+    run.attempt(session, row(0), number=2, records=1, successes=1)
+    (combo,) = run.report().summary.combos
+    assert (combo.ending.attempts, combo.ending.warnings) == (1, ())
