@@ -18,7 +18,8 @@ from comborun.rules.vocabulary import Life, Outcome
 if TYPE_CHECKING:
     from comborun.monitor.snapshot import Attempt, Hold, Order
     from comborun.monitor.status import Outage
-    from comborun.rules.deal import Deal
+    from comborun.rules.deal import Deal, OnRecord
+    from comborun.rules.results.counts import Verdicts
 
 
 class PartStatus(NamedTuple):
@@ -68,6 +69,28 @@ def joined(parts: Sequence[PartStatus], deal: Deal, order: Mapping[str, int]) ->
     )
     told = [part for part in there or parts if held or not part.status.hold]
     return replace(status, advice=_advice(told, advice(status)) or _of_hold(going))
+
+
+def with_kept(one: SessionStatus, own: Verdicts, former: Sequence[tuple[OnRecord, Verdicts]]) -> SessionStatus:
+    """A session that had begun on hosts that were given up, with the episodes that count of these, as in the report.
+
+    `own`: its verdicts where it runs now. `former`: of each host that was given up, in order, what counts, and the
+    verdicts that are known here. A verdict that is not known is none, whatever the episode has brought since.
+    """
+    found, done = dict(own), {*own}
+    if len(done) < (one.done or 0):
+        done = {*range(one.first, one.first + (one.done or 0))}
+    for on_record, verdicts in reversed(former):
+        kept = [episode for first, stop in on_record.get(one.name, ()) for episode in range(first, stop)]
+        found |= {episode: verdicts.get(episode) for episode in kept}
+        done.update(kept)
+    if not done:
+        return one
+    one = one._replace(done=min(len(done), one.planned) if one.planned else len(done))
+    if one.recorded is None:
+        return one
+    judged = [verdict for verdict in found.values() if verdict is not None]
+    return one._replace(recorded=len(judged), successes=sum(judged))
 
 
 def as_last_seen(seen: RunStatus) -> RunStatus:

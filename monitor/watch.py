@@ -202,10 +202,11 @@ def once(source: Source) -> RunStatus:
 
 def last_seen(look: SavedLook, link: Link, clock: Clock) -> RunStatus:
     """The saved status of a run, with its age; `link` says why there is no newer one."""
-    view, now = look.view, clock.now()
-    sessions = {session.name: session for session in view.plan.sessions}
-    history = fold(History(), parse_snapshot(look.answer), sessions)
-    return classify(view, history, link=link._replace(last_seen=max(0.0, now - look.at)))
+    return classify(look.view, recalled(look), link=link._replace(last_seen=max(0.0, clock.now() - look.at)))
+
+
+def recalled(look: SavedLook) -> History:
+    return fold(History(), parse_snapshot(look.answer), {session.name: session for session in look.view.plan.sessions})
 
 
 def until_next(status: RunStatus, settings: Settings, calm: float) -> float:

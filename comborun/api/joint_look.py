@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from threading import Condition, Lock, Thread
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.api.joint import merged_plan, settle
+from comborun.api.late_looks import LateError, LateLooks
 from comborun.api.listener import Listener
 from comborun.api.moving import SOON_S, Moved, Mover, may_go_on, useful
 from comborun.errors import HostError, RunGoneError, UserError
 from comborun.model.work import process_of
 from comborun.monitor.classify import classify
-from comborun.monitor.joint import PartStatus, as_last_seen, given_up, joined, on_this_clock
+from comborun.monitor.joint import PartStatus, as_last_seen, given_up, joined, on_this_clock, with_kept
 from comborun.monitor.observe import History, RunView, last_look
+from comborun.monitor.states import Case, session_status, verdicts_of
 from comborun.monitor.status import UP, Link
-from comborun.monitor.watch import Clock, Look, Source, last_seen, missed
+from comborun.monitor.watch import Clock, Look, Source, last_seen, missed, recalled
 from comborun.remote import boxes
 from comborun.remote.boxes import BoxState, at_once
 from comborun.remote.joint_copy import Part, joint_folder, newest_deal
@@ -29,20 +31,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from comborun.api.named import Target
-    from comborun.monitor.status import RunStatus
+    from comborun.monitor.status import RunStatus, SessionStatus
     from comborun.monitor.watch import Watched
     from comborun.remote.fetch import FetchOptions
     from comborun.remote.transport import Transport
+    from comborun.rules.results.counts import Verdicts
 
 LOGIN_S = 3.0
 """seconds for a login over a slow link; a command that looks once would else never see such a host"""
-PATIENCE_S = 2.0
-"""seconds that hosts have for their answers once one of them has answered"""
-_SLOWER = 1.5
-"""a host that once took longer has so many times as long as then"""
-_STEP_S = 0.1
-"""seconds between two questions whether the user still types a password"""
-T = TypeVar("T")
 
 
 class _Answer(NamedTuple):
@@ -110,7 +106,8 @@ class JointSource:
             for one in status.sessions
         }
         history = History(first.history.snapshot, attempts)
-        status = replace(status, run=self.target.run)
+        counted = tuple(_with_kept(one, parts, self._deal) for one in status.sessions)
+        status = replace(status, run=self.target.run, sessions=counted)
         unmoved = half_lost(self._states, self._deal, status.run)
         if not unmoved and self._mover is None and (wanted := useful(parts, self._states, self._deal)):
             unmoved = Fact("sessions_would_move", sessions=len(wanted), hosts=sorted({one.taker for one in wanted}))
@@ -227,7 +224,7 @@ class JointSource:
         kept = last_look(one.transport.host, one.run, one.directory)
         if kept:
             view = _dealt(kept.view, deal)
-            return Look(0, view, History(), last_seen(kept._replace(view=view), link, self._clock))
+            return Look(0, view, recalled(kept), last_seen(kept._replace(view=view), link, self._clock))
         plans = [look.source.view.plan for look, _ in self._seen.values()]
         if not plans:
             return None
@@ -266,6 +263,20 @@ class _Once(Listener):
             self._listener.note(sentence)
 
 
+def _with_kept(one: SessionStatus, parts: Mapping[str, Look], deal: Deal) -> SessionStatus:
+    former = [host for host, on_record in deal.lost.items() if one.name in on_record and host != one.host]
+    if not former or one.unit != "episode":
+        return one
+    found = [(deal.lost[host], _verdicts(parts[host], one.name) if host in parts else {}) for host in former]
+    return with_kept(one, _verdicts(parts[one.host], one.name), found)
+
+
+def _verdicts(part: Look, name: str) -> Verdicts:
+    plan, attempts = part.view.plan, part.history.of(name)
+    session = next((session for session in plan.whole.sessions if session.name == name), None)
+    return verdicts_of(session, session_status(Case(plan, session, attempts)), attempts) if session else {}
+
+
 def half_lost(states: Mapping[str, BoxState], deal: Deal, run: str) -> Fact | None:
     """That somebody has begun to give up hosts, and was cut off after a promise; None if nobody has."""
     begun = [one for one in states.values() if one.era.number > deal.number[0]]
@@ -301,87 +312,3 @@ def _remembered_deal(target: Target) -> Deal | None:
     of = {process_of(own): host for host, look in looks.items() if look for own in look.view.plan.current}
     whole = {"grid_run": target.run, "box": next(iter(looks)), "number": [0, 0], "boxes": [*looks], "of": of}
     return Deal(whole) if of else None
-
-
-# Rounds of looks, in which no host waits long for another
-
-
-class LateError(HostError):
-    """A host has not answered yet. The look at it goes on."""
-
-
-class LateLooks(Generic[T]):
-    """Rounds of looks at hosts. A look that is late goes on beyond its round; another round takes what it brings."""
-
-    def __init__(
-        self,
-        asks: Mapping[str, Callable[[], T]],
-        clock: Clock,
-        asking: Callable[[], bool],
-        patience: float = PATIENCE_S,
-    ) -> None:
-        """`asking`: whether the user is asked something for a login, which takes its time."""
-        self._asks, self._clock, self._asking = asks, clock, asking
-        self._patience = dict.fromkeys(asks, patience)
-        self._news = Condition()
-        self._begun: dict[str, float] = {}
-        """the hosts with a look that goes on, or whose result nobody has taken"""
-        self._found: dict[str, T | Exception] = {}
-
-    def begin(self) -> dict[str, T | UserError]:
-        """Begin a round. Returns what came late, after the round before."""
-        late = self._taken()
-        for host in self._asks:
-            if host not in self._begun:
-                self._begun[host] = self._clock.elapsed()
-                Thread(target=self._look, args=(host,), name=f"look at {host}", daemon=True).start()
-            else:
-                self._begun[host] = float("-inf")  # it had its time in the round before
-        return late
-
-    def end(self, more: float = 0.0) -> dict[str, T | UserError]:
-        """The answer of each host, or why there is none; LateError for one that takes so much longer than the first.
-
-        `more`: seconds beyond its patience, where nobody looks again and a login has to come first.
-        """
-        first: float | None = None
-        with self._news:
-            while True:
-                now = self._clock.elapsed()
-                if first is None and any(not isinstance(one, Exception) for one in self._found.values()):
-                    first = now
-                left = [self._left(host, now - more, first) for host in self._begun if host not in self._found]
-                if max(left, default=0.0) <= 0 and not self._asking():
-                    break
-                self._news.wait(_STEP_S if first is not None else None)
-        found = self._taken()
-        return {host: found.get(host) or LateError("no answer yet") for host in self._asks}
-
-    def _left(self, host: str, now: float, first: float | None) -> float:
-        if self._begun[host] == float("-inf"):
-            return 0.0
-        return 1.0 if first is None else first + self._patience[host] - now
-
-    def _taken(self) -> dict[str, T | UserError]:
-        with self._news:
-            found, self._found = self._found, {}
-        taken = dict[str, T | UserError]()
-        for host, one in found.items():
-            del self._begun[host]
-            if isinstance(one, Exception) and not isinstance(one, UserError):
-                raise one
-            taken[host] = one
-        return taken
-
-    def _look(self, host: str) -> None:
-        begun = self._clock.elapsed()
-        found: T | Exception
-        try:
-            found = self._asks[host]()
-            took = _SLOWER * (self._clock.elapsed() - begun)
-            self._patience[host] = max(self._patience[host], took)
-        except Exception as error:  # noqa: BLE001  whoever takes it raises what is no answer of a host
-            found = error
-        with self._news:
-            self._found[host] = found
-            self._news.notify_all()

@@ -7,7 +7,7 @@ from threading import Event, Timer
 
 import pytest
 
-from comborun.api.joint_look import LateError, LateLooks
+from comborun.api.late_looks import LateError, LateLooks
 from comborun.errors import HostError
 from comborun.monitor.watch import Clock
 

@@ -17,6 +17,7 @@ from comborun.api.moving import may_go_on, useful
 from comborun.api.named import Target
 from comborun.api.room import MOST_MOVES, Rooms, rooms_of
 from comborun.api.room import Seen as SeenHost
+from comborun.errors import HostError
 from comborun.model.plan import Plan
 from comborun.model.resources import Reserve
 from comborun.monitor import observe, watch
@@ -307,6 +308,40 @@ def test_sessions_move_after_each_look_of_whoever_lets_them_and_else_the_status_
     assert (drained.finished, drained.how_over) == (False, "held")
     seen["y"] = host("y", state=STATE._replace(lives=False), **left)
     assert joint_look.watched(target).status().finished
+
+
+@pytest.mark.parametrize(
+    ("seen_before", "now", "counts"),
+    [(True, 4, (10, 10, 10)), (True, 12, (12, 12, 10)), (False, 4, (10, 0, 0)), (False, 12, (12, 2, 0))],
+)
+def test_the_episodes_that_count_of_a_lost_host_are_counted_while_the_session_runs_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, seen_before: bool, now: int, counts: tuple[int, int, int]
+) -> None:
+    """The lost host had 20 episodes with 15 successes, of which the first 10 count. The other one begins at the first,
+    and all fail there.
+    """
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    lost = DEAL.renewed({NAMES[0]: "y"}, {"x": {NAMES[0]: [[0, 10]]}}, Era())
+    seen = {
+        "x": host("x", Seen(NAMES[0], counts=(20, 15))),
+        "y": host("y", Seen(NAMES[0], counts=(now, 0)), deal=lost),
+    }
+    parts = [Target(stage.StagedHost([b""], host=name), "run", f"/{name}") for name in "xy"]
+
+    def answer(_: object, one: Target) -> Any:
+        if one.transport.host not in seen:
+            raise HostError("away")
+        found = seen[one.transport.host]
+        return joint_look._Answer(found.state, Source(one.transport, found.look.view), found.look.history)
+
+    monkeypatch.setattr(joint_look.JointSource, "_ask", answer)
+    monkeypatch.setattr(joint_look, "settle", lambda *_: lost)
+    source = joint_look.JointSource(parts[0]._replace(boxes=(*parts,)))
+    if seen_before:
+        source.status()
+    del seen["x"]
+    (one,) = [one for one in source.status().sessions if one.name == NAMES[0]]
+    assert (one.host, one.done, one.recorded, one.successes) == ("y", *counts)
 
 
 def test_a_plan_that_an_earlier_look_has_left_here_is_read_again_only_if_there_is_a_newer_one(
