@@ -140,6 +140,8 @@ class GivenUp:
     """process of a session -> host that gets it"""
     episodes_kept: int
     """episodes of these sessions that were on record, and count"""
+    episodes_again: int | None
+    """episodes of these sessions that the last look showed beside those, and that run again; null: not known"""
     done: bool
     """whether it was done, and not only shown"""
 

@@ -11,13 +11,16 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.api.joint import merged_plan, newest_of, part_on, settle, states
 from comborun.errors import HostError, UserError
 from comborun.model.work import process_of
 from comborun.monitor.classify import classify
-from comborun.monitor.observe import History
+from comborun.monitor.observe import History, last_look
+from comborun.monitor.status import UP
+from comborun.monitor.watch import Clock, last_seen
 from comborun.planner.dealing import Room, deal
 from comborun.remote import boxes, run_orders
 from comborun.remote.boxes import at_once
@@ -50,11 +53,22 @@ class Loss(NamedTuple):
     """lost host -> what counts of it, by session"""
     uncopied: tuple[str, ...] = ()
     """lost hosts of which this machine has no records"""
+    more: Mapping[str, int | None] = MappingProxyType({})
+    """lost host -> episodes beside those that its last look from here has shown; None: not known"""
 
     @property
     def episodes(self) -> int:
-        ranges = (one for found in self.records.values() for spans in found.values() for one in spans)
-        return sum(stop - start for start, stop in ranges)
+        return sum(_size(spans) for found in self.records.values() for spans in found.values())
+
+    @property
+    def again(self) -> int | None:
+        """Episodes that were done and run again, since this machine has no copy of them; None if that is not known."""
+        known = [one for one in self.more.values() if one is not None]
+        return sum(known) if len(known) == len(self.more) else None
+
+
+def _size(spans: Sequence[Sequence[int]]) -> int:
+    return sum(stop - start for start, stop in spans)
 
 
 def planned_loss(target: Target, lost: Sequence[str], *, stop: bool, ask: Callable[[str], bool] | None) -> Loss:
@@ -110,7 +124,16 @@ def _loss(target: Target, newest: Deal, era: Era, lost: Sequence[str], there: Se
         for host, one in records.items()
     }
     uncopied = tuple(host for host, one in records.items() if not one.copied)
-    return Loss(newest, (*records,), left[0], era, moved, kept, uncopied)
+    more = {host: 0 if one.current else _more(part_on(target, host), kept[host]) for host, one in records.items()}
+    return Loss(newest, (*records,), left[0], era, moved, kept, uncopied, more)
+
+
+def _more(part: Target, kept: OnRecord) -> int | None:
+    look = last_look(part.transport.host, part.run, part.directory)
+    if look is None:
+        return None
+    shown = [one for one in last_seen(look, UP, Clock()).sessions if one.name in kept and one.unit == "episode"]
+    return sum(max(0, (one.done or 0) - _size(kept[one.name])) for one in shown)
 
 
 def _check_away(
@@ -168,6 +191,8 @@ class _Records(NamedTuple):
     """processes with nothing left to do"""
     spans: OnRecord
     copied: bool
+    current: bool = False
+    """whether the copy is of now"""
 
 
 def _records(part: Target, plan: Plan) -> _Records:
@@ -175,8 +200,10 @@ def _records(part: Target, plan: Plan) -> _Records:
     from comborun.reporter.collect import collect_run
 
     names = [one.name for one in plan.sessions]
+    current = False
     with suppress(HostError):
         part.bring()
+        current = True
     folder = copy_of(part.transport.host, part.run, part.directory)
     try:
         collected = collect_run(folder)
@@ -190,7 +217,7 @@ def _records(part: Target, plan: Plan) -> _Records:
     incomplete = {process_of(one.session) for one in collected.sessions if one.session.name not in ended}
     complete = {process_of(one.session) for one in collected.sessions} - incomplete
     spans = on_record([(one.session, one.episode) for one in collected.records], names)
-    return _Records(frozenset(complete), spans, copied=True)
+    return _Records(frozenset(complete), spans, copied=True, current=current)
 
 
 def _room(seen: RunStatus, plan: Plan) -> Room:

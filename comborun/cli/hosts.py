@@ -109,13 +109,22 @@ def _show(loss: Loss) -> None:
     show_rows({host: ", ".join(own) for host, own in shares.items()})
     if loss.episodes:
         click.echo(f"  {several(loss.episodes, 'episode')} of these sessions were on record, and count as they are")
-    for host in loss.uncopied:
-        click.echo(f"! this machine has no copy of the records of {harmless(host)}: all of its sessions run again")
+    for host, more in loss.more.items():
+        whose = harmless(host)
+        if host in loss.uncopied:
+            known = "how many episodes it had is not known" if more is None else f"its last look showed {_done(more)}"
+            click.echo(f"! this machine has no copy of the records of {whose}: all its sessions run again; {known}")
+        elif more:
+            click.echo(f"! {whose}: its last look showed {_done(more)} more than were copied here: they run again")
+
+
+def _done(episodes: int) -> str:
+    return several(episodes, "episode")
 
 
 def _answer(target: Target, loss: Loss, *, as_json: bool, done: bool) -> None:
     if as_json:
-        show_json(GivenUp(target.run, loss.lost, dict(loss.moved), loss.episodes, done))
+        show_json(GivenUp(target.run, loss.lost, dict(loss.moved), loss.episodes, loss.again, done))
     elif not loss.lost:
         click.echo("given up before: nothing changes")
     elif done:

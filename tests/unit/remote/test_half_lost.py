@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import click
+import monitor_stage as stage
 import pytest
 from hosts_stage import Hosts, Killed, hosts_at
 
@@ -20,6 +21,7 @@ from comborun.api.moving import complete
 from comborun.cli import hosts
 from comborun.errors import UserError
 from comborun.host.verbs.boxes import Box
+from comborun.monitor import observe
 from comborun.remote import boxes
 from comborun.remote.boxes import Answered, BoxState
 from comborun.rules.deal import Deal, Era, redealt
@@ -209,3 +211,42 @@ def test_if_the_host_answers_again_the_same_command_calls_it_off_and_sessions_mo
     places = losses.places()
     assert places["s5"] == ["b"]
     assert all(len(found) == 1 for found in places.values()), places
+
+
+@pytest.mark.parametrize(
+    ("looked", "copied", "again", "said"),
+    [
+        (False, [], None, "! this machine has no copy of the records of b: all its sessions run again; how many"),
+        (True, [], 3, "all its sessions run again; its last look showed 3 episodes\n"),
+        (True, [[0, 2]], 1, "! b: its last look showed 1 episode more than were copied here: they run again\n"),
+        (
+            True,
+            [[0, 3]],
+            0,
+            "b: 1 session to run elsewhere\n  a  maze_p\n  3 episodes of these sessions were on record",
+        ),
+    ],
+)
+def test_what_a_lost_host_has_done_beyond_the_copy_here_is_told_as_far_as_it_is_known(
+    looked: bool,
+    copied: list[list[int]],
+    again: int | None,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    view = stage.a_view(stage.a_plan([stage.a_session("p", "maze")]), "b")
+    if looked:
+        observe.save(view, stage.an_answer(stage.Seen("maze_p", counts=(3, 1))))
+    part: Any = SimpleNamespace(transport=SimpleNamespace(host="b"), run=view.id, directory=view.directory)
+    kept, deal = (
+        {"maze_p": copied},
+        Deal({"grid_run": "g", "box": "a", "number": [0, 0], "boxes": ["a", "b"], "of": {}}),
+    )
+    more = losing._more(part, kept)
+    loss = Loss(deal, ("b",), "a", Era(), {"maze_p": "a"}, {"b": kept}, () if copied else ("b",), {"b": more})
+    assert (loss.again, loss.episodes) == (again, sum(stop - first for first, stop in copied))
+    hosts._show(loss)
+    assert said in capsys.readouterr().out
