@@ -25,6 +25,8 @@ STABLE = "STABLE"
 _NAMED_STEP, _NUMBER = re.compile(r"step[-_=]?(\d{1,15})(?!\d)", re.IGNORECASE), re.compile(r"\d{1,15}")
 WRITTEN_OVER = "checkpoints_written_over"
 """the code of what is said of policies whose step was written again"""
+PASSED = "checkpoints_passed"
+"""the code of how many were evaluated, skipped and refused"""
 _NAMED = 3
 """most names of refused checkpoints of one reason"""
 _DIGEST = 4
@@ -237,7 +239,7 @@ class Record:
         why = {"refused": refused, "reason": refusals} if refused else {}
         return [
             *said,
-            Fact("checkpoints_passed", evaluated=len(self.having(Decision.VERIFIED)), skipped=skipped or None, **why),
+            Fact(PASSED, evaluated=len(self.having(Decision.VERIFIED)), skipped=skipped or None, **why),
         ]
 
 

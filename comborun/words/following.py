@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from comborun.rules.facts import Fact, facts_of
-from comborun.rules.following import WRITTEN_OVER, Decision, Seeing, Why
+from comborun.rules.following import PASSED, WRITTEN_OVER, Decision, Seeing, Why
 from comborun.rules.vocabulary import several
 from comborun.words import say
 
@@ -49,9 +49,7 @@ WORDS: Words = {
     WRITTEN_OVER: (
         "written again by the training: {policies}. What is rated is the former content, which may be nowhere any more"
     ),
-    "checkpoints_passed": (
-        "checkpoints of the training: {evaluated} evaluated[, {skipped} skipped][, {refused} refused: {reason}]"
-    ),
+    PASSED: ("checkpoints of the training: {evaluated} evaluated[, {skipped} skipped][, {refused} refused: {reason}]"),
     "checkpoints_refused": "{names}[ and {more:+} more] ({reason})",
     "checkpoints_unseen_rename": (
         "nobody watched when these checkpoints appeared: {policies}. They count as complete, since the others of"

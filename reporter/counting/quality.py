@@ -21,6 +21,7 @@ from comborun.rules.endings.evidence import Evidence
 from comborun.rules.environment import difference
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
+from comborun.rules.following import PASSED
 from comborun.rules.results.caught import BESIDE_ERRORS
 from comborun.rules.results.counts import FILE_NOT_READ, WROTE_NOTHING, where_it_ran
 from comborun.text import several
@@ -91,6 +92,7 @@ def quality(collected: Collected, combos: Sequence[MergedCombo], warnings: Itera
             ),
             *uncounted,
             *warnings,
+            *(DataFinding("checkpoints", say(one)) for one in collected.followed if one.code != PASSED),
             *_superseded(collected),
             *(finding for history in collected.sessions for finding in _misplaced(history)),
             *(finding for combo in combos for finding in _combo_findings(combo)),
@@ -211,7 +213,8 @@ def differences(collected: Collected, seeds: Mapping[Combo, Mapping[int, object]
     yield from _other_environments(collected)
     yield from _retuned(collected)
     yield from [f"{say(collected.moved)}."] if collected.moved else []
-    yield from (f"{said[:1].upper()}{said[1:]}." for said in map(say, collected.followed))
+    passed = (say(one) for one in collected.followed if one.code == PASSED)
+    yield from (f"{said[:1].upper()}{said[1:]}." for said in passed)
     yield from _other_seeds(collected, seeds)
     yield from _same_files(collected.provenance)
     yield from _uncommitted(collected.provenance, "the run")

@@ -9,7 +9,8 @@ from html import unescape
 from typing import TYPE_CHECKING
 
 import pytest
-from report_runs import RunDirectory, row
+from recorded import record as one_record
+from report_runs import RUN, RunDirectory, row
 from rich.cells import cell_len
 
 from comborun.cli.report import show_report
@@ -18,6 +19,7 @@ from comborun.monitor.status import SessionStatus
 from comborun.reporter.pages.answer import answer
 from comborun.reporter.pages.page import html, page
 from comborun.rules.facts import Fact
+from comborun.rules.following import Why
 from comborun.rules.results import counts
 from comborun.rules.vocabulary import Life
 
@@ -164,3 +166,13 @@ LINE = Fact(counts.NOT_READ, file="r.csv", keys=[{"key": "files", "value": "**/*
 def test_results_are_to_be_corrected_only_where_a_line_may_read_more(facts: tuple[Fact, ...], asked: bool) -> None:
     session = SessionStatus("s", "p", "e", "episode", 10, reasons=facts, life=Life.ENDED)
     assert _unread(session) is asked
+
+
+def test_checkpoints_that_were_written_again_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = RunDirectory(tmp_path)
+    run.attempt(run.session("step_400", "stairs", 1), row(0))
+    known = {"policy": "step_400", "step": 400, "path": "/x/ckpt_400.pt", "mark": "1-2-3"}
+    again = {"path": known["path"], "mark": "1-3-4", "reason": Fact(Why.IN_PLACE, name="ckpt_400.pt").as_data()}
+    rows = ({"decision": "verified", **known}, {"decision": "refused", **again})
+    run.put(RUN.checkpoints, "".join(one_record(**one) for one in rows))
+    assert "! checkpoints: written again by the training: step_400." in told(run.report(), tmp_path, capsys)
