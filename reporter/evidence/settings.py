@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
@@ -32,10 +32,6 @@ SURE = 0.001
 """p of the same mix, below which two mixes differ"""
 STRONG = 1e-4
 """p of outcomes that do not go with a setting, below which they do"""
-MAY_MATTER = 0.2
-"""the same where two policies share no value of it, so that all of their difference may be the setting's. If days of 20
-episodes differ by 20 points (standard deviation), equal policies are then called different in .10 of the cases with two
-days each and .06 from three on, not in .34; at a p of .01 it was .22 and .16"""
 VALUES, EACH = 5, 5
 """fewest values of such a setting, and fewest episodes of each, on average"""
 MANY = 10
@@ -45,7 +41,8 @@ SEEN = 0.1
 _SETTING = re.compile(
     r"(?:.*_)?(?:scene|scenario|object|obj|asset|task|difficulty|difficulty_level|split|instruction|prompt|language|layout"
     r"|variant|variation|camera|light|lighting|background|texture|distractor|category|station|rig|room|house|operator"
-    r"|terrain|perturbation|condition|date|day|session|batch|phase|level|seen|unseen|ood|held_?out|novel|in_distribution)s?(?:_?(?:id|name|idx|index|type|kind|number))?",
+    r"|evaluator|rater|tester|experimenter|annotator|robot|lab|laboratory|site|week|shift"
+    r"|terrain|perturbation|condition|date|day|session|batch|phase|level|seen|unseen|ood|held_?out|novel|in_distribution)s?(?:_?(?:id|name|idx|index|type|kind|number|no))?",
     re.IGNORECASE,
 )
 _AFTERWARDS = re.compile(
@@ -80,6 +77,8 @@ class SettingFact(StrEnum):
     MARKED = "marked_episodes_count"
     CLUSTERS = "outcomes_go_with_field"
     NESTED = "field_as_random_effect"
+    ALONE = "one_value_each"
+    WITHIN = "compared_within_values"
     OTHERWISE = "other_verdict_disagrees"
     HELPED = "episodes_with_help"
     OTHER_VERDICT = "other_verdict_differs"
@@ -129,23 +128,6 @@ def settings_of(records: Sequence[EpisodeRecord], *, chosen: bool = False) -> Se
     marks = [*_marks(records, names), *(() if chosen else _otherwise(records, names))]
     groups = {name: episodes_by(records, name) for name, counts in many.items() if len(counts) <= MOST}
     return Settings(mix, (*marks,), (*_clusters(records, many),), groups, verdicts)
-
-
-def nested(a: Settings, b: Settings, successes: tuple[Collection[int], Collection[int]]) -> str:
-    """The first setting of which two policies share no value, and with which outcomes may go: other days, other
-    operators. Then nothing tells the policies from what they met, but how much that varies. Empty if there is none."""
-    for name in sorted(a.groups.keys() & b.groups.keys()):
-        groups = a.groups[name], b.groups[name]
-        if groups[0].keys() & groups[1].keys() or max(map(len, groups)) < 2:
-            continue
-        chi, freedom = 0.0, 0
-        for own, won in zip(groups, successes, strict=True):
-            counts = [(len(some.intersection(won)), len(some)) for some in own.values()]
-            chi += uneven(counts)
-            freedom += len(own) - 1
-        if chance(chi, freedom) < MAY_MATTER:
-            return name
-    return ""
 
 
 def uneven(counts: Iterable[tuple[int, int]]) -> float:

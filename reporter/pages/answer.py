@@ -203,8 +203,12 @@ def _otherwise(summary: Summary, found: Standing) -> str:
 
 
 def _unlike(found: Standing) -> str:
-    """Conditions that differ between two policies if one of them is better."""
-    codes = {ContextFact.DIFFERS, SettingFact.MIX, SettingFact.OTHER_VERDICT}
+    """Conditions that differ between two policies if one of them is better, or nothing can be told for them."""
+    alone = (fact.text("field") for one in found.comparisons for fact in one.facts if fact.code == SettingFact.ALONE)
+    if names := sorted({*alone}):
+        each = "each has its own" if len(found.places) == 2 else "some have their own"
+        return f"; {each} {listed(names)}, and nothing tells the policies from it"
+    codes = {ContextFact.DIFFERS, SettingFact.MIX, SettingFact.NESTED, SettingFact.OTHER_VERDICT}
     facts = (fact for one in found.comparisons if one.decided for fact in one.facts if fact.code in codes)
     if not (names := sorted({fact.text("field") for fact in facts})):
         return ""
