@@ -16,7 +16,7 @@ from statistics import median
 
 from comborun.model.attempt import EpisodeRecord, field_column, held
 from comborun.reporter.counting.measures import FAILURE_FIELDS
-from comborun.reporter.evidence.states import episodes_by, field_names, plain, shown
+from comborun.reporter.evidence.states import episodes_by, field_names, shown, values_of
 from comborun.rules.facts import Fact
 from comborun.rules.results.fields import Field
 from comborun.rules.results.one_row import verdict_of
@@ -113,7 +113,7 @@ def settings_of(records: Sequence[EpisodeRecord], *, chosen: bool = False) -> Se
         column = field_column(records, name)
         if not named and len({*map(str, column[:LOOKED_AT])}) > FEW:
             continue
-        values = [*map(plain, column)]
+        values = [*values_of(records, name)]
         told = [(value, one.success) for value, one in zip(values, records, strict=True) if value is not None]
         if _VERDICT.fullmatch(name) and told and all(value in (0, 1) for value, _ in told):
             verdicts[name] = sum(bool(value) for value, _ in told), sum(bool(won) for _, won in told), len(told)
@@ -121,9 +121,7 @@ def settings_of(records: Sequence[EpisodeRecord], *, chosen: bool = False) -> Se
             counts = _counts(name, values, records)
             mix |= {name: counts} if counts else {}
     fresh = len({one.seed for one in records} - {None}) == len(records)
-    many = {
-        name: Counter(map(plain, field_column(records, name))) for name in names if fresh and _START.fullmatch(name)
-    }
+    many = {name: Counter(values_of(records, name)) for name in names if fresh and _START.fullmatch(name)}
     many |= {name: counts for name, counts in mix.items() if _SETTING.fullmatch(name)}
     marks = [*_marks(records, names), *(() if chosen else _otherwise(records, names))]
     groups = {name: episodes_by(records, name) for name, counts in many.items() if len(counts) <= MOST}
@@ -194,7 +192,7 @@ def _clusters(records: Sequence[EpisodeRecord], many: Mapping[str, Mapping[objec
         if len(counts) < VALUES or sum(counts.values()) < (EACH if len(counts) < MANY else 2) * len(counts):
             continue
         went: dict[bool, Counter[object]] = {True: Counter(), False: Counter()}
-        for value, record in zip(map(plain, field_column(records, name)), records, strict=True):
+        for value, record in zip(values_of(records, name), records, strict=True):
             if value is not None and record.success is not None:
                 went[record.success][value] += 1
         if all(went.values()) and _p(went[True], went[False]) < STRONG:
