@@ -20,10 +20,10 @@ import numpy as np
 from comborun.model.attempt import EpisodeRecord, Verdict, packed
 from comborun.model.stopping import PlannedComparison, StopRule
 from comborun.model.work import Combo
-from comborun.reporter.comparing.comparison import ALPHA, Comparison, p_of_runs
+from comborun.reporter.comparing.comparison import ALPHA, Comparison
 from comborun.reporter.comparing.factors import factors
 from comborun.reporter.comparing.family import Comparisons, compare
-from comborun.reporter.comparing.graded import compare_graded
+from comborun.reporter.comparing.graded import compare_graded, scores
 from comborun.reporter.comparing.kinds import compare_kinds
 from comborun.reporter.comparing.margins import check, parse_gate
 from comborun.reporter.comparing.orders import Trend, fit, steps_of, strengths, trend_of
@@ -31,6 +31,7 @@ from comborun.reporter.comparing.pairing import meet
 from comborun.reporter.comparing.sides import Arm, Results, with_absent
 from comborun.reporter.comparing.sides import arm as side_of
 from comborun.reporter.comparing.stopping import EarlyStopping, standings
+from comborun.reporter.comparing.units import p_of_runs
 from comborun.reporter.counting.measures import ends_of, time_field, time_to_success
 from comborun.reporter.evidence.fields import Fields
 from comborun.reporter.evidence.starts import Starts, settle
@@ -575,6 +576,70 @@ def seed_cases() -> Iterator[Case]:
         yield Case(name, 0.95, mean_of_starts(starts), at_least=True)
 
 
+DAYS: dict[str, tuple[dict[str, int], dict[str, int]]] = {
+    "1 and 1 other days": ({"w": 40}, {"x": 40}),
+    "1 and 3 other days": ({"w": 60}, {"x": 20, "y": 20, "z": 20}),
+    "2 and 2 other days": ({"v": 20, "w": 20}, {"x": 20, "y": 20}),
+    "3 and 3 other days": ({"u": 20, "v": 20, "w": 20}, {"x": 20, "y": 20, "z": 20}),
+    "days in part the same (xy, yz)": ({"x": 30, "y": 30}, {"y": 30, "z": 30}),
+    "days in part the same, few episodes (xy, yz)": ({"x": 55, "y": 5}, {"y": 5, "z": 55}),
+    "days in part the same, one episode (xyz, zvw)": ({"x": 30, "y": 29, "z": 1}, {"z": 1, "v": 29, "w": 30}),
+    "two common days, not alike (xyz, yzw)": ({"x": 20, "y": 10, "z": 30}, {"y": 30, "z": 10, "w": 20}),
+    "the same days, not alike": ({"x": 50, "y": 10}, {"x": 10, "y": 50}),
+}
+"""by how the days of two policies differ, the episodes of each on each day"""
+
+
+@draw
+def other_days(rng: np.random.Generator, days: tuple[dict[str, int], dict[str, int]], spread: float) -> bool:
+    """Equal policies, not paired, whose rate has this spread between days."""
+    rate = {day: float(np.clip(rng.normal(0.5, spread), 0, 1)) for own in days for day in own}
+    found = {
+        (policy, "stairs"): [
+            EpisodeRecord(policy, "stairs", at, _drawn_verdict(rng, rate[day]), **packed(extra={"day": day}))
+            for at, day in enumerate(day for day, count in own.items() for _ in range(count))
+        ]
+        for policy, own in zip("ab", days, strict=True)
+    }
+    return only(settled_sides(found)).decided
+
+
+@draw
+def values_on_other_days(
+    rng: np.random.Generator, days: tuple[dict[str, int], dict[str, int]], spread: float, *, means: bool
+) -> bool:
+    """The same by a metric that spreads by 1 within a day."""
+    level = {day: float(rng.normal(0, spread)) for own in days for day in own}
+    found = {
+        (policy, "stairs"): [
+            EpisodeRecord(
+                *(policy, "stairs", at, Verdict.MEASURED),
+                **packed({"progress": float(rng.normal(level[day]))}, {"day": day}),
+            )
+            for at, day in enumerate(day for day, count in own.items() for _ in range(count))
+        ]
+        for policy, own in zip("ab", days, strict=True)
+    }
+    settled = settle(found)
+    sides = [scores(merge(records, {})[0], "progress", settled[combo]) for combo, records in found.items()]
+    made = by_metric(sides)
+    return any(one.decided for one in (made.mean_differences if means else made.graded))
+
+
+def _drawn_verdict(rng: np.random.Generator, rate: float) -> Verdict:
+    return Verdict.SUCCESS if rng.random() < rate else Verdict.FAILURE
+
+
+def day_cases() -> Iterator[Case]:
+    for name, days in DAYS.items():
+        for spread in (0.0, 0.2):
+            by = f"{name}, {100 * spread:g} points between days"
+            yield Case(f"false claim, {by}", ALPHA, other_days(days, spread))
+        for means in (False, True):
+            by = f"by {'a mean' if means else 'signs'}, {name}, days differ as much as episodes"
+            yield Case(f"false claim {by}", ALPHA, values_on_other_days(days, 1.0, means=means))
+
+
 def cases() -> Iterator[Case]:
     yield Case("A beats B claimed, 50 of 50 and 50 crashed v 63 of 100", 0.0, crashed_half)
     for n in (100, 500):
@@ -609,6 +674,7 @@ def cases() -> Iterator[Case]:
     yield from more_cases()
     yield from run_cases()
     yield from start_cases()
+    yield from day_cases()
 
 
 def graded_cases() -> Iterator[Case]:

@@ -27,9 +27,7 @@ class MapRow(NamedTuple):
     policy: str
     cells: tuple[MapCell | None, ...]
     mean: float | None
-    """of the success rates of its environments"""
-    low: float = 0.0
-    high: float = 0.0
+    """of the success rates of its environments; its interval is in the report, which knows of starts and runs"""
     environments: int = 0
     """how many of them have a rate"""
 
@@ -81,9 +79,4 @@ def _row(policy: str, cells: Sequence[MapCell | None]) -> MapRow:
     rated = [(cell.successes or 0, cell.recorded) for cell in counted if cell]
     if not rated:
         return MapRow(policy, tuple(cells), None)
-    rates = [successes / n for successes, n in rated]
-    mean = sum(rates) / len(rates)
-    # the environments are fixed, so only the episodes vary: Agresti and Coull's rate keeps 0 of n and n of n uncertain
-    smooth = [((successes + 2) / (n + 4), n + 4) for successes, n in rated]
-    half = 1.96 * sum(rate * (1 - rate) / n for rate, n in smooth) ** 0.5 / len(rates)
-    return MapRow(policy, tuple(cells), mean, max(0.0, mean - half), min(1.0, mean + half), len(rates))
+    return MapRow(policy, tuple(cells), sum(successes / n for successes, n in rated) / len(rated), len(rated))

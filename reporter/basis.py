@@ -79,6 +79,11 @@ class Basis:
         ]
 
     @property
+    def runs_of_one(self) -> tuple[str, ...]:
+        """Policies that may be runs of one, the first such ones."""
+        return next((tuple(one.texts("names")) for one in run_names(self.policies)), ())
+
+    @property
     def nominal(self) -> str:
         named = (one.session.results.nominal for one in self.collected.sessions)
         return next(filter(None, named), "")

@@ -117,6 +117,10 @@ class Summary:
     """curves, evaluations and checkpoints of combos that are counted in steps"""
     of_unknown_level: tuple[str, ...] = ()
     """environments that may be policies, for paths alone name them"""
+    only_paths: bool = False
+    """whether only paths say which policies there are"""
+    runs_of_one: tuple[str, ...] = ()
+    """policies whose names differ by that of a run, the first such ones"""
     strengths: tuple[Strength, ...] | None = None
     """with --ranking: log-strengths of Bradley-Terry"""
 
@@ -203,6 +207,8 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         videos=collected.videos,
         trainings=trainings(collected.sessions, collected.trained),
         of_unknown_level=unknown,
+        only_paths=collected.policies_of_paths,
+        runs_of_one=() if collected.plan else basis.runs_of_one,
         losses=lost,
         factors=found_factors,
         gates=_checked(gates, basis),

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean
 from typing import Any, TypeVar
 
 from comborun.reporter.comparing.sides import Arm, CountsAlone, Meeting, Side
+from comborun.reporter.comparing.units import OfRuns, of_both, of_several
 from comborun.reporter.evidence.context import once
-from comborun.reporter.evidence.runs import RunFact, between_runs
+from comborun.reporter.evidence.runs import RunFact
 from comborun.reporter.evidence.settings import SettingFact
 from comborun.reporter.json_types import Facts, FourDecimals, Rounded
 from comborun.reporter.statistics.barnard import barnard
@@ -220,8 +220,6 @@ def compared(meetings: Sequence[Meeting]) -> Comparison | Overall:
 
 Found = tuple[float, Interval, float]
 """a difference, its 95 % interval, and p"""
-OfRuns = tuple[float, float, float] | None
-"""with the run as the unit, the difference, half of its interval and p; None without several runs"""
 
 
 def outcome_of(
@@ -257,11 +255,11 @@ def _wider(interval: Interval, p: float, of_runs: OfRuns, limits: tuple[float, f
 
 def _of_rates(meetings: Sequence[Meeting], test: Callable[[Sequence[Stratum]], Found]) -> dict[str, Any]:
     """The fields that comparisons of success rates have in common."""
-    rates, told = run_rates_of(meetings)
+    of_runs = of_both(meetings)
     return of_meetings(
         meetings,
         lambda lost_by: test([one.against(lost_by) if lost_by else one.seen for one in meetings]),
-        lambda _: between_runs(*rates, told=told) if rates else None,
+        lambda _: of_runs,
     )
 
 
@@ -296,7 +294,7 @@ def _across(strata: Sequence[Stratum]) -> Found:
 
 def with_findable(found: Comparison, level: float) -> Comparison:
     """If it is undecided: what it could have found. With several runs nothing is said, since runs may differ."""
-    nested = any(fact.code == SettingFact.NESTED for fact in found.facts)
+    nested = any(fact.code in {SettingFact.NESTED, SettingFact.ALONE} for fact in found.facts)
     if found.decided or found.sequential or found.by_runs or nested:
         return found
     if found.pairs:
@@ -312,36 +310,10 @@ def _independent(rate: Proportion) -> tuple[float, int]:
     return (rate.rate or 0.0) * n, n
 
 
-def p_of_runs(meetings: Sequence[Meeting], shift: float, sign: int) -> float:
-    """p, with the run as the unit, of a's rate plus `shift` minus b's having this sign; 0 without several runs."""
-    rates, told = run_rates_of(meetings)
-    of_runs = between_runs([rate + shift for rate in rates[0]], rates[1], told=told) if rates else None
-    if of_runs is None:
-        return 0.0
-    return of_runs[2] if of_runs[0] * sign > 0 else 1.0
-
-
-def run_rates_of(meetings: Sequence[Meeting]) -> tuple[tuple[list[float], list[float]] | None, bool]:
-    """The mean rates of the runs of a and of b, and whether files tell that they are runs. In each environment a policy
-    has the same runs, or one; else those runs count that it has in all."""
-    (a, told_a), (b, told_b) = (rates_of_runs([one.a for one in meetings]), rates_of_runs([one.b for one in meetings]))
-    return ((a, b) if max(len(a), len(b)) > 1 else None), told_a and told_b
-
-
-def rates_of_runs(sides: Sequence[Side]) -> tuple[list[float], bool]:
-    """The same of one policy; a single rate if it has no runs."""
-    found = [one.run_rates if isinstance(one, Arm) and len(one.run_rates) > 1 else {} for one in sides]
-    told = all(one.runs_told for one, own in zip(sides, found, strict=True) if own and isinstance(one, Arm))
-    alone = [one.counts[0] / one.counts[1] for one, own in zip(sides, found, strict=True) if not own]
-    several = [own for own in found if own]
-    names = [run for run in several[0] if all(run in one for one in several)] if several else []
-    means = [fmean([*alone, *(one[run] for one in several)]) for run in names]
-    return means or [fmean(alone or (fmean(own.values()) for own in several))], told
-
-
 def rates(a: Side, b: Side, pairs: PairCounts | None) -> tuple[Proportion, Proportion]:
     if pairs is None or isinstance(a, CountsAlone) or isinstance(b, CountsAlone):
-        return proportion(*a.counts, a.by_start), proportion(*b.counts, b.by_start)
+        plain = [replace(one, shares=()) if isinstance(one, Arm) and one.shares else one for one in (a, b)]
+        return proportion(*a.counts, plain[0].by_start), proportion(*b.counts, plain[1].by_start)
     common = a.completed & b.completed
     counts = zip((a, b), (pairs.counts_a, pairs.counts_b), strict=True)
     first, second = (proportion(len(one.successes & common), len(common), starts) for one, starts in counts)
@@ -395,6 +367,7 @@ def told_of(meetings: Sequence[Meeting]) -> tuple[Fact, ...]:
                 known.append(met.environment)
             else:
                 found.append((fact, [met.environment]))
+    found = of_several(found, meetings)
     return tuple(Fact(fact.code, **fact.fields, environments=places) for fact, places in found)
 
 

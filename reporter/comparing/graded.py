@@ -17,16 +17,15 @@ from comborun.model.attempt import Verdict
 from comborun.model.work import grouped
 from comborun.reporter.comparing.comparison import (
     Found,
-    OfRuns,
     Tested,
     of_meetings,
     unpaired,
 )
 from comborun.reporter.comparing.pairing import meet
 from comborun.reporter.comparing.sides import Arm, Meeting, arm, count_pairs
+from comborun.reporter.comparing.units import OfRuns, of_both
 from comborun.reporter.counting.measures import NO_FIELDS
 from comborun.reporter.evidence.fields import Fields
-from comborun.reporter.evidence.runs import between_runs
 from comborun.reporter.evidence.starts import Settled, starts_of
 from comborun.reporter.json_types import Range, Rounded, TenDecimals
 from comborun.reporter.merge import MergedCombo
@@ -200,15 +199,16 @@ def enough(met: Meeting) -> bool:
 
 def mean_difference_of(metric: str, meetings: Sequence[Meeting]) -> MeanDifference | None:
     """None if a mean has no interval: it is of a single value."""
-    seen = [_sample(one, 0) for one in meetings]
+    parts = [part for one in meetings for part in one.parts]
+    seen = [_sample(one, 0) for one in parts]
     if min(len(values) for one in seen for values in one.samples) < 2:
         return None
 
     def test(lost_by: int) -> Found:
-        return mean_difference([_sample(one, lost_by) for one in meetings] if lost_by else seen)
+        return mean_difference([_sample(one, lost_by) for one in parts] if lost_by else seen)
 
     first, second = zip(*map(_arms, meetings), strict=True)
-    of_runs = _of_runs(first, second)
+    of_runs = of_both(meetings)
     return MeanDifference(
         **_by_metric(metric, meetings, test, lambda _: of_runs, (-inf, inf)),
         n=(sum(len(one.samples[0]) for one in seen), sum(len(one.samples[-1]) for one in seen)),
@@ -218,12 +218,13 @@ def mean_difference_of(metric: str, meetings: Sequence[Meeting]) -> MeanDifferen
 
 
 def _graded(metric: str, meetings: Sequence[Meeting]) -> Graded:
-    seen = [_effect(one, 0) for one in meetings]
+    parts = [part for one in meetings for part in one.parts]
+    seen = [_effect(one, 0) for one in parts]
     first, second = zip(*map(_arms, meetings), strict=True)
-    by_means = _of_runs(first, second)
+    by_means = of_both(meetings)
 
     def test(lost_by: int) -> Found:
-        return _pooled([_effect(one, lost_by) for one in meetings] if lost_by else seen)
+        return _pooled([_effect(one, lost_by) for one in parts] if lost_by else seen)
 
     def of_runs(difference: float) -> OfRuns:
         """In proportion, as far as the means' interval reaches: runs whose values are all above the others' show no
@@ -255,17 +256,6 @@ def _by_metric(
         "unpaired": unpaired(meetings),
     }
     return {**of_meetings(meetings, test, of_runs, limits), **places}
-
-
-def _of_runs(*policies: Sequence[Arm]) -> OfRuns:
-    """The difference of means; None unless a policy has several runs everywhere."""
-    means: list[list[float]] = []
-    for each in policies:
-        runs = [one.run_means for one in each]
-        common = set(runs[0]).intersection(*runs)
-        alone = [fmean(one.values_by_start) for one in each]
-        means.append([fmean(one[run] for one in runs) for run in sorted(common)] or [fmean(alone)])
-    return between_runs(*means, told=all(one.runs_told for each in policies for one in each))
 
 
 def _mean_of_middles(arms: Iterable[Arm]) -> float:

@@ -14,13 +14,11 @@ from comborun.reporter.comparing.comparison import (
     Overall,
     Tested,
     compared,
-    p_of_runs,
-    rates_of_runs,
-    run_rates_of,
 )
 from comborun.reporter.comparing.limits import facts_of
 from comborun.reporter.comparing.pairing import meet
 from comborun.reporter.comparing.sides import Meeting, Side
+from comborun.reporter.comparing.units import p_of_runs, rates_of_runs, run_rates_of
 from comborun.reporter.evidence.runs import above
 from comborun.reporter.json_types import Facts, Rounded
 from comborun.reporter.statistics.difference import holm

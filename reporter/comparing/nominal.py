@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from comborun.model.work import Combo
-from comborun.reporter.comparing.comparison import Found, OfRuns, Tested, corrected, outcome_of, rates_of_runs
+from comborun.reporter.comparing.comparison import Found, Tested, corrected, outcome_of
 from comborun.reporter.comparing.limits import repeated
 from comborun.reporter.comparing.sides import Arm, Side
+from comborun.reporter.comparing.units import OfRuns, rates_of_runs
 from comborun.reporter.evidence.runs import RunFact, between_runs, differing_runs
 from comborun.reporter.json_types import Rounded
 from comborun.reporter.statistics.barnard import barnard

@@ -9,10 +9,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from comborun.reporter.comparing.limits import conditions, each_once, repeated
-from comborun.reporter.comparing.sides import Arm, CountsAlone, Meeting, Side, common_episodes
+from comborun.reporter.comparing.sides import Arm, CountsAlone, Meeting, Side, by_occasion, common_episodes
 from comborun.reporter.evidence.context import DAY, ContextFact
+from comborun.reporter.evidence.occasions import Occasion, occasion_of
 from comborun.reporter.evidence.sequence import DRIFT, IN_ORDER
-from comborun.reporter.evidence.settings import SettingFact, nested
+from comborun.reporter.evidence.settings import SettingFact
 from comborun.reporter.evidence.starts import NO_SEEDS, StartFact
 from comborun.rules.facts import Fact
 
@@ -31,23 +32,48 @@ def meet(environment: str, a: Side, b: Side) -> Meeting:
 
 
 def _new_meeting(environment: str, a: Arm, b: Arm) -> Meeting:
-    found = _meet_by_index(environment, a, b)
+    found, renumbered = _meet_by_index(environment, a, b), False
     if not found.paired and (moved := _under_the_indexes_of(a, b)):
         again = _meet_by_index(environment, a, moved)
-        if again.paired:
+        if renumbered := again.paired:
             found = replace(again, facts=(*again.facts, *_facts_of_renumbered(a, b, common_episodes(a, moved))))
     told = [*a.starts.facts, *(one for one in b.starts.facts if one not in a.starts.facts)]
     if found.paired:  # then by hashes, and the seeds don't matter
         told = [fact for fact in told if fact.code not in {StartFact.RUN_SEEDS, StartFact.RUN_OR_START}]
     differ = [one for one in conditions(a, b) if not (found.paired and _of_time(one))]
     facts = [*found.facts, *each_once([*told, *repeated((a, b))]), *differ]
-    name = "" if found.paired or a.runs or b.runs else nested(a.settings, b.settings, (a.successes, b.successes))
-    if name:  # as if each value were a run: the policies are told apart only beyond what the values differ by
-        a, b = (replace(one, runs=one.settings.groups[name]) for one in (a, b))
-        unit = Fact(SettingFact.NESTED, field=name, values=[len(one.runs) for one in (a, b)])
-        facts = [unit, *(one for one in facts if one.text("field") != name and one.code not in {IN_ORDER, DRIFT})]
-        found = replace(found, a=a, b=b)
+    met = (
+        None
+        if renumbered
+        else occasion_of(
+            (a.settings, b.settings),
+            (a.completed, b.completed),
+            (a.successes, b.successes),
+            paired=found.paired,
+            runs=min(len(a.runs), len(b.runs)),
+            one_policy=a.policy == b.policy,
+        )
+    )
+    if met:
+        facts = [one for one in facts if one.text("field") != met.field and one.code not in {IN_ORDER, DRIFT}]
+        facts = [_told_of(met, a, b), *facts]
+        found = by_occasion(found, met)
     return replace(found, facts=(*facts,)) if facts else found
+
+
+def _told_of(met: Occasion, a: Arm, b: Arm) -> Fact:
+    fields = {"field": met.field, "values": [*met.values], "policies": [a.policy, b.policy]}
+    if met.common:
+        used = [
+            sum(len(one.settings.groups[met.field][value] & one.completed) for value in met.common) for one in (a, b)
+        ]
+        left = [len(one.completed) - count for one, count in zip((a, b), used, strict=True)]
+        apart = {"episodes": left, "of": [len(a.completed), len(b.completed)]} if any(left) else {}
+        return Fact(SettingFact.WITHIN, **{**fields, "values": [*met.common]}, **apart)
+    if max(met.values) == 1:
+        each = [value for one in (a, b) for value in one.settings.groups[met.field]]
+        return Fact(SettingFact.ALONE, **{**fields, "values": each})
+    return Fact(SettingFact.NESTED, **fields, **({"in_common": True} if met.shared else {}))
 
 
 def _of_time(fact: Fact) -> bool:

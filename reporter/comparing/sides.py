@@ -18,6 +18,7 @@ from comborun.model.attempt import EpisodeRecord, Verdict, having
 from comborun.model.work import Combo, Spans, combo_of, episodes_of, grouped, minus, size
 from comborun.reporter.counting.combo import AggregateCounts, tallies
 from comborun.reporter.evidence.context import NO_CONTEXT, Context, Lengths, context_of, lengths_of
+from comborun.reporter.evidence.occasions import Occasion
 from comborun.reporter.evidence.repeats import copies, with_parts, with_replays
 from comborun.reporter.evidence.runs import Runs, run_rates
 from comborun.reporter.evidence.sequence import by_setting, in_order
@@ -25,11 +26,12 @@ from comborun.reporter.evidence.settings import NO_SETTINGS, Settings, clusters_
 from comborun.reporter.evidence.starts import UNTOLD, Settled, Starts, settle, starts_of
 from comborun.reporter.merge import UNPLANNED, MergedCombo, merge
 from comborun.reporter.records.collected import Collected
-from comborun.reporter.statistics.difference import PairCounts
+from comborun.reporter.statistics.difference import FEWEST_UNPAIRED, PairCounts
 from comborun.reporter.statistics.pooled import Stratum
 from comborun.rules.facts import Fact
 from comborun.rules.results.fields import ResultRules
 
+_NONE = frozenset[int]()
 _ENDED = (Verdict.SUCCESS, Verdict.FAILURE, Verdict.MEASURED)
 
 
@@ -65,6 +67,8 @@ class Arm:
     """of the metric, by episode: its completed episodes are those with a value"""
     only_successes: bool = False
     """whether only successful episodes have a value of the metric"""
+    shares: tuple[tuple[frozenset[int], float], ...] = ()
+    """episodes that met the same, and the weight at which these count, if the other policy met it more or less often"""
 
     @property
     def run_rates(self) -> dict[str, float]:
@@ -77,9 +81,19 @@ class Arm:
     @cached_property
     def by_start(self) -> tuple[float, int]:
         """Successes and episodes, but a start with several episodes counts once, at its mean."""
-        groups = self.starts.groups(self.completed)
+        if not self.shares:
+            return self._by_start(self.completed)
+        cells = [(*self._by_start(own & self.completed), weight) for own, weight in self.shares]
+        whole = fsum(weight for *_, weight in cells)
+        rate = fsum(weight / whole * k / n for k, n, weight in cells)
+        n = int(1 / fsum((weight / whole) ** 2 / n for _, n, weight in cells))  # Kish's effective number
+        k, more = self._by_start(self.completed.difference(*(own for own, _ in self.shares)))
+        return round(rate * n + k, 9), n + more
+
+    def _by_start(self, episodes: frozenset[int]) -> tuple[float, int]:
+        groups = self.starts.groups(episodes)
         if groups is None:
-            return self.counts
+            return len(self.successes & episodes), len(episodes)
         return round(fsum(len(group & self.successes) / len(group) for group in groups), 9), len(groups)
 
     @property
@@ -232,7 +246,7 @@ def arm(combo: MergedCombo, settled: Settled | None = None, like: Arm | None = N
         contested=frozenset(chain(*combo.contested)),
         context=context_of(combo.accepted),
         lengths=lengths_of(combo.accepted),
-        settings=settings_of(judged, chosen=chosen),
+        settings=settings_of(judged or having(combo.accepted, *_ENDED), chosen=chosen),
         runs=settled.runs if settled else {},
         runs_told=settled.runs_told if settled else True,
     )
@@ -253,6 +267,28 @@ class Meeting:
     """one clause: `equal seeds in all 100 common episodes`"""
     facts: tuple[Fact, ...] = ()
     """what limits the comparison"""
+    by_value: bool = False
+    """whether the runs of both are the values of a setting, which they do not share"""
+
+    @cached_property
+    def parts(self) -> list[Meeting]:
+        """A meeting for each value that both met, if one met it more often: those with values enough of a metric."""
+        if not (isinstance(self.a, Arm) and isinstance(self.b, Arm) and self.a.shares):
+            return [self]
+        cells = [
+            [_only(one, own) for one, own in zip((self.a, self.b), both, strict=True)]
+            for both in zip(*([own for own, _ in one.shares] for one in (self.a, self.b)), strict=True)
+        ]
+        found = [both for both in cells if min(len(one.values) for one in both) >= FEWEST_UNPAIRED]
+        # What has no value is of no part: it counts once.
+        whole = [
+            [replace(one, shares=(), errored=_NONE, missing=_NONE, contested=_NONE) for one in both]
+            for both in found[1:]
+        ]
+        return [
+            replace(self, a=a, b=b)
+            for a, b in [*([replace(one, shares=()) for one in both] for both in found[:1]), *whole]
+        ] or [self]
 
     @cached_property
     def seen(self) -> Stratum:
@@ -266,6 +302,43 @@ class Meeting:
         if self.paired and isinstance(a, Arm) and isinstance(b, Arm):
             return Stratum.of_pairs(count_pairs(a, b))
         return Stratum(a.by_start, b.by_start)
+
+
+def by_occasion(met: Meeting, occasion: Occasion) -> Meeting:
+    """The meeting with the values of a setting as units, or within those that both have."""
+    a, b = met.a, met.b
+    assert isinstance(a, Arm)
+    assert isinstance(b, Arm)
+    first, second = (one.settings.groups[occasion.field] for one in (a, b))
+    if not occasion.common:
+        return replace(met, a=_by_values(a, first), b=_by_values(b, second), by_value=True)
+    if met.paired:
+        same = _NONE.union(*(first[value] & second[value] for value in occasion.common))
+        return replace(met, a=_only(a, same), b=_only(b, same))
+    cells = [(first[value] & a.completed, second[value] & b.completed) for value in occasion.common]
+    sides = [_only(one, _NONE.union(*own)) for one, own in zip((a, b), zip(*cells, strict=True), strict=True)]
+    if not occasion.even:
+        weights = [len(own) * len(other) / (len(own) + len(other)) for own, other in cells]  # Mantel and Haenszel's
+        sides = [
+            replace(one, shares=(*zip(own, weights, strict=True),))
+            for one, own in zip(sides, zip(*cells, strict=True), strict=True)
+        ]
+    return replace(met, a=sides[0], b=sides[1])
+
+
+def _only(one: Arm, episodes: frozenset[int]) -> Arm:
+    values = {episode: value for episode, value in one.values.items() if episode in episodes}
+    return replace(one, completed=one.completed & episodes, successes=one.successes & episodes, values=values)
+
+
+def _by_values(one: Arm, groups: Mapping[str, frozenset[int]]) -> Arm:
+    runs = {name: some for name, some in groups.items() if some & one.completed}
+    means = (
+        {name: fmean(one.values[episode] for episode in some & one.values.keys()) for name, some in runs.items()}
+        if one.metric
+        else {}
+    )
+    return replace(one, runs=runs, runs_told=True, run_means=means)
 
 
 def common_episodes(a: Arm, b: Arm) -> frozenset[int]:

@@ -17,7 +17,7 @@ from comborun.model.work import grouped
 from comborun.reporter.counting.measures import FAILURE_FIELDS
 from comborun.reporter.evidence.runs import RunFact
 from comborun.reporter.evidence.starts import RUN
-from comborun.reporter.evidence.states import HASHES, field_names, plain, shown
+from comborun.reporter.evidence.states import HASHES, field_names, shown, values_of
 from comborun.rules.facts import Fact
 from comborun.text import natural
 
@@ -99,7 +99,7 @@ def context_of(records: Sequence[EpisodeRecord]) -> Context:
             continue
         values: dict[object, int] = {}
         most = CHECKPOINTS if trained or _CHECKPOINT.search(name) else FEW
-        for value in map(plain, field_column(records, name)):
+        for value in values_of(records, name):
             if value is not None and not (isinstance(value, bool) and not told):
                 values[value] = values.get(value, 0) + 1
             if len(values) > most:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
@@ -16,7 +16,7 @@ from statistics import median
 
 from comborun.model.attempt import EpisodeRecord, field_column, held
 from comborun.reporter.counting.measures import FAILURE_FIELDS
-from comborun.reporter.evidence.states import episodes_by, field_names, plain, shown
+from comborun.reporter.evidence.states import episodes_by, field_names, shown, values_of
 from comborun.rules.facts import Fact
 from comborun.rules.results.fields import Field
 from comborun.rules.results.one_row import verdict_of
@@ -32,10 +32,6 @@ SURE = 0.001
 """p of the same mix, below which two mixes differ"""
 STRONG = 1e-4
 """p of outcomes that do not go with a setting, below which they do"""
-MAY_MATTER = 0.2
-"""the same where two policies share no value of it, so that all of their difference may be the setting's. If days of 20
-episodes differ by 20 points (standard deviation), equal policies are then called different in .10 of the cases with two
-days each and .06 from three on, not in .34; at a p of .01 it was .22 and .16"""
 VALUES, EACH = 5, 5
 """fewest values of such a setting, and fewest episodes of each, on average"""
 MANY = 10
@@ -45,7 +41,8 @@ SEEN = 0.1
 _SETTING = re.compile(
     r"(?:.*_)?(?:scene|scenario|object|obj|asset|task|difficulty|difficulty_level|split|instruction|prompt|language|layout"
     r"|variant|variation|camera|light|lighting|background|texture|distractor|category|station|rig|room|house|operator"
-    r"|terrain|perturbation|condition|date|day|session|batch|phase|level|seen|unseen|ood|held_?out|novel|in_distribution)s?(?:_?(?:id|name|idx|index|type|kind|number))?",
+    r"|evaluator|rater|tester|experimenter|annotator|robot|lab|laboratory|site|week|shift"
+    r"|terrain|perturbation|condition|date|day|session|batch|phase|level|seen|unseen|ood|held_?out|novel|in_distribution)s?(?:_?(?:id|name|idx|index|type|kind|number|no))?",
     re.IGNORECASE,
 )
 _AFTERWARDS = re.compile(
@@ -80,6 +77,8 @@ class SettingFact(StrEnum):
     MARKED = "marked_episodes_count"
     CLUSTERS = "outcomes_go_with_field"
     NESTED = "field_as_random_effect"
+    ALONE = "one_value_each"
+    WITHIN = "compared_within_values"
     OTHERWISE = "other_verdict_disagrees"
     HELPED = "episodes_with_help"
     OTHER_VERDICT = "other_verdict_differs"
@@ -114,7 +113,7 @@ def settings_of(records: Sequence[EpisodeRecord], *, chosen: bool = False) -> Se
         column = field_column(records, name)
         if not named and len({*map(str, column[:LOOKED_AT])}) > FEW:
             continue
-        values = [*map(plain, column)]
+        values = [*values_of(records, name)]
         told = [(value, one.success) for value, one in zip(values, records, strict=True) if value is not None]
         if _VERDICT.fullmatch(name) and told and all(value in (0, 1) for value, _ in told):
             verdicts[name] = sum(bool(value) for value, _ in told), sum(bool(won) for _, won in told), len(told)
@@ -122,30 +121,11 @@ def settings_of(records: Sequence[EpisodeRecord], *, chosen: bool = False) -> Se
             counts = _counts(name, values, records)
             mix |= {name: counts} if counts else {}
     fresh = len({one.seed for one in records} - {None}) == len(records)
-    many = {
-        name: Counter(map(plain, field_column(records, name))) for name in names if fresh and _START.fullmatch(name)
-    }
+    many = {name: Counter(values_of(records, name)) for name in names if fresh and _START.fullmatch(name)}
     many |= {name: counts for name, counts in mix.items() if _SETTING.fullmatch(name)}
     marks = [*_marks(records, names), *(() if chosen else _otherwise(records, names))]
     groups = {name: episodes_by(records, name) for name, counts in many.items() if len(counts) <= MOST}
     return Settings(mix, (*marks,), (*_clusters(records, many),), groups, verdicts)
-
-
-def nested(a: Settings, b: Settings, successes: tuple[Collection[int], Collection[int]]) -> str:
-    """The first setting of which two policies share no value, and with which outcomes may go: other days, other
-    operators. Then nothing tells the policies from what they met, but how much that varies. Empty if there is none."""
-    for name in sorted(a.groups.keys() & b.groups.keys()):
-        groups = a.groups[name], b.groups[name]
-        if groups[0].keys() & groups[1].keys() or max(map(len, groups)) < 2:
-            continue
-        chi, freedom = 0.0, 0
-        for own, won in zip(groups, successes, strict=True):
-            counts = [(len(some.intersection(won)), len(some)) for some in own.values()]
-            chi += uneven(counts)
-            freedom += len(own) - 1
-        if chance(chi, freedom) < MAY_MATTER:
-            return name
-    return ""
 
 
 def uneven(counts: Iterable[tuple[int, int]]) -> float:
@@ -212,7 +192,7 @@ def _clusters(records: Sequence[EpisodeRecord], many: Mapping[str, Mapping[objec
         if len(counts) < VALUES or sum(counts.values()) < (EACH if len(counts) < MANY else 2) * len(counts):
             continue
         went: dict[bool, Counter[object]] = {True: Counter(), False: Counter()}
-        for value, record in zip(map(plain, field_column(records, name)), records, strict=True):
+        for value, record in zip(values_of(records, name), records, strict=True):
             if value is not None and record.success is not None:
                 went[record.success][value] += 1
         if all(went.values()) and _p(went[True], went[False]) < STRONG:

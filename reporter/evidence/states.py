@@ -42,6 +42,18 @@ def plain(value: JsonValue) -> object:
     return None if value == "" else value
 
 
+_DATED = re.compile(r"(?:.*_)?(?:date|day)s?", re.IGNORECASE)
+_CLOCK = re.compile(r"(\d{4}[-/.]?\d{2}[-/.]?\d{2})[T _-]+\d{1,2}[:.h-]?\d{2}.*", re.DOTALL)
+
+
+def values_of(records: Sequence[EpisodeRecord], name: str) -> Iterator[object]:
+    """The plain values of a field; of dates with a time, the dates."""
+    values = map(plain, field_column(records, name))
+    if not _DATED.fullmatch(name):
+        return values
+    return (found[1] if isinstance(one, str) and (found := _CLOCK.fullmatch(one)) else one for one in values)
+
+
 def _even(value: JsonValue) -> JsonValue:
     """With `1` for `1.0`, as equal numbers are one text."""
     if isinstance(value, dict):
@@ -62,7 +74,7 @@ def field_names(records: Iterable[EpisodeRecord]) -> list[str]:
 
 def episodes_by(records: Sequence[EpisodeRecord], name: str) -> dict[str, frozenset[int]]:
     """The episodes with each value of a field, by the field's name and the value."""
-    known = zip(map(attrgetter("episode"), records), map(plain, field_column(records, name)), strict=True)
+    known = zip(map(attrgetter("episode"), records), values_of(records, name), strict=True)
     found = grouped([pair for pair in known if pair[1] is not None], itemgetter(1))
     return {f"{name} {shown(value)}": frozenset(episode for episode, _ in some) for value, some in found.items()}
 

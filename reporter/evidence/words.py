@@ -141,6 +141,31 @@ def _clusters(fact: Fact) -> str:
     return f"{told}; for others, drawn like them, the difference is {points(size)} points [{ends}]"
 
 
+def _nested(fact: Fact) -> str:
+    field, both = fact.text("field"), " and ".join(fact.texts("policies"))
+    counts = " and ".join(f"{one:g}" for one in _numbers(fact, "values"))
+    none = f"{both} have no value of {field} in common ({counts} values)"
+    few = f"few episodes of {both} have a {field} of both ({counts} values)"
+    return f"{few if fact.fields.get('in_common') else none}: p and the interval take it as a random effect"
+
+
+def _values(fact: Fact) -> str:
+    """Of groups of episodes, whose names begin with the field."""
+    return _named([one.removeprefix(f"{fact.text('field')} ") for one in fact.texts("values")])
+
+
+def _one_each(fact: Fact) -> str:
+    each = f"{' and '.join(fact.texts('policies'))} have one {fact.text('field')} each, not the same ({_values(fact)})"
+    return f"{each}, so nothing tells the policies from it, and no p is computed"
+
+
+def _compared_within(fact: Fact) -> str:
+    values, field = fact.texts("values"), fact.text("field")
+    which = f"the {len(values)} values of {field} that both have ({_values(fact)})" if len(values) > 1 else values[0]
+    left = _counts(fact, "{k} of {n} episodes of {name}") if fact.fields.get("episodes") else []
+    return f"compared within {which}{', without ' * bool(left)}{' and '.join(left)}"
+
+
 _WORDS: Mapping[str, str | Callable[[Fact], str]] = {
     # Starts
     StartFact.RUN_SEEDS: "each of {seeds} seeds is shared by at least {fewest} episodes in a row that differ: taken as"
@@ -226,8 +251,9 @@ _WORDS: Mapping[str, str | Callable[[Fact], str]] = {
         f"by {fact.text('field')} the difference is another one: {', '.join(_counts(fact, '{name} has {k} of {n}'))}"
     ),
     SettingFact.CLUSTERS: _clusters,
-    SettingFact.NESTED: "both have no value of {field} in common, and outcomes may go with it: p and the interval take"
-    " it as a random effect",
+    SettingFact.NESTED: _nested,
+    SettingFact.ALONE: _one_each,
+    SettingFact.WITHIN: _compared_within,
     # Names
     ContextFact.NAMES_ALIKE: _names_alike,
     ContextFact.NAMES_OF_PARTS: _parts,

@@ -8,10 +8,12 @@ from itertools import chain
 
 from comborun.model.work import grouped
 from comborun.reporter.comparing.comparison import Tested
-from comborun.reporter.evidence.context import ContextFact
+from comborun.reporter.counting.combo import ComboSummary
+from comborun.reporter.evidence.context import ContextFact, alike
 from comborun.reporter.evidence.settings import SettingFact
 from comborun.reporter.figures.figure import in_common
 from comborun.reporter.standing import Standing, standing_of
+from comborun.reporter.statistics.difference import FEWEST_UNPAIRED
 from comborun.reporter.summary import Summary
 from comborun.reporter.text import claim, fraction, per_cent, points_interval, with_interval, within
 from comborun.text import several
@@ -34,7 +36,7 @@ def answer(summary: Summary) -> str:
     found = standing_of(summary)
     if found is None:
         return _no_verdict(summary)
-    told = _answer(summary, found)
+    told = f"{_answer(summary, found)}{_doubt(summary)}"
     start, middles, end = in_common(found.names) if len(found.names) > 1 else ("", (), "")
     if not all(re.search(r"[^\W\d_]", middle) for middle in middles) and (word := _LAST_WORD.search(start)):
         start, middles = start[: word.start()], (*(word[0] + middle for middle in middles),)  # a number says too little
@@ -56,13 +58,20 @@ def _answer(summary: Summary, found: Standing) -> str:
     return f"{so_far}{words}{_otherwise(summary, found)}{_unlike(found)}{_lacking(summary, found)}."
 
 
+def _doubt(summary: Summary) -> str:
+    """A sentence on what is taken for policies, where nothing but names says it."""
+    if summary.runs_of_one:
+        return f" {listed(summary.runs_of_one)} may be runs of one policy."
+    return " Only paths say that these are policies." if summary.only_paths else ""
+
+
 def _no_verdict(summary: Summary) -> str:
     counts = summary.totals
     names = list(dict.fromkeys(mean.name for combo in summary.combos for mean in combo.metrics))
     if counts.measured and names and not counts.completed:
         return (
             f"Episodes have no verdict but numbers ({listed(names)}), and nobody says by which policies are compared:"
-            f" `{compare_line(names[0], 'higher')}` in the grid does."
+            f" `{compare_line(names[0], 'higher')}` in the grid does.{_doubt(summary)}"
         )
     if not counts.planned or counts.measured:
         return ""
@@ -89,6 +98,16 @@ def _where(found: Standing) -> str:
 
 
 def _alone(summary: Summary, found: Standing) -> str:
+    told = _alone_of(summary, found)
+    counted = dict.fromkeys(combo.policy for combo in summary.combos if combo.counts and found.by_rate)
+    others = [name for name in counted if name != found.places[0].policy]
+    if not others:
+        return told
+    verb = "has" if len(others) == 1 else "have"
+    return f"{told[:-1]}; {listed(others)} {verb} no verdict, so nothing is compared."
+
+
+def _alone_of(summary: Summary, found: Standing) -> str:
     place, judged = found.places[0], [combo for combo in summary.combos if combo.rate and combo.rate.n]
     if not judged:
         values = (
@@ -203,8 +222,12 @@ def _otherwise(summary: Summary, found: Standing) -> str:
 
 
 def _unlike(found: Standing) -> str:
-    """Conditions that differ between two policies if one of them is better."""
-    codes = {ContextFact.DIFFERS, SettingFact.MIX, SettingFact.OTHER_VERDICT}
+    """Conditions that differ between two policies if one of them is better, or nothing can be told for them."""
+    alone = (fact.text("field") for one in found.comparisons for fact in one.facts if fact.code == SettingFact.ALONE)
+    if names := sorted({*alone}):
+        each = "each has its own" if len(found.places) == 2 else "some have their own"
+        return f"; {each} {listed(names)}, and nothing tells the policies from it"
+    codes = {ContextFact.DIFFERS, SettingFact.MIX, SettingFact.NESTED, SettingFact.OTHER_VERDICT}
     facts = (fact for one in found.comparisons if one.decided for fact in one.facts if fact.code in codes)
     if not (names := sorted({fact.text("field") for fact in facts})):
         return ""
@@ -246,9 +269,17 @@ def _not_overall(summary: Summary, found: Standing) -> str:
     if found.by_rate and summary.comparisons.too_many:
         return f"{everyone} make too many pairs, so that none is compared."
     if not here:
-        if not found.by_rate:
-            return f"{everyone} are not compared by {found.measure}."
-        return f"{everyone} are not compared: no two have completed episodes in the same environment."
+        counted = [
+            one
+            for one in summary.combos
+            if (one.rate and one.rate.n if found.by_rate else any(mean.name == found.measure for mean in one.metrics))
+        ]
+        ran = grouped(counted, lambda one: one.environment)
+        if all(len(own) == 1 for own in ran.values()):
+            empty = [one for one in summary.combos if one not in counted]
+            return _nowhere_together(found, {name: [one.policy for one in own] for name, own in ran.items()}, empty)
+        few = f"without pairs of equal starts it takes {FEWEST_UNPAIRED} values of each"
+        return f"{everyone} are not compared by {found.measure}: {few}, or one `seed` for the same start."
     so_far = "So far " if any(one.so_far for one in here) else ""
     decided = [(one.behind if found.better == "lower" else one.ahead, one) for one in here if one.decided]
     total = len(decided)
@@ -267,6 +298,24 @@ def _not_overall(summary: Summary, found: Standing) -> str:
     best = [name for name in found.names if wins[name] == max(wins.values())]
     most = f"{listed(best)} {'wins' if len(best) == 1 else 'win'} the most ({wins[best[0]]})"
     return f"{so_far}{total} of {several(len(here), 'comparison')}{by} within environments are decided; {most}."
+
+
+def _nowhere_together(found: Standing, ran: Mapping[str, Sequence[str]], empty: Sequence[ComboSummary]) -> str:
+    """Why no two policies are compared, and what would make them comparable. `ran`: by environment, the policies with
+    episodes that count. `empty`: combos with none."""
+    where = listed([f"{policies[0]} ran in {environment}" for environment, policies in ran.items()])
+    # Names that look alike are shown in quotes.
+    if spelled := [fact.texts("names") for fact in alike([one.strip("'") for one in ran], "environments")]:
+        need = f"one spelling of {listed([*map(repr, spelled[0])])} would"
+    elif here := [one for one in empty if one.environment in ran]:
+        need = f"verdicts of {here[0].policy} in {here[0].environment} would"
+    else:
+        first, policies = next(iter(ran.items()))
+        need = f"episodes of {next(name for name in found.names if name not in policies)} in {first} would"
+    return (
+        f"{several(len(found.places), 'policy', 'policies')} are not compared, since no two have completed episodes in"
+        f" the same environment ({where}): {need} make them comparable."
+    )
 
 
 def _lacking(summary: Summary, found: Standing) -> str:

@@ -13,11 +13,12 @@ from comborun.model.plan import Plan, Session
 from comborun.model.stopping import StopRule
 from comborun.model.work import Combo, combo_of, describe, grouped, spans
 from comborun.reporter.json_types import Memory, Moment
+from comborun.reporter.records.path_parts import stated
 from comborun.reporter.records.reading import UNNAMED, Defect, Reading, Reject
 from comborun.reporter.text import combo_name
 from comborun.rules.events import Event
 from comborun.rules.facts import Fact
-from comborun.rules.results.fields import ENVIRONMENT
+from comborun.rules.results.fields import ENVIRONMENT, POLICY
 from comborun.rules.vocabulary import Outcome
 from comborun.text import natural, several
 
@@ -217,6 +218,17 @@ class Collected:
             return ()
         names = sorted({environment for _, (_, environment) in pairs}, key=natural)
         return tuple(names) if len(names) > 1 else ()
+
+    @property
+    def policies_of_paths(self) -> bool:
+        """Whether nothing but paths tells policies apart: no grid, no record, and no folder such as `policy=pi0`."""
+        files = [] if self.plan else [one for one in self.files if one.entries]
+        pairs = {(file.path, combo[0]): file for file in files for combo in file.combos if combo[0] != UNNAMED}
+        told = (
+            name not in file.parted and ((POLICY, name) not in file.guessed or POLICY in stated(path))
+            for (path, name), file in pairs.items()
+        )
+        return len({name for _, name in pairs}) > 1 and not any(told)
 
     @property
     def origin(self) -> dict[str, str]:

@@ -187,7 +187,9 @@ def _names_of_runs(combo: Combo, parts: _Parts) -> Iterator[tuple[_Share, Combo]
         yield from ((share, called) for share in group)
         own = group[0].file
         for share in group:
-            if combo[0] == UNNAMED and (ENVIRONMENT, combo[1]) in share.file.guessed:
+            if combo[0] != UNNAMED:
+                share.file.parted.add(called[0])
+            elif (ENVIRONMENT, combo[1]) in share.file.guessed:
                 share.file.guessed.add((ENVIRONMENT, called[1]))
         if {*combo} == {UNNAMED}:  # one question asks of all of them
             continue

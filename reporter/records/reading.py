@@ -143,6 +143,8 @@ class Reading:
 
     guessed: set[tuple[str, str]] = field(default_factory=set, compare=False)
     """policies and environments that its path names, and nothing in it"""
+    parted: set[str] = field(default_factory=set, compare=False)
+    """policies that its rows name alike with others, and only its path apart"""
     identity: Identity | None = field(default=None, compare=False, repr=False)
     """how its rows name things"""
     kept: Kept = field(default_factory=Kept, compare=False, repr=False)

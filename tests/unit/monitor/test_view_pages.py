@@ -53,7 +53,6 @@ def test_the_map_has_a_row_for_each_policy_and_the_mean_of_the_environments_with
     flat, rough = rows
     assert [(cell.successes, cell.recorded, cell.done) for cell in flat.cells if cell] == [(9, 10, 10), (1, 4, 4)]
     assert flat.mean == pytest.approx((0.9 + 0.25) / 2)
-    assert flat.low < flat.mean < flat.high
     assert (rough.mean, rough.environments) == (pytest.approx(0.4), 1)
 
 

@@ -175,12 +175,12 @@ def in_groups(rates: Sequence[float], each: int = 20) -> list[bool]:
     [
         ((0.9, 0.6, 0.9), (0.7, 0.2, 0.5), False, True, False),
         ((0.9, 0.6, 0.9), (0.7, 0.2, 0.5), True, False, True),  # the same days
-        ((0.7, 0.7, 0.75), (0.4, 0.35, 0.4), False, False, True),  # days make no difference
+        ((0.7, 0.7, 0.75), (0.4, 0.35, 0.4), False, True, True),  # days make no difference
         ((1.0, 0.65, 1.0), (0.3, 0.0, 0.1), False, True, True),
     ],
     ids=["other days", "the same days", "days that do not matter", "more than days differ"],
 )
-def test_where_two_policies_had_other_days_and_days_differ_the_day_is_the_unit(
+def test_where_two_policies_had_other_days_the_day_is_the_unit(
     own: Sequence[float], other: Sequence[float], share: bool, unit: bool, decided: bool, tmp_path: Path
 ) -> None:
     rows = [

@@ -154,14 +154,14 @@ def test_rows_that_may_be_episodes_stay_episodes(tmp_path: Path, fields: Fields)
             "difficulty is not spread alike: hard in 20 of 100 of A and 80 of 100 of B",
         ),
         (
-            "date",
-            lambda policy, at: "2026-11-01" if at < (70 if policy == "A" else 30) else "2026-11-08",
-            "date is not spread alike",
+            "phase",
+            lambda policy, at: "first" if at < (70 if policy == "A" else 30) else "second",
+            "phase is not spread alike",
         ),
         (
-            "date",
-            lambda policy, at: f"2026-11-0{1 + (policy == 'B')}",
-            "date is not the same: 2026-11-01 and 2026-11-02",
+            "timeout",
+            lambda policy, at: 40 + 20 * (policy == "B"),
+            "timeout is not the same: 40 and 60",
         ),
         (
             "mode",
