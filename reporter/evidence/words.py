@@ -58,7 +58,8 @@ def _joined(fact: Fact) -> str:
 def _names_alike(fact: Fact) -> str:
     names = fact.texts("names")
     one = len({normalize("NFC", name) for name in names}) == 1
-    by = "how their signs are written" if one else "case, blanks or punctuation"
+    letters = {"".join(filter(str.isalnum, normalize("NFKC", name).casefold())) for name in names}
+    by = "how their signs are written" if one or len(letters) > 1 else "case, blanks or punctuation"
     return f"{fact.text('kind')} that differ only by {by} are taken as different: {', '.join(map(repr, names))}"
 
 

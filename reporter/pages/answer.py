@@ -8,7 +8,7 @@ from itertools import chain
 
 from comborun.model.work import grouped
 from comborun.reporter.comparing.comparison import Tested
-from comborun.reporter.evidence.context import ContextFact
+from comborun.reporter.evidence.context import ContextFact, alike
 from comborun.reporter.evidence.settings import SettingFact
 from comborun.reporter.figures.figure import in_common
 from comborun.reporter.standing import Standing, standing_of
@@ -35,6 +35,7 @@ def answer(summary: Summary) -> str:
     if found is None:
         return _no_verdict(summary)
     told = _answer(summary, found)
+    told = told.removesuffix(".") + f"; but {doubt}." if (doubt := _perhaps_one(summary)) else told
     start, middles, end = in_common(found.names) if len(found.names) > 1 else ("", (), "")
     if not all(re.search(r"[^\W\d_]", middle) for middle in middles) and (word := _LAST_WORD.search(start)):
         start, middles = start[: word.start()], (*(word[0] + middle for middle in middles),)  # a number says too little
@@ -54,6 +55,13 @@ def _answer(summary: Summary, found: Standing) -> str:
     words = _order(found) if found.won else _unjudged(found) if found.apart else _nothing_decided(found)
     so_far = "So far " if any(one.so_far for one in summary.comparisons.all) else ""
     return f"{so_far}{words}{_otherwise(summary, found)}{_unlike(found)}{_lacking(summary, found)}."
+
+
+def _perhaps_one(summary: Summary) -> str:
+    """Names that may be those of one policy, or of one environment: then it is split, and its rates are of parts."""
+    axes = (("policy", summary.policies), ("environment", summary.environments))
+    told = [f"{listed(fact.texts('names'))} may be one {kind}" for kind, names in axes for fact in alike(names, kind)]
+    return listed(told) if told else ""
 
 
 def _no_verdict(summary: Summary) -> str:
