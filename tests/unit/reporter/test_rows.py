@@ -268,3 +268,28 @@ def test_policies_that_try_again_seldom_and_often_are_judged_alike(field: str, t
     summary = told(tmp_path, {f"{policy}.jsonl": [one for one in rows if one["policy"] == policy] for policy in "AB"})
     assert counts(summary) == {("A", "s"): (0, 0), ("B", "s"): (0, 0)}
     assert repr(field) in findings(summary)
+
+
+@pytest.mark.parametrize("field", ["retry_of", "rerun_of_episode", "replaces"])
+def test_a_row_that_is_another_try_of_an_episode_does_not_count_besides(field: str, tmp_path: Path) -> None:
+    first = [row("A", n, good(n)) for n in range(30)]
+    again = [row("A", 100 + n, not good(n), **{field: n}) for n in range(4)]
+    third = [row("A", 200, True, **{field: 103})]
+    summary = told(tmp_path, {"rows.jsonl": [*first, *again, *third]})
+    assert counts(summary) == {("A", "s"): (21, 30)}
+    assert f"5 rows of another try of an episode ({field!r}): of each episode the first row with a" in findings(summary)
+    assert "no record of" not in findings(summary)
+
+
+@pytest.mark.parametrize("value", [None, 500, "n", True])
+def test_a_row_that_names_no_former_row_is_an_episode(value: object, tmp_path: Path) -> None:
+    summary = told(
+        tmp_path, {"rows.jsonl": [row("A", n, good(n), retry_of=value if n == 29 else None) for n in range(30)]}
+    )
+    assert counts(summary) == {("A", "s"): (21, 30)}
+    assert "another try" not in findings(summary)
+
+
+def test_the_try_of_an_errored_row_counts(tmp_path: Path) -> None:
+    rows = [*(row("A", n, None if n == 3 else good(n)) for n in range(30)), row("A", 40, True, retry_of=3)]
+    assert counts(told(tmp_path, {"rows.jsonl": rows}))["A", "s"][1] == 30
