@@ -22,7 +22,7 @@ _OF = re.compile(
 
 
 def settle_tries(files: Sequence[Reading]) -> None:
-    """Give each such row the index of the episode whose row it names. Which of both counts is decided as for any episode
+    """Give each such row the index of the episode that it names. Which of both counts is decided as for any episode
     with several records."""
     records = [one for file in files for one in file.records]
     fields = sorted(

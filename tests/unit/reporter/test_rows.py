@@ -281,7 +281,7 @@ def test_a_row_that_is_another_try_of_an_episode_does_not_count_besides(field: s
     assert "no record of" not in findings(summary)
 
 
-@pytest.mark.parametrize("value", [None, 500, "n", True])
+@pytest.mark.parametrize("value", [None, -1, 500, "n", True])
 def test_a_row_that_names_no_former_row_is_an_episode(value: object, tmp_path: Path) -> None:
     summary = told(
         tmp_path, {"rows.jsonl": [row("A", n, good(n), retry_of=value if n == 29 else None) for n in range(30)]}
