@@ -317,7 +317,7 @@ def test_a_folder_that_is_a_backup_is_no_policy(tmp_path: Path) -> None:
     ("name", "rows"),
     [
         ("A_old", measured("A", 5)),
-        ("A_old", measured("A", 0, 0.5)),
+        ("A_old", measured("A", 1, 0.5)),
         ("A_old", measured("A")[:5]),
         ("A_new", measured("A", 2)),
         ("A_old", [{**one, "policy": "A_old"} for one in measured("A", 2)]),
@@ -328,5 +328,6 @@ def test_a_folder_that_is_a_backup_is_no_policy(tmp_path: Path) -> None:
 def test_a_file_with_other_rows_or_another_name_is_no_backup(
     name: str, rows: list[dict[str, object]], tmp_path: Path
 ) -> None:
-    summary = told(tmp_path, {"A.jsonl": measured("A"), f"{name}.jsonl": rows})
+    first = [{key: one[key] for key in one if key in rows[0]} for one in measured("A")]
+    summary = told(tmp_path, {"A.jsonl": first, f"{name}.jsonl": rows})
     assert "its name says that it is a copy" not in findings(summary)
