@@ -364,7 +364,7 @@ def _graded(basis: Basis) -> tuple[Graded | MeanDifference, ...]:
     for combo in basis.order:
         for metric in sorted(name for name, environment in named if environment == combo[1] and combo in merged):
             one = scores(merged[combo], metric, results.settled.get(combo), fields)
-            if one.values:
+            if one.values and (metric, combo[1]) not in fields.other_units:
                 found.setdefault(metric, {}).setdefault(combo[1], []).append(one)
     return tuple(one for metric, environments in found.items() for one in compare_graded(metric, environments))
 

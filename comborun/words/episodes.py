@@ -116,6 +116,10 @@ def _range(fact: Fact, what: str) -> str:
 WORDS: Words = {
     "copy_of_file": "{episodes:episode} of {policy} in {environment} with the verdicts of those in {file}: the same"
     " evaluation, counted once",
+    "tries_of_other_rows": "{rows:row} of another try of an episode ({field!r}): of each episode the first row with a"
+    " verdict counts, whatever its verdict; if the last try decides, leave out the rows before it",
+    "backup_of_file": "{same} of {rows:row} are those of {file}, and its name says that it is a copy: the same"
+    " evaluation, counted once",
     "summary_of_file": "{successes} of {episodes:episode}, like those in {file}: the same evaluation, counted once",
     "fewer_records": "{policy} has {records:record} in {environment} and {other} has {of}; no plan says how many there"
     " should be",

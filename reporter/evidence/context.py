@@ -10,7 +10,8 @@ from functools import lru_cache
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any
-from unicodedata import normalize
+from unicodedata import category, normalize
+from unicodedata import name as name_of
 
 from comborun.model.attempt import EpisodeRecord, Verdict, field_column, having, held, metric_columns
 from comborun.model.work import grouped
@@ -18,6 +19,7 @@ from comborun.reporter.counting.measures import FAILURE_FIELDS
 from comborun.reporter.evidence.runs import RunFact
 from comborun.reporter.evidence.starts import RUN
 from comborun.reporter.evidence.states import HASHES, field_names, shown, values_of
+from comborun.reporter.records.path_parts import without_date
 from comborun.rules.facts import Fact
 from comborun.text import natural
 
@@ -61,6 +63,12 @@ _RUN_NAME = re.compile(
     re.IGNORECASE,
 )
 """a policy's name with that of a run: `pi0_s1`, `act-seed-42`"""
+_DAY_IN_NAME = re.compile(
+    r"[-_. (]+(?:0[1-9][0-3]\d|2\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
+    r"|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[-_ ]?[0-3]?\d)\)?$",
+    re.IGNORECASE,
+)
+"""a day at the end of a name, which may also be another number: `pi0_0501`, `pi0_260501`, `pi0-May01`"""
 _RUN_OF_PLACE = re.compile(
     r"(?P<policy>.+?)[-_. (/]+(?:(?:train|training)[-_]?)?(?:seed|run|rep|replica|replicate)[-_=]?\d+\)?", re.IGNORECASE
 )
@@ -163,12 +171,17 @@ def alike(names: Iterable[str], kind: str) -> Iterator[Fact]:
 
 def run_names(names: Iterable[str], kind: str = "policy") -> Iterator[Fact]:
     """Policies whose names differ only by that of a run; or environments, where `s1` may be a scene."""
-    pattern = _RUN_NAME if kind == "policy" else _RUN_OF_PLACE
-    told = [(match["policy"], name) for name in names if (match := pattern.fullmatch(name))]
+    told = [(policy, name) for name in names if (policy := _without_run(name, kind)) not in ("", name)]
     for policy, found in grouped(told, lambda one: one[0]).items():
         if len(found) > 1:
             of = policy if policy.count("(") == policy.count(")") else f"{policy})"
             yield Fact(ContextFact.NAMES_OF_RUNS, kind=kind, of=of, names=[name for _, name in found])
+
+
+def _without_run(name: str, kind: str) -> str:
+    if match := (_RUN_NAME if kind == "policy" else _RUN_OF_PLACE).fullmatch(name):
+        return match["policy"]
+    return _DAY_IN_NAME.sub("", without_date(name)) if kind == "policy" else name
 
 
 def parts_of_one(names: tuple[str, str], episodes: tuple[Collection[int], Collection[int]]) -> Iterator[Fact]:
@@ -220,9 +233,18 @@ def namesakes(these: Iterable[str], those: Iterable[str]) -> dict[str, str]:
 
 @lru_cache(maxsize=4096)
 def normal(name: str) -> str:
-    """Without case, blanks and punctuation, except between two numbers: `v1-1` is not `v11`, but `pi0_5` is `pi05`."""
-    words = " ".join(_SEAMS.sub(" ", normalize("NFKC", name)).split()).casefold()
+    """Without case, blanks, punctuation and signs that can't be seen, except between two numbers: `v1-1` is not `v11`,
+    but `pi0_5` is `pi05`. A Greek letter is its name: `π0` is `pi0`."""
+    signs = name if name.isascii() else "".join(map(_in_latin, normalize("NFKC", name)))
+    words = " ".join(_SEAMS.sub(" ", signs).split()).casefold()
     return _BETWEEN_NUMBERS.sub("-", _BEHIND_ZERO.sub("0", words)).replace(" ", "")
+
+
+def _in_latin(sign: str) -> str:
+    called = (
+        name_of(sign, "").partition("GREEK SMALL LETTER ")[2] or name_of(sign, "").partition("GREEK CAPITAL LETTER ")[2]
+    )
+    return called.partition(" ")[0].lower() if called else "" if category(sign) == "Cf" else sign
 
 
 # -- the time limit of episodes, as far as the lengths of failures show it --------------------------------------------

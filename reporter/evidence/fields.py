@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from comborun.model.attempt import EpisodeRecord, Verdict, having, held, metric_columns
 from comborun.model.work import grouped
 from comborun.reporter.evidence.running import going_on, running
+from comborun.reporter.evidence.units import FACTORS, NARROW, other_units
 from comborun.rules.facts import Fact
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class Fields:
     """they sum up the rows before them, or go on from them, so they are no values of episodes"""
     going_on: frozenset[str] = frozenset()
     """those of which only that is known: one that is swept may be a factor"""
+    other_units: frozenset[tuple[str, str]] = frozenset()
+    """metrics and environments in which policies seem to record them in other units: they are not compared"""
     shares: tuple[str, ...] = ()
     """metrics that lie between 0 and 1, and not only at these ends"""
     facts: tuple[Fact, ...] = ()
@@ -128,15 +131,23 @@ def fields_of(combos: Iterable[Sequence[EpisodeRecord]], wanted: Collection[str]
         Fact(FieldFact.NO_VALUE, field=name, value=value, episodes=count, of=total)
         for name, value, count, total in found
     ]
+    left_out = {*numbering, *texts, *sums, *goes_on}
+    wide = [
+        name
+        for name, one in columns.items()
+        if name not in left_out and 0 <= one.low * FACTORS[0] / NARROW**2 < one.high
+    ]
+    units = [*other_units(combos, wide)]
+    facts += units
     none = {name: value for name, value, _, _ in found}
     shares = (name for name, one in columns.items() if 0 <= one.low < one.high <= 1 and not one.whole)
-    left_out = {*numbering, *texts, *sums, *goes_on}
     return Fields(
         numbering,
         none,
         frozenset(texts),
         frozenset({*sums, *goes_on}),
         frozenset(goes_on),
+        frozenset((fact.text("field"), one) for fact in units for one in fact.texts("environments")),
         tuple(name for name in shares if name not in left_out),
         (*facts,),
     )

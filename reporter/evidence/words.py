@@ -13,6 +13,7 @@ from comborun.reporter.evidence.sequence import DRIFT, IN_ORDER
 from comborun.reporter.evidence.settings import SettingFact
 from comborun.reporter.evidence.starts import StartFact
 from comborun.reporter.evidence.states import ROUNDED
+from comborun.reporter.evidence.units import UNITS
 from comborun.reporter.text import number, points
 from comborun.rules.facts import Fact
 from comborun.text import several
@@ -58,7 +59,8 @@ def _joined(fact: Fact) -> str:
 def _names_alike(fact: Fact) -> str:
     names = fact.texts("names")
     one = len({normalize("NFC", name) for name in names}) == 1
-    by = "how their signs are written" if one else "case, blanks or punctuation"
+    letters = {"".join(filter(str.isalnum, normalize("NFKC", name).casefold())) for name in names}
+    by = "how their signs are written" if one or len(letters) > 1 else "case, blanks or punctuation"
     return f"{fact.text('kind')} that differ only by {by} are taken as different: {', '.join(map(repr, names))}"
 
 
@@ -206,6 +208,11 @@ _WORDS: Mapping[str, str | Callable[[Fact], str]] = {
         f" {'while no other value is negative' if fact.number('value') == -1 else 'apart from all other values'}: taken"
         ' as "no value", and left out',
         fact,
+    ),
+    UNITS: lambda fact: (
+        f"{fact.text('field')} of {' and '.join(fact.texts('policies'))} in {_named(fact.texts('environments'))} is"
+        f" about {fact.count('factor'):,} times that of {' and '.join(fact.texts('others'))}, as in another"
+        " unit (m and mm, s and ms): not compared; write all in one unit"
     ),
     FieldFact.TEXTS: "{field} is text in {episodes:episode}, such as {value!r}, and a number in others: not averaged;"
     " write all with a decimal point",

@@ -36,7 +36,8 @@ def answer(summary: Summary) -> str:
     found = standing_of(summary)
     if found is None:
         return _no_verdict(summary)
-    told = f"{_answer(summary, found)}{_doubt(summary)}"
+    told, doubt = _answer(summary, found), _perhaps_one(summary)
+    told = f"{told.removesuffix('.')}; but {doubt}." if doubt else f"{told}{_doubt(summary)}"
     start, middles, end = in_common(found.names) if len(found.names) > 1 else ("", (), "")
     if not all(re.search(r"[^\W\d_]", middle) for middle in middles) and (word := _LAST_WORD.search(start)):
         start, middles = start[: word.start()], (*(word[0] + middle for middle in middles),)  # a number says too little
@@ -63,6 +64,13 @@ def _doubt(summary: Summary) -> str:
     if summary.runs_of_one:
         return f" {listed(summary.runs_of_one)} may be runs of one policy."
     return " Only paths say that these are policies." if summary.only_paths else ""
+
+
+def _perhaps_one(summary: Summary) -> str:
+    """Names that may be those of one policy, or of one environment: then it is split, and its rates are of parts."""
+    axes = (("policy", summary.policies), ("environment", summary.environments))
+    told = [f"{listed(fact.texts('names'))} may be one {kind}" for kind, names in axes for fact in alike(names, kind)]
+    return listed(told) if told else ""
 
 
 def _no_verdict(summary: Summary) -> str:

@@ -22,6 +22,7 @@ from comborun.reporter.records.path_parts import (
     SHARD,
     TASK,
     combo_of_path,
+    dated,
     policy_of_path,
     replicas,
     run_in,
@@ -173,7 +174,7 @@ def _names_of_runs(combo: Combo, parts: _Parts) -> Iterator[tuple[_Share, Combo]
     """Name the policy of each run, or of tasks the environment. Runs that say so are joined."""
     labels, groups = [label for label, _ in parts], [group for _, group in parts]
     shards, runs = all(map(SHARD.fullmatch, labels)), _runs_by_field(groups) or replicas(labels)
-    joined = combo[0] != UNNAMED and (shards or runs)
+    joined = (shards or runs) and (combo[0] != UNNAMED or (dated(labels) and without_date(labels[0])))
     if joined and not any(None in key for group in groups for key in _keys(group)):
         _join(combo, [*zip(runs or labels, groups, strict=True)], runs=not shards)
         return

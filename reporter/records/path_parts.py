@@ -36,10 +36,11 @@ SAYS_NOTHING = re.compile(
     re.IGNORECASE,
 )
 _DATE = re.compile(
-    r"(?<![\dA-Za-z])(?:20\d\d([-_.]?)[01]\d\1[0-3]\d(?:[-_T ]+[0-2]\d[-_:.]?[0-5]\d(?:[-_:.]?[0-5]\d)?)?"
-    r"|[0-2]\d([-:])[0-5]\d\2[0-5]\d)(?![\dA-Za-z])"
+    r"(?<![\dA-Za-z])(?:(?:20\d\d([-_.]?)[01]\d\1[0-3]\d|[0-3]\d([-_.])[01]\d\2(?:20)\d\d)"
+    r"(?:[-_T ]+[0-2]\d[-_:.]?[0-5]\d(?:[-_:.]?[0-5]\d(?:\.\d+)?)?(?:Z|[-+][01]\d:?[0-5]\d)?)?"
+    r"|[0-2]\d([-:])[0-5]\d\3[0-5]\d|1[5-9]\d{8}(?:\d{3})?)(?![\dA-Za-z])"
 )
-"""a date, perhaps with a time, or a time, within a name"""
+"""a date, perhaps with a time, or a time, within a name; also seconds since 1970"""
 _SEPARATORS = "-_.+ "
 _WANDB_RUN = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-\w+")
 """a run of Weights & Biases"""
@@ -126,10 +127,19 @@ def without_date(name: str) -> str:
     if _WANDB_RUN.fullmatch(name):
         return ""
     found = _DATE.search(name)
-    if not found:
+    if not found or _CLEANRL.fullmatch(name):
         return name
     before, after = name[: found.start()].rstrip(_SEPARATORS), name[found.end() :]
     return without_date(before + after if before and after else before or after.lstrip(_SEPARATORS))
+
+
+def _undated(label: str) -> tuple[str, ...]:
+    return tuple(filter(None, map(without_date, PurePosixPath(label).parts)))
+
+
+def _dates_in(label: str) -> str:
+    """The dates in it, if it has more than these."""
+    return (_undated(label) and " ".join(found[0] for found in _DATE.finditer(label))) or label
 
 
 def stem_of(path: PurePosixPath) -> str:
@@ -150,12 +160,20 @@ def run_in(name: str) -> re.Match[str] | None:
     return next(reversed([*_RUN_IN_NAME.finditer(name)]), None)
 
 
+def dated(labels: list[str]) -> list[str]:
+    """The dates of runs, if they are all in which these differ."""
+    dates = [*map(_dates_in, labels)]
+    return dates if len(set(dates)) == len(labels) and len({*map(_undated, labels)}) == 1 else []
+
+
 def replicas(labels: list[str]) -> list[str]:
-    """The names of runs, if they are all in which these differ: `results_seed0` and `results_seed1`."""
+    """The names of runs, or the dates, if they are all in which these differ: `results_seed0` and `results_seed1`."""
     named = [*map(_CLEANRL.fullmatch, labels)]
     seeds = [f"seed {one['seed']}" for one in named if one]
     if len(set(seeds)) == len(labels) and len({one and one.group("environment", "policy") for one in named}) == 1:
         return seeds
+    if dates := dated(labels):
+        return dates
     found = [*map(run_in, labels)]
     around = {one and (one.string[: one.start()], one.string[one.end() :]) for one in found}
     return [one[0] for one in found if one] if len(around) == 1 else []

@@ -27,8 +27,10 @@ from comborun.model.attempt import (
 from comborun.model.work import Combo, grouped
 from comborun.reporter.evidence.starts import RUN
 from comborun.reporter.evidence.states import shown
+from comborun.reporter.records.backups import drop_backups
 from comborun.reporter.records.path_parts import COLUMNS
 from comborun.reporter.records.reading import Reading
+from comborun.reporter.records.tries import settle_tries
 from comborun.rules.facts import Fact
 from comborun.rules.results.caught import WITH_ERRORS, broken_off
 from comborun.rules.results.counts import REPEAT
@@ -68,8 +70,10 @@ _VERDICTS = {Verdict.SUCCESS, Verdict.FAILURE}
 def settle_rows(files: Sequence[Reading]) -> None:
     for file in files:
         _number(file)
+    settle_tries(files)
     _name_copies(files)
     _drop_copies(files)
+    drop_backups(files)
     _drop_summaries(files)
     for file in files:
         if found := _means(file):

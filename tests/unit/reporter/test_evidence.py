@@ -18,6 +18,7 @@ from report_runs import row as line
 from scipy import stats
 
 from comborun.reporter.collect import collect_folder
+from comborun.reporter.pages.answer import answer
 from comborun.reporter.pages.between import compare_runs, render_between
 from comborun.reporter.pages.document import report_json
 from comborun.reporter.pages.latex import latex
@@ -327,6 +328,30 @@ def test_names_that_differ_by_case_or_blanks_are_said(tmp_path: Path, names: tup
     found = summarized(tmp_path, rows(lambda _, at: {"seed": at}, rates=dict.fromkeys(names, 0.5)))
     assert [fact.code for fact in found.comparisons.all[0].facts] == ["names_alike"]
     assert any("differ only by case" in one for one in found.claims.sentences)
+
+
+@pytest.mark.parametrize(
+    ("names", "by"),
+    [(("π0", "pi0"), "how their signs are written"), (("pi0", "pi\u200b0"), "case, blanks"), (("Pi0", "pi0"), "case")],
+)
+def test_the_first_line_says_that_two_names_may_be_of_one_policy(
+    tmp_path: Path, names: tuple[str, str], by: str
+) -> None:
+    found = summarized(tmp_path, rows(lambda _, at: {"seed": at}, rates={**dict.fromkeys(names, 0.2), "act": 0.9}))
+    assert answer(found).endswith(f"; but {' and '.join(sorted(names))} may be one policy.")
+    assert any(f"differ only by {by}" in one for one in found.claims.sentences)
+
+
+def test_the_first_line_says_that_two_names_may_be_of_one_environment(tmp_path: Path) -> None:
+    recorded = rows(lambda _, at: {"seed": at})
+    found = summarized(tmp_path, [{**one, "environment": name} for one in recorded for name in ("Pick", "pick")])
+    assert answer(found).endswith("; but Pick and pick may be one environment.")
+
+
+@pytest.mark.parametrize("names", [("π0", "π05"), ("pi0", "pi05"), ("α", "β")])
+def test_of_other_names_the_first_line_says_nothing(tmp_path: Path, names: tuple[str, str]) -> None:
+    recorded = rows(lambda _, at: {"seed": at}, rates=dict.fromkeys(names, 0.5))
+    assert "may be one" not in answer(summarized(tmp_path, recorded))
 
 
 def test_names_that_differ_by_blanks_are_in_quotes_for_people_and_as_recorded_for_programs(tmp_path: Path) -> None:

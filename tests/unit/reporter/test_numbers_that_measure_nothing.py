@@ -300,3 +300,30 @@ def test_values_that_go_on_from_row_to_row_are_named_unless_the_grid_names_them(
 )
 def test_values_that_turn_as_often_as_chance_makes_them_are_those_of_episodes(values: Sequence[float]) -> None:
     assert not fields_of([measured(values)]).running
+
+
+def spread(at: int, low: float, high: float) -> float:
+    return low + (high - low) * (at * 37 % 60) / 59
+
+
+@pytest.mark.parametrize("factor", [1_000, 1_000_000])
+@pytest.mark.parametrize("verdicts", [True, False])
+def test_values_in_another_unit_are_named_and_not_compared(factor: int, verdicts: bool, tmp_path: Path) -> None:
+    rows = [
+        {"policy": policy, "environment": "s", "episode": at, "score": spread(at, 1, 2) * times}
+        for policy, times in (("A", factor), ("B", 1), ("C", 1.2))
+        for at in range(60)
+    ]
+    summary = summarized(tmp_path, [{**one, "success": one["episode"] % 2 == 0} for one in rows] if verdicts else rows)
+    assert told(summary, f"score of A in s is about {factor:,} times that of B and C, as in another unit")
+    assert not summary.comparisons.by_metric("score")
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(1, 2), (3, 8), (30, 90), (300, 340), (1e4, 2e4), (1, 4000)], ids=lambda value: f"{value:g}"
+)
+def test_other_values_are_in_no_other_unit(low: float, high: float, tmp_path: Path) -> None:
+    found = summary_of(
+        tmp_path, lambda who, at, _: {"cost": spread(at, 1, 1.1) if who == "B" else spread(at, low, high)}
+    )
+    assert not told(found, "another unit")

@@ -456,7 +456,14 @@ def each_its_own(names: Sequence[str]) -> list[Row]:
     ]
 
 
-@pytest.mark.parametrize("names", [("A_s0", "A_seed1", "B-run-2"), ("A-seed-42", "A-seed-43", "B_s42")])
+RUN_NAMES = [
+    ("A_s0", "A_seed1", "B-run-2"),
+    ("A-seed-42", "A-seed-43", "B_s42"),
+]
+DATED = [("A_2026-05-01", "A_20260502T1010"), ("A_0501", "A_0502"), ("A-260501", "A-260502"), ("A May 1", "A May 2")]
+
+
+@pytest.mark.parametrize("names", RUN_NAMES)
 def test_policies_that_are_called_like_runs_are_said_to_be_so(names: Sequence[str], tmp_path: Path) -> None:
     summary = report(tmp_path, each_its_own(names))
     told = {(one.a, one.b): [fact.code for fact in one.facts] for one in summary.comparisons.all}
@@ -465,7 +472,17 @@ def test_policies_that_are_called_like_runs_are_said_to_be_so(names: Sequence[st
     assert any(hint in one.what for one in summary.quality.findings)
 
 
-@pytest.mark.parametrize("names", [("gpt_4", "gpt_5"), ("h8", "h16"), ("resnet_s", "resnet_m"), ("A", "A_s1")])
+@pytest.mark.parametrize("names", DATED)
+def test_policies_that_differ_by_a_day_are_said_to_be_perhaps_runs(names: Sequence[str], tmp_path: Path) -> None:
+    summary = report(tmp_path, each_its_own(names))
+    hint = f"{names[0]}, {names[1]} may be runs of one policy, A, and are taken as different ones"
+    assert any(hint in one.what for one in summary.quality.findings)
+
+
+_OTHERS = [("gpt_4", "gpt_5"), ("h8", "h16"), ("resnet_s", "resnet_m"), ("A", "A_s1"), ("A_1000", "A_2000")]
+
+
+@pytest.mark.parametrize("names", _OTHERS)
 def test_other_numbers_in_names_are_no_runs(names: Sequence[str], tmp_path: Path) -> None:
     assert not [fact for one in report(tmp_path, each_its_own(names)).comparisons.all for fact in one.facts]
 

@@ -109,7 +109,7 @@ def test_two_runs_that_look_like_one_combo_are_told_apart_by_their_folders(tmp_p
 @pytest.mark.parametrize(
     ("files", "wanted"),
     [
-        (("pi0/libero/2026-01-02/log", "pi0/libero/2026-01-03/log"), ("pi0 (2026-01-02)", "pi0 (2026-01-03)")),
+        (("pi0/libero/1/log", "pi0/libero/2/log"), ("pi0 (1)", "pi0 (2)")),
         (("pi0/libero/run.log", "pi0/libero/run2/run.log"), ("pi0 (run)", "pi0 (run2)")),
     ],
 )
@@ -411,6 +411,36 @@ def test_names_that_a_program_gives_files_come_before_levels(tmp_path: Path) -> 
 def test_a_path_with_more_levels_than_others_is_told(tmp_path: Path, paths: tuple[str, str], told: str) -> None:
     found = collected(tmp_path, {f"{path}.jsonl": bare("TTF") for path in paths})
     assert [told in one.reason for one in found.defects if "levels" in one.reason] == [True] * bool(told)
+
+
+@pytest.mark.parametrize(
+    ("paths", "runs"),
+    [
+        (("act_2026-05-01/x", "act_20260502T1010/x"), ["2026-05-01", "20260502T1010"]),
+        (("act-01.05.2026/x", "act-02.05.2026/x"), ["01.05.2026", "02.05.2026"]),
+        (
+            ("2026-05-01T10:10:10Z_act/x", "2026-05-01T12:10:10Z_act/x"),
+            ["2026-05-01T10:10:10Z", "2026-05-01T12:10:10Z"],
+        ),
+        (("act_1777600000/x", "act_1777700000/x"), ["1777600000", "1777700000"]),
+        (("act/x_2026-05-01", "act/x_2026-05-02"), ["2026-05-01", "2026-05-02"]),
+        (("act/x/2026-05-01", "act/x/2026-05-02"), ["2026-05-01", "2026-05-02"]),
+        (("2026-05-01/act/x", "2026-05-02/act/x"), ["2026-05-01", "2026-05-02"]),
+        (("act_2026-05-01", "act_2026-05-02"), ["2026-05-01", "2026-05-02"]),
+    ],
+    ids=str,
+)
+def test_runs_that_differ_by_a_date_are_joined(tmp_path: Path, paths: tuple[str, ...], runs: list[str]) -> None:
+    found = collected(tmp_path, {f"{path}.jsonl": bare(text) for path, text in zip(paths, (GOOD, BAD), strict=True)})
+    assert len(table(found)) == 1
+    assert [[*one] for one in found.runs.values()] == [runs]
+
+
+@pytest.mark.parametrize("paths", [("act_v1/x", "act_v2/x"), ("act_10000/x", "act_20000/x"), ("1/r", "2/r")], ids=str)
+def test_names_that_differ_by_no_date_are_not_joined(tmp_path: Path, paths: tuple[str, ...]) -> None:
+    found = collected(tmp_path, {f"{path}.jsonl": bare(text) for path, text in zip(paths, (GOOD, BAD), strict=True)})
+    assert len(table(found)) == 2
+    assert not found.runs
 
 
 @pytest.mark.parametrize("runs", [("seed0", "seed1"), ("run_1", "run_2"), ("2026-11-02", "2026-11-03")])

@@ -268,3 +268,66 @@ def test_policies_that_try_again_seldom_and_often_are_judged_alike(field: str, t
     summary = told(tmp_path, {f"{policy}.jsonl": [one for one in rows if one["policy"] == policy] for policy in "AB"})
     assert counts(summary) == {("A", "s"): (0, 0), ("B", "s"): (0, 0)}
     assert repr(field) in findings(summary)
+
+
+@pytest.mark.parametrize("field", ["retry_of", "rerun_of_episode", "replaces"])
+def test_a_row_that_is_another_try_of_an_episode_does_not_count_besides(field: str, tmp_path: Path) -> None:
+    first = [row("A", n, good(n)) for n in range(30)]
+    again = [row("A", 100 + n, not good(n), **{field: n}) for n in range(4)]
+    third = [row("A", 200, True, **{field: 103})]
+    summary = told(tmp_path, {"rows.jsonl": [*first, *again, *third]})
+    assert counts(summary) == {("A", "s"): (21, 30)}
+    assert f"5 rows of another try of an episode ({field!r}): of each episode the first row with a" in findings(summary)
+    assert "no record of" not in findings(summary)
+
+
+@pytest.mark.parametrize("value", [None, -1, 500, "n", True])
+def test_a_row_that_names_no_former_row_is_an_episode(value: object, tmp_path: Path) -> None:
+    summary = told(
+        tmp_path, {"rows.jsonl": [row("A", n, good(n), retry_of=value if n == 29 else None) for n in range(30)]}
+    )
+    assert counts(summary) == {("A", "s"): (21, 30)}
+    assert "another try" not in findings(summary)
+
+
+def test_the_try_of_an_errored_row_counts(tmp_path: Path) -> None:
+    rows = [*(row("A", n, None if n == 3 else good(n)) for n in range(30)), row("A", 40, True, retry_of=3)]
+    assert counts(told(tmp_path, {"rows.jsonl": rows}))["A", "s"][1] == 30
+
+
+def measured(policy: str, changed: int = 0, apart: float = 0.0) -> list[dict[str, object]]:
+    return [row(policy, n, good(n) != (n < changed), seed=n, time=1.5 * n + apart) for n in range(30)]
+
+
+@pytest.mark.parametrize("name", ["A_old", "A.bak", "A (1)", "Copy of A", "A - Copy", "A_backup2"])
+def test_a_backup_with_some_rows_judged_anew_is_the_same_evaluation(name: str, tmp_path: Path) -> None:
+    files = {"A.jsonl": measured("A"), f"{name}.jsonl": measured("A", 2)}
+    summary = told(tmp_path, files)
+    assert counts(summary) == {("A", "s"): (21, 30)}
+    assert "28 of 30 rows are those of A.jsonl, and its name says that it is a copy" in findings(summary)
+
+
+def test_a_folder_that_is_a_backup_is_no_policy(tmp_path: Path) -> None:
+    bare = [{"episode": n, "success": good(n)} for n in range(30)]
+    summary = told(tmp_path, {"A/s.jsonl": bare, "A_old/s.jsonl": bare, "B/s.jsonl": bare[::-1]})
+    assert {*counts(summary)} == {("A", "s"), ("B", "s")}
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("A_old", measured("A", 5)),
+        ("A_old", measured("A", 1, 0.5)),
+        ("A_old", measured("A")[:5]),
+        ("A_new", measured("A", 2)),
+        ("A_old", [{**one, "policy": "A_old"} for one in measured("A", 2)]),
+        ("A_old", [{key: one[key] for key in one if key != "time"} for one in measured("A", 1)]),
+    ],
+    ids=["other verdicts", "other times", "few", "no such name", "another policy", "only verdicts"],
+)
+def test_a_file_with_other_rows_or_another_name_is_no_backup(
+    name: str, rows: list[dict[str, object]], tmp_path: Path
+) -> None:
+    first = [{key: one[key] for key in one if key in rows[0]} for one in measured("A")]
+    summary = told(tmp_path, {"A.jsonl": first, f"{name}.jsonl": rows})
+    assert "its name says that it is a copy" not in findings(summary)
