@@ -179,8 +179,10 @@ def table(rows: Sequence[FleetRow], width: int | None, now: float, most: int | N
 
 
 def complaints(fleet: Fleet) -> Iterator[str]:
+    left = fleet.late if fleet.over else ()
     for host, why in {one.host: one.complaint for one in fleet.listings() if one.complaint}.items():
-        yield f"! {visible(host)}: {visible(why)}"
+        more = f"; `combo runs --host {visible(host)}` waits for it" if host in left else ""
+        yield f"! {visible(host)}: {visible(why)}{more}"
 
 
 def picture(fleet: Fleet, console: Console, now: float) -> Group:
@@ -194,7 +196,7 @@ def picture(fleet: Fleet, console: Console, now: float) -> Group:
 
 
 def show_live(fleet: Fleet, console: Console, now: Callable[[], float], *, lasting: bool) -> None:
-    """Redraw the table in place until all hosts have answered; with `lasting` until Ctrl-C."""
+    """Redraw the table in place until there is nothing more to wait for; with `lasting` until Ctrl-C."""
     from rich.live import Live
 
     # questions of a login go to standard error
@@ -207,6 +209,6 @@ def show_live(fleet: Fleet, console: Console, now: Callable[[], float], *, lasti
     ) as live:
         while True:
             live.update(picture(fleet, console, now()), refresh=not fleet.asking)
-            if not lasting and fleet.answered:
+            if not lasting and fleet.over:
                 return
             fleet.wait(_REDRAW_S)
