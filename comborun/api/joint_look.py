@@ -8,7 +8,7 @@ from functools import partial
 from threading import Condition, Lock, Thread
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from comborun.api.joint import merged_plan, settle
+from comborun.api.joint import merged_plan, newest_of, settle
 from comborun.api.listener import Listener
 from comborun.api.moving import SOON_S, Moved, Mover, may_go_on, useful
 from comborun.errors import HostError, RunGoneError, UserError
@@ -74,7 +74,7 @@ class JointSource:
         self._links: dict[str, Link] = {}
         """of the hosts that have not answered the last look"""
         asks = {one.transport.host: partial(self._ask, one) for one in target.boxes}
-        self._looks = LateLooks(asks, self._clock, self._asking)
+        self._looks = LateLooks(asks, self._clock, self._asking, gone=_given_up)
         self._deal: Deal | None = None
         self._last: Look | None = None
         self._copying = Lock()
@@ -252,6 +252,11 @@ def said(one: Moved) -> str:
     return f"{one.session} goes from {one.giver} to {one.taker}, where it begins earlier"
 
 
+def _given_up(found: Iterable[_Answer]) -> Collection[str]:
+    states = {str(place): one.state for place, one in enumerate(found)}
+    return newest_of(states)[0].lost if states else ()
+
+
 class _Once(Listener):
     """Hands each note on once: looks come again and again."""
 
@@ -319,10 +324,14 @@ class LateLooks(Generic[T]):
         clock: Clock,
         asking: Callable[[], bool],
         patience: float = PATIENCE_S,
+        gone: Callable[[Iterable[T]], Collection[str]] = lambda _: (),
     ) -> None:
-        """`asking`: whether the user is asked something for a login, which takes its time."""
+        """`asking`: whether the user is asked something for a login, which takes its time. `gone`: the hosts that
+        nobody has to wait for, by the answers of others.
+        """
         self._asks, self._clock, self._asking = asks, clock, asking
         self._patience = dict.fromkeys(asks, patience)
+        self._gone = gone
         self._news = Condition()
         self._begun: dict[str, float] = {}
         """the hosts with a look that goes on, or whose result nobody has taken"""
@@ -350,7 +359,9 @@ class LateLooks(Generic[T]):
                 now = self._clock.elapsed()
                 if first is None and any(not isinstance(one, Exception) for one in self._found.values()):
                     first = now
-                left = [self._left(host, now - more, first) for host in self._begun if host not in self._found]
+                gone = self._gone([one for one in self._found.values() if not isinstance(one, Exception)])
+                awaited = [host for host in self._begun if host not in self._found and host not in gone]
+                left = [self._left(host, now - more, first) for host in awaited]
                 if max(left, default=0.0) <= 0 and not self._asking():
                     break
                 self._news.wait(_STEP_S if first is not None else None)
