@@ -41,11 +41,11 @@ _LEVELS = (
     _Level(dropped=("started",)),
     _Level(ids=False, dropped=("started",)),
     _Level(ids=False, words=False, dropped=("started",)),
-    _Level(ids=False, words=False, dropped=("started", "time")),
-    _Level(ids=False, words=False, dropped=("started", "time"), name=14),
-    _Level(ids=False, words=False, dropped=("started", "time"), name=8),
-    _Level(ids=False, words=False, dropped=("started", "time", "others"), name=12),
-    _Level(ids=False, words=False, dropped=("started", "time", "others", "gpus", "ends"), name=10),
+    _Level(ids=False, words=False, dropped=("started", "ran")),
+    _Level(ids=False, words=False, dropped=("started", "ran"), name=14),
+    _Level(ids=False, words=False, dropped=("started", "ran"), name=8),
+    _Level(ids=False, words=False, dropped=("started", "ran", "others"), name=12),
+    _Level(ids=False, words=False, dropped=("started", "ran", "others", "gpus", "ends"), name=10),
 )
 
 
@@ -124,7 +124,7 @@ _COLUMNS = (
     _Column("gpus", _gpus),
     _Column("others", _others),
     _Column("started", _started),
-    _Column("time", lambda row, *_: _NONE if row.run.seconds is None else duration(row.run.seconds), right=True),
+    _Column("ran", lambda row, *_: _NONE if row.run.seconds is None else duration(row.run.seconds), right=True),
     _Column("state", _state),
 )
 

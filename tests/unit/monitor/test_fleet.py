@@ -179,7 +179,7 @@ def test_in_a_pipe_the_columns_of_all_hosts_line_up(
     assert [line.index(word) for line, word in zip(lines, ("2 succeeded", "5 failed"), strict=True)] == [
         head.index("state")
     ] * 2
-    assert head.split() == ["run", "host", "done", "ends", "gpus", "others", "started", "time", "state"]
+    assert head.split() == ["run", "host", "done", "ends", "gpus", "others", "started", "ran", "state"]
 
 
 def test_a_host_that_can_not_be_reached_keeps_what_was_seen_and_the_launches_since() -> None:
