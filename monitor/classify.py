@@ -13,6 +13,7 @@ from comborun.monitor.snapshot import Attempt, HostUse, RunFacts, Snapshot, Wait
 from comborun.monitor.states import Case, after_status, beside_numbers, session_status
 from comborun.monitor.status import ELSEWHERE, SMOKE, SUPERSEDED, UP, Link, Outage, RunStatus, SessionStatus
 from comborun.monitor.waiting import advice, notify_problem
+from comborun.rules.durations import time_run
 from comborun.rules.facts import Fact
 from comborun.rules.names import AFTER
 from comborun.rules.results.counts import where_it_ran
@@ -36,14 +37,14 @@ def classify(view: RunView, history: History, link: Link = UP) -> RunStatus:
     outage = None if snapshot.scheduler or snapshot.elsewhere else _outage(snapshot, history, sessions)
     ended_by_host = outage.sessions if outage else ()
     finished = _finished(snapshot, history)
-    started, ended = _span(history)
+    spans = _spans(history, snapshot.now)
     waits = {one.session: one for one in _in_force(snapshot)}
     status = replace(
         bare,
         **{one.name: getattr(snapshot, one.name) for one in fields(RunFacts)},
         now=snapshot.now,
-        started=started,
-        seconds=None if started is None else max(0.0, (ended if finished and ended else snapshot.now) - started),
+        started=min((start for start, _ in spans), default=None),
+        seconds=time_run(spans),
         expected=None if finished else expected.run,
         finished=finished,
         server_waits={one.name: waits[one.name] for one in snapshot.servers if one.name in waits},
@@ -119,11 +120,16 @@ def _finished(snapshot: Snapshot, history: History) -> bool:
     return not alive and (snapshot.done or snapshot.stopped or left)
 
 
-def _span(history: History) -> tuple[float | None, float | None]:
-    """The start of the first attempt, and the last end."""
+def _spans(history: History, now: float) -> list[tuple[float, float]]:
+    """From when to when each attempt ran: one that is alive until now, one that nobody saw end until its last sign."""
     seen = [one for attempts in history.attempts.values() for one in attempts]
-    starts = [one.begin.started for one in seen if one.begin and one.begin.started]
-    return min(starts, default=None), max((one.end.ended for one in seen if one.end), default=None)
+    return [(one.started, _until(one, now)) for one in seen if one.started]
+
+
+def _until(one: Attempt, now: float) -> float:
+    if one.end:
+        return one.end.ended
+    return now if one.alive else one.last_sign or now
 
 
 def _outage(snapshot: Snapshot, history: History, sessions: Sequence[SessionStatus]) -> Outage | None:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 2.0
 """after this time without an answer, the last known state of a host is shown"""
+ENOUGH_S = 6.0
+"""whoever asks all hosts once waits no longer for one, if another has answered: enough for a login over a slow link"""
 _KEEP_S = 60.0
 """seconds between two writes of what was seen, while hosts are watched"""
 _MOST_LOOKS = 20
@@ -148,6 +150,20 @@ class Fleet:
     def answered(self) -> bool:
         """Whether every host has answered, or can't be reached."""
         return all(one.answered for one in self._hosts.values())
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing more to wait for, if each host is asked once."""
+        if self.answered or self.asking or self._again_s is not None:
+            return self.answered
+        soon = self._clock.elapsed() - ENOUGH_S
+        heard = any(one.answered and not one.listing.complaint for one in self._hosts.values())
+        return heard and all(one.asked is None or one.asked <= soon for one in self._hosts.values())
+
+    @property
+    def late(self) -> tuple[str, ...]:
+        """The hosts that are shown as they were last seen, and may still answer."""
+        return tuple(one.host for one in self.listings() if one.asked)
 
     @property
     def asking(self) -> bool:

@@ -41,11 +41,11 @@ _LEVELS = (
     _Level(dropped=("started",)),
     _Level(ids=False, dropped=("started",)),
     _Level(ids=False, words=False, dropped=("started",)),
-    _Level(ids=False, words=False, dropped=("started", "time")),
-    _Level(ids=False, words=False, dropped=("started", "time"), name=14),
-    _Level(ids=False, words=False, dropped=("started", "time"), name=8),
-    _Level(ids=False, words=False, dropped=("started", "time", "others"), name=12),
-    _Level(ids=False, words=False, dropped=("started", "time", "others", "gpus", "ends"), name=10),
+    _Level(ids=False, words=False, dropped=("started", "ran")),
+    _Level(ids=False, words=False, dropped=("started", "ran"), name=14),
+    _Level(ids=False, words=False, dropped=("started", "ran"), name=8),
+    _Level(ids=False, words=False, dropped=("started", "ran", "others"), name=12),
+    _Level(ids=False, words=False, dropped=("started", "ran", "others", "gpus", "ends"), name=10),
 )
 
 
@@ -124,7 +124,7 @@ _COLUMNS = (
     _Column("gpus", _gpus),
     _Column("others", _others),
     _Column("started", _started),
-    _Column("time", lambda row, *_: _NONE if row.run.seconds is None else duration(row.run.seconds), right=True),
+    _Column("ran", lambda row, *_: _NONE if row.run.seconds is None else duration(row.run.seconds), right=True),
     _Column("state", _state),
 )
 
@@ -179,8 +179,10 @@ def table(rows: Sequence[FleetRow], width: int | None, now: float, most: int | N
 
 
 def complaints(fleet: Fleet) -> Iterator[str]:
+    left = fleet.late if fleet.over else ()
     for host, why in {one.host: one.complaint for one in fleet.listings() if one.complaint}.items():
-        yield f"! {visible(host)}: {visible(why)}"
+        more = f"; `combo runs --host {visible(host)}` waits for it" if host in left else ""
+        yield f"! {visible(host)}: {visible(why)}{more}"
 
 
 def picture(fleet: Fleet, console: Console, now: float) -> Group:
@@ -194,7 +196,7 @@ def picture(fleet: Fleet, console: Console, now: float) -> Group:
 
 
 def show_live(fleet: Fleet, console: Console, now: Callable[[], float], *, lasting: bool) -> None:
-    """Redraw the table in place until all hosts have answered; with `lasting` until Ctrl-C."""
+    """Redraw the table in place until there is nothing more to wait for; with `lasting` until Ctrl-C."""
     from rich.live import Live
 
     # questions of a login go to standard error
@@ -207,6 +209,6 @@ def show_live(fleet: Fleet, console: Console, now: Callable[[], float], *, lasti
     ) as live:
         while True:
             live.update(picture(fleet, console, now()), refresh=not fleet.asking)
-            if not lasting and fleet.answered:
+            if not lasting and fleet.over:
                 return
             fleet.wait(_REDRAW_S)

@@ -152,7 +152,7 @@ def _line(session: SessionStatus) -> str:
     if session.successes is not None and session.recorded:
         parts.append(f"{session.successes} of {session.recorded} successful")
     if session.life is Life.ENDED and session.seconds is not None:
-        parts.append(duration(session.seconds))
+        parts.append(f"took {duration(session.seconds)}")
     if session.uncounted or session.note:
         parts += [session.note] if session.note else []
         failed = session.life is Life.ENDED and session.outcome is not Outcome.SUCCEEDED

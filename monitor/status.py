@@ -266,7 +266,7 @@ class RunStatus(RunFacts):
     """None before the first answer"""
     started: float | None = None
     seconds: float | None = None
-    """seconds from the first start to now, or to the end"""
+    """in which at least one of its sessions ran"""
     expected: Expected | None = None
     """the end of the last session"""
     finished: bool = False

@@ -216,7 +216,7 @@ def _times(status: RunStatus) -> list[str]:
     if status.finished:
         return [f"took {duration(status.seconds)}"]
     end = "ends -" if status.expected is None else say(status.expected.fact(status.now))
-    return [duration(status.seconds), end]
+    return [f"ran {duration(status.seconds)}", end]
 
 
 def _progress(status: RunStatus, width: int) -> Text:
@@ -283,7 +283,7 @@ def _after(after: SessionStatus, width: int) -> Text:
     symbol, style, _ = MARKS[after.word]
     line = Text.assemble(("after  ", "dim"), (f"{symbol} {outcome_words(after.word)}", style))
     if after.seconds is not None:
-        line.append(f"  {brief(after.seconds)}")
+        line.append(f"  {'runs for' if after.alive else 'took'} {brief(after.seconds)}")
     said = after.note or after.last_line
     line.append(f"  {said}" if said else "", "dim")
     return cut(line, width)

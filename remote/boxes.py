@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Mapping, Sequence
+from queue import Empty, SimpleQueue
+from threading import Thread
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from comborun.errors import UserError
+from comborun.clock import elapsed
+from comborun.errors import HostError, UserError
 from comborun.remote import program, run_orders
 from comborun.rules.deal import Deal, Era, Move, Stops
 
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
     from comborun.remote.transport import Transport
 
+HURRY_S = 5.0
+"""enough for a login over a slow link"""
+_STEP_S = 0.1
 T = TypeVar("T")
 
 
@@ -130,13 +135,50 @@ class Answered(NamedTuple, Generic[T]):
         return self.done
 
 
-def at_once(acts: Mapping[str, Callable[[], T]]) -> Answered[T]:
-    """The result of each act, or why there is none. All are done at the same time, each in a thread of its own."""
-    found = Answered[T]({}, {})
-    with ThreadPoolExecutor(max(1, len(acts))) as pool:
-        for host, result in [(host, pool.submit(act)) for host, act in acts.items()]:
-            try:
-                found.done[host] = result.result()
-            except UserError as error:
-                found.failed[host] = error
+def at_once(
+    acts: Mapping[str, Callable[[], T]], hurried: Collection[str] = (), asking: Callable[[], bool] = lambda: False
+) -> Answered[T]:
+    """The result of each act, or why there is none. All are done at the same time, each in a thread of its own.
+
+    `hurried`: hosts that are not waited for beyond HURRY_S once the others have answered, unless the user is `asking`.
+    """
+    answers: SimpleQueue[tuple[str, T | BaseException]] = SimpleQueue()
+
+    def work(host: str) -> None:
+        try:
+            answers.put((host, acts[host]()))
+        except BaseException as error:  # noqa: BLE001  raised below, in the thread of the caller
+            answers.put((host, error))
+
+    for host in acts:
+        Thread(target=work, args=(host,), name=f"order to {host}", daemon=True).start()
+    found = _collected(answers, acts, hurried, asking)
+    answered = Answered[T]({}, {})
+    for host in acts:
+        answer = found[host]
+        if isinstance(answer, UserError):
+            answered.failed[host] = answer
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            answered.done[host] = answer
+    return answered
+
+
+def _collected(
+    answers: SimpleQueue[tuple[str, T | BaseException]],
+    awaited: Iterable[str],
+    hurried: Collection[str],
+    asking: Callable[[], bool],
+) -> dict[str, T | BaseException]:
+    found, until = dict[str, T | BaseException](), elapsed() + HURRY_S
+    while left := {*awaited} - found.keys():
+        try:
+            host, answer = answers.get(timeout=max(_STEP_S, until - elapsed()) if left <= {*hurried} else None)
+        except Empty:
+            if asking():
+                continue
+            found |= {host: HostError(f"{host} has not answered within {HURRY_S:g} s") for host in left}
+        else:
+            found[host] = answer
     return found

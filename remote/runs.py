@@ -95,8 +95,10 @@ class Run:
 
     @property
     def seconds(self) -> float | None:
-        ended = number(self.done.get("at"))
-        return self.now.get("seconds") if ended is None else max(0.0, ended - self.started)
+        if not self.done:
+            return self.now.get("seconds")
+        took, ended = number(self.done.get("seconds")), number(self.done.get("at"))  # a former version has no `seconds`
+        return max(0.0, ended - self.started) if took is None and ended is not None else took
 
     @property
     def counts(self) -> dict[str, int]:

@@ -123,6 +123,7 @@ class ListedRun:
     smoke: Mapping[str, int]
     started: float
     seconds: float | None
+    """in which at least one of its sessions ran, as in the status; of several hosts, the longest"""
     reachable: bool
     complaint: Untrusted | None
     """why its host does not answer"""

@@ -216,6 +216,7 @@ class Status:
     now: float | None
     started: float | None
     seconds: float | None
+    """in which at least one of its sessions ran, until now"""
     successes: int
     host_event: HostEvent | None
     estimated_end: float | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -33,9 +33,16 @@ def newest_of(states: Mapping[str, BoxState]) -> tuple[Deal, Stops]:
 # Orders to all hosts
 
 
-def states(target: Target) -> Answered[BoxState]:
-    """What each host answers, or why it does not."""
-    return at_once({one.transport.host: partial(boxes.look, *one.place) for one in target.boxes})
+def states(target: Target, hurried: Collection[str] = (), away: Collection[str] = ()) -> Answered[BoxState]:
+    """What each host answers, or why it does not. Of hosts that may be gone, `hurried`, not much time is spent on an
+    answer; those that are known to be `away` are not asked.
+    """
+    parts = [one for one in target.boxes if one.transport.host not in away]
+
+    def asking() -> bool:
+        return any(getattr(one.transport, "asking", False) for one in parts)
+
+    return at_once({one.transport.host: partial(boxes.look, *one.place) for one in parts}, hurried, asking)
 
 
 def part_on(target: Target, host: str) -> Target:
@@ -116,7 +123,7 @@ def parts_of(target: Target, words: Sequence[str], *, guess: bool = False) -> li
     sources = at_once({one.transport.host: one.source for one in target.boxes})
     there, away = sources.some(), {host for host, one in sources.failed.items() if isinstance(one, HostError)}
     # a host that hangs was waited for once
-    found = states(target._replace(boxes=tuple(one for one in target.boxes if one.transport.host not in away)))
+    found = states(target, away=away)
     deal = settle(target, found.done)
     if deal is None:
         raise next(iter(found.failed.values()))

@@ -8,7 +8,7 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
-from comborun.api.joint import merged_plan, settle
+from comborun.api.joint import merged_plan, newest_of, settle
 from comborun.api.late_looks import LateError, LateLooks
 from comborun.api.listener import Listener
 from comborun.api.moving import SOON_S, Moved, Mover, may_go_on, useful
@@ -70,7 +70,7 @@ class JointSource:
         self._links: dict[str, Link] = {}
         """of the hosts that have not answered the last look"""
         asks = {one.transport.host: partial(self._ask, one) for one in target.boxes}
-        self._looks = LateLooks(asks, self._clock, self._asking)
+        self._looks = LateLooks(asks, self._clock, self._asking, gone=_given_up)
         self._deal: Deal | None = None
         self._last: Look | None = None
         self._copying = Lock()
@@ -247,6 +247,11 @@ def watched(target: Target, *, moves: bool = False) -> Watched:
 
 def said(one: Moved) -> str:
     return f"{one.session} goes from {one.giver} to {one.taker}, where it begins earlier"
+
+
+def _given_up(found: Iterable[_Answer]) -> Collection[str]:
+    states = {str(place): one.state for place, one in enumerate(found)}
+    return newest_of(states)[0].lost if states else ()
 
 
 class _Once(Listener):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from threading import Condition, Thread
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -33,10 +33,14 @@ class LateLooks(Generic[T]):
         clock: Clock,
         asking: Callable[[], bool],
         patience: float = PATIENCE_S,
+        gone: Callable[[Iterable[T]], Collection[str]] = lambda _: (),
     ) -> None:
-        """`asking`: whether the user is asked something for a login, which takes its time."""
+        """`asking`: whether the user is asked something for a login, which takes its time. `gone`: the hosts that
+        nobody has to wait for, by the answers of others.
+        """
         self._asks, self._clock, self._asking = asks, clock, asking
         self._patience = dict.fromkeys(asks, patience)
+        self._gone = gone
         self._news = Condition()
         self._begun: dict[str, float] = {}
         """the hosts with a look that goes on, or whose result nobody has taken"""
@@ -64,7 +68,9 @@ class LateLooks(Generic[T]):
                 now = self._clock.elapsed()
                 if first is None and any(not isinstance(one, Exception) for one in self._found.values()):
                     first = now
-                left = [self._left(host, now - more, first) for host in self._begun if host not in self._found]
+                gone = self._gone([one for one in self._found.values() if not isinstance(one, Exception)])
+                awaited = [host for host in self._begun if host not in self._found and host not in gone]
+                left = [self._left(host, now - more, first) for host in awaited]
                 if max(left, default=0.0) <= 0 and not self._asking():
                     break
                 self._news.wait(_STEP_S if first is not None else None)

@@ -55,6 +55,8 @@ class Loss(NamedTuple):
     """lost hosts of which this machine has no records"""
     more: Mapping[str, int | None] = MappingProxyType({})
     """lost host -> episodes beside those that its last look from here has shown; None: not known"""
+    away: tuple[str, ...] = ()
+    """hosts that did not answer"""
 
     @property
     def episodes(self) -> int:
@@ -82,7 +84,8 @@ def planned_loss(target: Target, lost: Sequence[str], *, stop: bool, ask: Callab
     for host in lost:
         if host not in hosts:
             raise UserError(f"{target.run} does not run on {host}", did_you_mean(host, hosts), code="unknown_host")
-    found = states(target)
+    found = states(target, lost)
+    away = tuple(host for host, one in found.failed.items() if isinstance(one, HostError))
     _check_away(target, lost, found.done, stop=stop, changes=bool(ask))
     there = {host: one for host, one in found.done.items() if host not in lost}
     if not there:
@@ -102,16 +105,18 @@ def planned_loss(target: Target, lost: Sequence[str], *, stop: bool, ask: Callab
         )
     if {*newest.left} <= {*lost}:
         raise UserError("no host would be left", "combo stop ends the run")
-    return _loss(target, newest, era, lost, [*there])
+    return _loss(target, newest, era, lost, [*there], away)
 
 
-def _loss(target: Target, newest: Deal, era: Era, lost: Sequence[str], there: Sequence[str]) -> Loss:
+def _loss(
+    target: Target, newest: Deal, era: Era, lost: Sequence[str], there: Sequence[str], away: tuple[str, ...]
+) -> Loss:
     """What the lost hosts have on record, and who of the others gets the rest."""
     lost = [host for host in lost if host not in newest.lost]  # of the others the deal says already what counts
     left = [host for host in newest.left if host not in lost]
     sources = at_once({host: part_on(target, host).source for host in there}).all()
     plan, owners = merged_plan({host: one.view.plan for host, one in sources.items()}, newest)
-    records = {host: _records(part_on(target, host), plan) for host in lost}
+    records = {host: _records(part_on(target, host), plan, away=host in away) for host in lost}
     complete = {name for one in records.values() for name in one.complete}
     rooms = {
         host: _room(classify(one.view, one.fold(History())), plan) for host, one in sources.items() if host in left
@@ -125,7 +130,7 @@ def _loss(target: Target, newest: Deal, era: Era, lost: Sequence[str], there: Se
     }
     uncopied = tuple(host for host, one in records.items() if not one.copied)
     more = {host: 0 if one.current else _more(part_on(target, host), kept[host]) for host, one in records.items()}
-    return Loss(newest, (*records,), left[0], era, moved, kept, uncopied, more)
+    return Loss(newest, (*records,), left[0], era, moved, kept, uncopied, more, away)
 
 
 def _more(part: Target, kept: OnRecord) -> int | None:
@@ -195,15 +200,16 @@ class _Records(NamedTuple):
     """whether the copy is of now"""
 
 
-def _records(part: Target, plan: Plan) -> _Records:
-    """What a host had on record: what it still gives, else what this machine has copied."""
+def _records(part: Target, plan: Plan, *, away: bool) -> _Records:
+    """What a host had on record: what it still gives, unless it is away, else what this machine has copied."""
     from comborun.reporter.collect import collect_run
 
     names = [one.name for one in plan.sessions]
     current = False
-    with suppress(HostError):
-        part.bring()
-        current = True
+    if not away:
+        with suppress(HostError):
+            part.bring()
+            current = True
     folder = copy_of(part.transport.host, part.run, part.directory)
     try:
         collected = collect_run(folder)
@@ -236,5 +242,5 @@ def give_up(target: Target, loss: Loss) -> Deal:
         raise UserError(
             "another command has just changed which hosts this run has", "give the command again", code="overtaken"
         )
-    settle(target, states(target).done)
+    settle(target, states(target, away=loss.away).done)
     return state.deal

@@ -248,8 +248,8 @@ def all_runs(host: str | None = None) -> tuple[runs.ListedRun, ...]:
 
     where = HostChoice(host)
     fleet = Fleet(where.everywhere(), where.look)
-    while not fleet.answered:
-        fleet.wait(1.0)
+    while not fleet.over:
+        fleet.wait(0.5)
     fleet.close()
     return tuple(map(answer, fleet.rows()))
 

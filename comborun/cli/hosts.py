@@ -13,7 +13,7 @@ from comborun.answers.orders import GivenUp
 from comborun.api.losing import Loss, give_up, planned_loss
 from comborun.api.watching import status_of
 from comborun.cli.options import json_option, of_run, of_run_option
-from comborun.cli.terminal import show_json, show_rows
+from comborun.cli.terminal import hush, show_json, show_rows, working
 from comborun.errors import UserError
 from comborun.monitor.document import answer
 from comborun.monitor.status import HostStatus
@@ -80,22 +80,27 @@ def lost(names: tuple[str, ...], target: Target, as_json: bool, **how: bool) -> 
         raise UserError(f"{target.run} runs on one host", "`hosts` in a grid, or --host several times, shares a run")
 
     def ask(question: str) -> bool:
+        hush()
         return how["yes"] or (sys.stdin.isatty() and click.confirm(question, err=True))
 
+    waiting = partial(working, f"asking {several(len(target.boxes), 'host')}")
     asks = not how["yes"] and sys.stdin.isatty() and not as_json
     if how["dry_run"] or asks:  # before an answer nothing is promised, and nothing stopped
-        loss = planned_loss(target, names, stop=how["stop"], ask=None)
+        with waiting():
+            loss = planned_loss(target, names, stop=how["stop"], ask=None)
         if not as_json:
             _show(loss)
         if how["dry_run"]:
             _answer(target, loss, as_json=as_json, done=False)
             return
         click.confirm(f"Give up {', '.join(names)}?", abort=True, err=True)
-    loss = planned_loss(target, names, stop=how["stop"], ask=ask)
+    with waiting():
+        loss = planned_loss(target, names, stop=how["stop"], ask=ask)
     if not as_json and not asks:
         _show(loss)
     if loss.lost:
-        give_up(target, loss)
+        with waiting():
+            give_up(target, loss)
     _answer(target, loss, as_json=as_json, done=True)
 
 

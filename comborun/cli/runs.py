@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _INTERVAL_S = 5.0
 """seconds between two looks at a host while all are watched"""
+_STEP_S = 0.5
 
 
 @click.command()
@@ -50,7 +51,8 @@ def runs(grid: Path | None, where: HostChoice, as_json: bool) -> int:
     """List the runs on all hosts that this machine has used, as the hosts answer; with --host, only on that host.
 
     With GRID, a grid file, only on that grid's host. A host that does not answer within two seconds is shown as it was
-    last seen. In a narrow terminal the last four characters of a run's id stand for it.
+    last seen, and waited for six seconds at most; with --host, for longer. In a narrow terminal the last four
+    characters of a run's id stand for it.
 
     \b
     combo runs
@@ -70,13 +72,16 @@ def show_everywhere(where: HostChoice, *, as_json: bool, grid: Path | None = Non
     live = console.is_terminal and not console.is_dumb_terminal and not as_json
     with nullcontext() if live else working(f"asking {several(len(transports), 'host')}"):
         fleet = Fleet(transports, where.look)
-        shown = dict[str, str]()
+        shown, waits = dict[str, str](), False
         if live:
             show_live(fleet, console, time.time, lasting=False)
-        while not fleet.answered:
-            fleet.wait(1.0)
+        while not fleet.over:
+            fleet.wait(_STEP_S)
             if not as_json:
                 shown |= print_new(fleet, shown)
+            if fleet.late and not waits:
+                waits = True
+                click.echo(f"waiting for {', '.join(map(harmless, fleet.late))} ...", err=True)
     fleet.close()
     found = fleet.listings()
     code = HostError.exit_code if all(one.complaint for one in found) else 0

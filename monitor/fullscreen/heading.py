@@ -83,7 +83,8 @@ def _hold(status: RunStatus, word: str, room: int) -> Text:
 def _parts(status: RunStatus, link: Link, passed: float) -> Iterator[tuple[str, Text]]:
     """Its other parts in the order in which they are shown, each with its name."""
     if status.seconds is not None:
-        ran = f"took {duration(status.seconds)}" if status.finished else f"runs {duration(status.seconds + passed)}"
+        going = passed if any(one.alive for one in status.every) else 0.0
+        ran = f"{'took' if status.finished else 'ran'} {duration(status.seconds + going)}"
         yield "time", Text(ran)
     if not status.finished and status.expected and status.now is not None:
         yield "end", Text(say(status.expected.fact(status.now + passed)))

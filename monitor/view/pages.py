@@ -5,6 +5,7 @@ Everything that a template shows is escaped by it; control characters are taken 
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,7 @@ from comborun.words.times import brief, clock, duration
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
     from comborun.monitor.watch import Look
     from comborun.rules.events import Event
@@ -48,6 +50,7 @@ SCREENS = {
     "hosts": "All hosts",
 }
 _UNCOUNTED_MOST = 5
+_CODED = re.compile("`([^`]+)`")
 _RESUMABLE = {"run_was_stopped", "run_held", "dispatcher_gone", "dispatcher_gone_at_end", "nothing_has_started"}
 """advice that a resume follows"""
 
@@ -196,6 +199,13 @@ def render(template: str, site: Site, look: Look, screen: str, **values: object)
     return templates().get_template(template).render(screen=screen, screens=site.screens, **vitals, **values)
 
 
+def coded(words: str) -> Markup:
+    """A sentence, with what stands in backticks in it as code."""
+    from markupsafe import Markup, escape
+
+    return Markup(_CODED.sub(r"<code>\1</code>", str(escape(words))))  # noqa: S704 - it is escaped
+
+
 def compile_templates() -> None:
     """So that the first page need not wait for it."""
     for name in ("page", *SCREENS):
@@ -221,7 +231,8 @@ def templates() -> Environment:
     environment.filters.update(
         interval=exact_interval,
         broken=lambda name: escape(name).replace("_", Markup("_<wbr>")),
-        say=lambda fact: harmless(say(fact)),
+        say=lambda fact: coded(harmless(say(fact))),
+        coded=coded,
         short=short,
         quoted=shlex.quote,
         mib=lambda mib: amount(mib * MIB) if mib else "0 GiB",

@@ -58,6 +58,8 @@ _LISTED = 60
 """sessions in the list, unless the user wants all: with 500 a tab would work for seconds"""
 _CACHED = 24
 """rendered pages of the newest look"""
+_FIRST_LOOK_S = 2.0
+"""seconds that a page waits for the first look at the run: without it, it has the plan alone"""
 _ORDER_S = 120.0
 _UNUSED_S = 30.0
 """seconds for which all hosts are looked at after a page has shown their runs"""
@@ -162,15 +164,19 @@ class Server:
             await PlainTextResponse("the key is missing", 401)(scope, receive, send)
             return
         text = pages.templates().get_template("key.html.j2").render(site=self._site)
-        await HTMLResponse(text, 401)(scope, receive, send)
+        visits = request.headers.get("sec-fetch-dest") == "document"  # browsers log a 401 as an error
+        await HTMLResponse(text, 200 if visits else 401)(scope, receive, send)
 
     # Screens
 
     def _page(self, request: Request) -> Response:
+        part = bool(request.headers.get("x-part"))
+        if not part:
+            self._feed.watcher.wait(0, _FIRST_LOOK_S)
         life, look = self._feed.look()
         path = request.url.path.removeprefix(self._access.base)
         screen = path.partition("/")[0] or "run"
-        part, looked = bool(request.headers.get("x-part")), _number(request.headers.get("x-looked", ""))
+        looked = _number(request.headers.get("x-looked", ""))
         renewed = {"rollouts": self._renewed_episodes, "report": self._renewed_report}.get(screen)
         number = renewed(look) if renewed else self._hosts.need() if screen == "hosts" else 0
         key = (life, number, path, request.url.query, round(looked), self._files.asked)

@@ -12,11 +12,12 @@ from comborun.host.dispatch.sessions import Known
 from comborun.host.record import attempt_lineage
 from comborun.host.record.judging import DONE
 from comborun.host.record.queue import DROPPED, SMOKE
-from comborun.host.record.run_directory import NextRetry
+from comborun.host.record.run_directory import NextRetry, session_names
 from comborun.host.record.totals import EPISODES, totals
 from comborun.host.system import files
 from comborun.host.system.files import Json
 from comborun.rules import records
+from comborun.rules.durations import time_run
 from comborun.rules.endings.breaker import FAILED, Breaker, too_many
 from comborun.rules.endings.failures import HOST, Failure
 from comborun.rules.events import Kind
@@ -266,8 +267,17 @@ class RunPolicy:
         ended = [("after", outcome_of(after) if after else "")]
         tested = [("smoke", len(smoke)), ("smoke_succeeded", smoke.count(Outcome.SUCCEEDED))] if smoke else []
         sums = totals(self._attempts)
-        fields = [("at", round(time.time(), 6)), *counts, *((key, sums[key]) for key in EPISODES), *ended, *tested]
+        now = round(time.time(), 6)
+        took = [("seconds", self._seconds() or 0.0)]
+        fields = [("at", now), *took, *counts, *((key, sums[key]) for key in EPISODES), *ended, *tested]
         return files.write(self._run.layout.done, fields)
+
+    def _seconds(self) -> float | None:
+        """How long the run took."""
+        run = self._attempts
+        ends = (run.end(name, number) for name in session_names(run.layout) for number in run.numbers(name))
+        times = [(records.seconds(end, "started"), records.seconds(end, "ended")) for end in ends]
+        return time_run((start, end) for start, end in times if start and end)
 
     def _outcomes(self, session: Known) -> list[Outcome]:
         """The outcome of a session, or of each that shares its process."""

@@ -16,7 +16,7 @@ from comborun.cli.runs import print_new
 from comborun.errors import HostError, RunGoneError, UserError
 from comborun.monitor import fleet as fleet_module
 from comborun.monitor.fleet import Fleet, FleetRow, answer, together
-from comborun.monitor.fleet_table import table
+from comborun.monitor.fleet_table import complaints, table
 from comborun.remote.launches import Launch, remember
 from comborun.remote.runs import GpuUser, Run
 
@@ -50,6 +50,7 @@ class Host:
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(fleet_module, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(fleet_module, "ENOUGH_S", 0.4)
     return tmp_path
 
 
@@ -97,6 +98,31 @@ def test_a_frozen_host_is_shown_as_last_seen_and_no_other_waits_for_it(frozen: t
     frozen.set()
     until(fleet, lambda: fleet.answered)
     assert [row.age for row in fleet.rows()] == [None, None]
+
+
+@pytest.mark.parametrize("why", ["another answers", "it is alone", "it is watched", "a password is typed"])
+def test_whoever_asks_once_does_not_wait_long_for_a_frozen_host(why: str, frozen: threading.Event) -> None:
+    def look(transport: Any) -> tuple[tuple[Run, ...], tuple[GpuUser, ...]]:
+        if transport.host == "frozen" and not frozen.wait(20):
+            raise AssertionError
+        return (), ()
+
+    frozen.clear()
+    others = () if why == "it is alone" else ("h100",)
+    fleet = of(look, "frozen", *others, again_s=20 if why == "it is watched" else None)
+    if why == "a password is typed":
+        fleet._transports["frozen"].asking = True  # type: ignore[attr-defined]
+    if others:
+        until(fleet, lambda: bool(fleet.listings()))
+        assert not fleet.over
+    until(fleet, lambda: fleet._clock.elapsed() > fleet._hosts["frozen"].asked + 0.5)  # type: ignore[operator]
+    assert (fleet.answered, fleet.late) == (False, ("frozen",))
+    assert fleet.over == (why == "another answers")
+    waits = "! frozen: no answer yet; `combo runs --host frozen` waits for it"
+    assert (waits in complaints(fleet)) == fleet.over
+    frozen.set()
+    until(fleet, lambda: fleet.answered)
+    assert (fleet.over, fleet.late) == (True, ())
 
 
 def test_in_a_pipe_a_run_is_one_row_though_its_host_answers_late(
@@ -153,7 +179,7 @@ def test_in_a_pipe_the_columns_of_all_hosts_line_up(
     assert [line.index(word) for line, word in zip(lines, ("2 succeeded", "5 failed"), strict=True)] == [
         head.index("state")
     ] * 2
-    assert head.split() == ["run", "host", "done", "ends", "gpus", "others", "started", "time", "state"]
+    assert head.split() == ["run", "host", "done", "ends", "gpus", "others", "started", "ran", "state"]
 
 
 def test_a_host_that_can_not_be_reached_keeps_what_was_seen_and_the_launches_since() -> None:

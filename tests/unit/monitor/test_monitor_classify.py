@@ -80,6 +80,17 @@ def test_what_runs_shows_its_progress_and_its_times() -> None:
     assert only(Seen("grass_act", changed=NOW - 3, written=NOW - 90)).idle == 3
 
 
+def test_what_passed_before_a_retry_is_no_time_of_the_run() -> None:
+    plan = a_plan([a_session("act", "grass")])
+    first = Seen("grass_act", started=NOW - 9000).ended("exited", "none", code=1, ended=NOW - 8900)
+    again = Seen("grass_act", 2, started=NOW - 60)
+    status = status_of(a_view(plan), an_answer(first, again))
+    assert (status.started, status.seconds) == (NOW - 9000, 160)
+    ended = again.ended(records=100, ended=NOW - 10)
+    assert status_of(a_view(plan), an_answer(first, ended, done={"at": NOW})).seconds == 150
+    assert status_of(a_view(plan), an_answer()).seconds is None
+
+
 def test_an_attempt_that_goes_on_adds_to_what_was_done_before_it() -> None:
     session = only(
         Seen("grass_act").ended("lost", "partial", records=99, successes=99),

@@ -26,7 +26,7 @@ from comborun.monitor.view.bundle import Redaction, copy_videos
 from comborun.monitor.view.drawing import gpu_chart, slots, strip, times
 from comborun.monitor.view.feed import end_words
 from comborun.monitor.view.gpus import GpuHistory
-from comborun.monitor.view.pages import Site, alerts, news, of_cell, of_hosts, of_run, render, the_map
+from comborun.monitor.view.pages import Site, alerts, coded, news, of_cell, of_hosts, of_run, render, the_map
 from comborun.monitor.view.records import ReportSoFar, Rollout, alike, choose
 from comborun.monitor.watch import Look
 from comborun.remote.runs import Run
@@ -54,6 +54,20 @@ def test_the_map_has_a_row_for_each_policy_and_the_mean_of_the_environments_with
     assert [(cell.successes, cell.recorded, cell.done) for cell in flat.cells if cell] == [(9, 10, 10), (1, 4, 4)]
     assert flat.mean == pytest.approx((0.9 + 0.25) / 2)
     assert (rough.mean, rough.environments) == (pytest.approx(0.4), 1)
+
+
+def test_what_stands_in_backticks_is_code_and_still_escaped() -> None:
+    assert coded("`combo retry` again, <b>`<i>`</b>, one ` alone") == (
+        "<code>combo retry</code> again, &lt;b&gt;<code>&lt;i&gt;</code>&lt;/b&gt;, one ` alone"
+    )
+    history = look_at(
+        an_answer(Seen(NAMES[1]).ended("exited", "none", code=1, ended=NOW - 5), dispatcher=None), view=VIEW
+    )
+    look = Look(1, VIEW, history, classify(VIEW, history))
+    for screen, values in (("run", {**of_run(look), "news": []}), ("cell", of_cell(look, NAMES[1]) or {})):
+        text = re.sub(r'"[^"]*"', "", render(f"{screen}.html.j2", Site("/x/"), look, screen, **values))
+        assert "`" not in text
+        assert "<code>combo" in text
 
 
 def test_a_cell_without_verdicts_says_what_is_done_and_never_looks_like_a_rate() -> None:
@@ -111,6 +125,8 @@ def test_a_list_of_episodes_says_where_a_video_is_that_is_not_here(bundled: bool
     }
     page = render("rollouts.html.j2", Site(bundled=bundled), look, "rollouts", **known)
     assert [one for one in ("is on the host", "is not in this copy") if one in page] == [where]
+    without = render("rollouts.html.j2", Site(bundled=bundled), look, "rollouts", **known)
+    assert "None of these episodes has a video" in without, "nothing is left empty"
 
 
 def test_news_are_what_ended_or_stalled_after_the_last_look_the_most_urgent_first() -> None:

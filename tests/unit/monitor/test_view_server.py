@@ -210,6 +210,22 @@ def test_nothing_is_read_without_the_key(stage: Stage, place: str, cookie: str) 
     assert KEYS.key not in answer.text
 
 
+def test_the_first_visit_is_no_error_in_the_console_of_a_browser(stage: Stage) -> None:
+    answer = stage.browser.get("cell/grass_flat", cookie="", sec_fetch_dest="document")
+    assert (answer.code, "walkers" in answer.text, "set-cookie" in answer.headers) == (200, False, False)
+    assert stage.browser.get(f"log/{SESSION}/1", cookie="", sec_fetch_dest="empty").code == 401
+
+
+def test_the_first_page_waits_for_the_first_look_and_what_is_new_does_not(stage: Stage) -> None:
+    waits = list[float]()
+    look = stage.feed.watcher.look
+    stage.feed.watcher.wait = lambda after, seconds: (waits.append(seconds), look)[1]  # type: ignore[method-assign]
+    stage.browser.get(x_part="1")
+    assert not waits
+    stage.browser.get()
+    assert waits == [server._FIRST_LOOK_S]
+
+
 def test_the_key_of_the_address_opens_with_a_cookie_that_no_script_and_no_other_site_gets(stage: Stage) -> None:
     other = {"host": PEOPLE["host"], **ORIGIN}
     wrong = stage.browser.post("key", b"x" * 32, other)

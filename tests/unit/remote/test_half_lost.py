@@ -84,12 +84,12 @@ class Losing:
 def losses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Losing:
     """Three hosts; the orders to them follow each other."""
 
-    def dealt(_: object, newest: Deal, era: Era, lost: Sequence[str], __: object) -> Loss:
+    def dealt(_: object, newest: Deal, era: Era, lost: Sequence[str], *__: object) -> Loss:
         moved = redealt(newest, lost, (), {})
         kept: Mapping[str, Any] = {host: {} for host in lost if host not in newest.lost}
         return Loss(newest, (*lost,), next(one for one in newest.left if one not in lost), era, moved, kept)
 
-    def in_turn(acts: Mapping[str, Any]) -> Answered[Any]:
+    def in_turn(acts: Mapping[str, Any], *_: object) -> Answered[Any]:
         found = Answered[Any]({}, {})
         for name, act in acts.items():
             try:

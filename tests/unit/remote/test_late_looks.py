@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from threading import Event, Timer
 
@@ -51,6 +52,23 @@ def test_nobody_waits_for_a_frozen_host_whose_look_goes_on_and_counts_when_it_co
     assert 0 < hosts.looks._patience["fast"] < 1, "it has the time that it took"
     late, found = hosts.round()
     assert (late, found) == ({"frozen": "frozen 1"}, {"fast": "fast 3", "frozen": "frozen 2"})
+
+
+def test_nobody_waits_for_a_host_of_which_another_says_that_it_was_given_up() -> None:
+    said = list[list[str]]()
+    thawed = Event()
+    asks = {"fast": lambda: "fast", "frozen": lambda: str(thawed.wait(FROZEN_S))}
+
+    def gone(answers: Iterable[str]) -> list[str]:
+        said.append([*answers])
+        return ["frozen"] if said[-1] else []
+
+    looks = LateLooks(asks, Clock(), lambda: False, FROZEN_S, gone)
+    looks.begin()
+    found = looks.end()
+    thawed.set()
+    assert (found["fast"], type(found["frozen"])) == ("fast", LateError)
+    assert said[-1] == ["fast"]
 
 
 def test_what_looks_once_leaves_time_for_a_login() -> None:
