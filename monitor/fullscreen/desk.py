@@ -150,6 +150,11 @@ class Desk:
         return (self.session.name,) if self.session else ()
 
     @property
+    def lists(self) -> bool:
+        """Whether the list of sessions is in sight."""
+        return self.page == "sessions" and not self.full
+
+    @property
     def pane_height(self) -> int:
         """Lines of the pane below the list, without its title."""
         if self.page not in _LISTS or self.full:
@@ -191,13 +196,13 @@ class Desk:
     def right(self) -> None:
         if self.page == "grid":
             self._move_cell(0, 1)
-        elif self.row and self.row.folded:
+        elif self.lists and self.row and self.row.folded:
             self.choose(unfolded=self.choice.unfolded | {self.row.name})
 
     def left(self) -> None:
         if self.page == "grid":
             self._move_cell(0, -1)
-        elif self.row:
+        elif self.lists and self.row:
             name = self.row.name
             first = next((one.name for one in self.rows if name in one.alike), name)
             self.choose(unfolded=self.choice.unfolded - {first})
@@ -294,17 +299,27 @@ class Desk:
         elif words != self.choice.words:
             self.choose(words=words)
 
+    def to_list(self) -> None:
+        """What changes the list shows it."""
+        if not self.lists:
+            self.show("sessions")
+
     def failed(self) -> None:
+        self.to_list()
         self.choose(words="" if self.choice.words == _FAILED else _FAILED)
         self.cursor = 0
 
     def sort(self, by: str) -> None:
+        self.to_list()
         self.choose(sort=SORTS[(SORTS.index(self.choice.sort) + int(by)) % len(SORTS)])
 
     def reverse(self) -> None:
+        self.to_list()
         self.choose(backwards=not self.choice.backwards)
 
     def mark(self) -> None:
-        if self.row and self.page == "sessions":
+        if not self.lists:
+            self.say("rows are marked in the list, where Esc leads")
+        elif self.row:
             self.marked ^= set(self.row.meant)
             self.move("1")

@@ -245,6 +245,36 @@ def test_a_filter_shows_what_fits_all_its_words(words: str, count: int) -> None:
     assert len(chosen(status, choice, shared_causes(status))) == count
 
 
+@pytest.mark.parametrize("place", ["pane", "host", "grid", "help"])
+def test_a_key_that_changes_the_list_shows_it_and_none_changes_it_unseen(place: str) -> None:
+    def there() -> Desk:
+        desk = desk_of(*many())
+        desk.show("sessions" if place == "pane" else place)
+        desk.full = place == "pane"
+        return desk
+
+    for change in (Desk.failed, lambda desk: desk.sort("1"), Desk.reverse):
+        desk = there()
+        change(desk)
+        assert desk.lists
+        assert desk.choice != Choice()
+    desk = there()
+    before = desk.choice
+    desk.right()
+    desk.mark()
+    assert (desk.choice, desk.marked, desk.lists) == (before, set(), False)
+    assert "in the list" in desk.message
+    assert desk.row
+    desk.choose(unfolded=frozenset({desk.row.name}))
+    if place != "grid":
+        desk.left()
+        assert desk.choice.unfolded
+    desk.full = False
+    desk.show("sessions")
+    desk.mark()
+    assert desk.marked
+
+
 def test_the_interval_is_that_of_the_report() -> None:
     for n in (1, 7, 200):
         for k in {0, 1, n // 2, n}:
