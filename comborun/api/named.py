@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.api.listener import QUIET, Listener
 from comborun.errors import HostError, UserError
-from comborun.remote.launches import changed_since, fitting, host_of, parts_of, remembered
+from comborun.remote.launches import Launch, changed_since, fitting, host_of, parts_of, remembered, short
 from comborun.remote.runs import (
     GpuUser,
     Run,
@@ -28,10 +29,11 @@ from comborun.text import clean, harmless, shortened
 from comborun.words.times import brief
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from comborun.grid import Grid
     from comborun.monitor.watch import Source
     from comborun.remote.fetch import FetchOptions
-    from comborun.remote.launches import Launch
     from comborun.remote.mirror import Skipped
     from comborun.remote.runs import SentPlan
     from comborun.remote.ssh.shell import ShellTransport
@@ -190,9 +192,18 @@ class HostChoice:
     accept_new: bool = False
     root: str | None = None
     listener: Listener = QUIET
+    hosts: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
+    """the hosts that share a run, if several were named, each with the folder of its runs if that is known"""
+
+    @property
+    def named(self) -> bool:
+        """Whether any host was named."""
+        return bool(self.host or self.hosts)
 
     def connect(self, otherwise: str | None = None) -> Transport:
         """The transport to the host, or to `otherwise` if none was named. The listener may close it."""
+        if self.hosts:
+            raise UserError(f"this is for one host, and {' and '.join(self.hosts)} are named", "give --host once")
         host = self.host or otherwise or LOCAL
         if host == LOCAL and not RUNS_SESSIONS:
             raise UserError("sessions need Linux: give --host", "an ssh alias or user@host:port; this machine has none")
@@ -218,11 +229,11 @@ class HostChoice:
 
         With `kept`, this machine's memory is used if the host does not answer.
         """
-        here = bool(self.host is None and wanted and (Path(wanted) / RUN.manifest).is_file())
+        here = bool(not self.named and wanted and (Path(wanted) / RUN.manifest).is_file())
         if here and wanted and "/" in wanted:
             return self._in_folder(wanted)
         at = self.of_grid(Path(wanted)) if wanted else None
-        if self.host is None and (parts := parts_of(at[1] if at else wanted)):
+        if parts := self.parts(at[1] if at else wanted):
             return self._joint(parts)
         if at:
             return at[0].find(at[1], kept=kept)
@@ -250,21 +261,72 @@ class HostChoice:
         directory = Path(path).resolve()
         return Target(self.connect(), directory.name, str(directory), listener=self.listener)
 
+    def parts(self, wanted: str | None) -> tuple[Launch, ...]:
+        """The parts of a run on several hosts, that of the first host first: as this machine's memory has it, or, if
+        several hosts are named, as these say. Empty for another run. Raises UserError.
+        """
+        if not self.named:
+            return parts_of(wanted)
+        return self._found_parts(wanted) if self.hosts else ()
+
+    def _found_parts(self, wanted: str | None) -> tuple[Launch, ...]:
+        from comborun.remote.boxes import at_once
+
+        with self.listener.working(f"asking {', '.join(self.hosts)}"):
+            each = {host: self._on(host, root) for host, root in self.hosts.items()}
+            found = at_once({host: partial(one.shared_runs, wanted) for host, one in each.items()})
+        every = [(host, run) for host, runs in found.some().items() for run in runs]
+        named = [run for _, run in every if wanted in {run.id, run.grid_run, run.directory, run.grid, short(run.id)}]
+        named = named or [run for _, run in every if wanted is None or run.id.startswith(wanted)]
+        if not named:
+            which = f" {wanted!r}" if wanted else ""
+            raise UserError(
+                f"{' and '.join(found.done)} share no run{which}",
+                "`combo runs --host H` lists the runs of one of them",
+                code="unknown_run",
+            )
+        newest = max(named, key=lambda run: run.started)
+        parts, hosts = [], newest.hosts
+        for host, run in every:
+            if run.grid_run != newest.grid_run:
+                continue
+            if host != (box := str(run.part.get("box"))):
+                raise UserError(
+                    f"{host} is called {box} in this run", f"name it so: --host {box}, an alias of ssh here"
+                )
+            root = str(PurePosixPath(run.directory).parent)
+            launch = Launch(run.id, host, root, run.directory, run.grid, self.way(host), grid_run=run.grid_run)
+            parts.append(launch._replace(place=hosts.index(host)))
+        for host in (one for one in hosts if one not in {part.host for part in parts}):
+            why = f": {found.failed[host].message}" if host in found.failed else "; name it, too"
+            self.listener.note(f"the part of {host} is not known here{why}")
+        return tuple(sorted(parts, key=lambda one: one.place))
+
+    def _on(self, host: str, root: str | None = None) -> HostChoice:
+        return replace(self, host=host, hosts={}, root=root or self.root)
+
+    def shared_runs(self, wanted: str | None) -> list[Run]:
+        transport = in_threads(self.connect())
+        return [run for run in find_runs(transport, self._roots(transport), wanted)[0] if run.grid_run]
+
     def _joint(self, parts: tuple[Launch, ...]) -> Target:
         """A run on several hosts, as this machine's memory has it. No host is asked."""
         found = []
         for one in parts:
-            where = replace(self, host=one.host, root=self.root or one.root)
+            where = self._on(one.host, one.root)
             transport = in_threads(where.connect())
             found.append(Target(transport, one.run, one.directory, where.options(one.host), listener=self.listener))
         return found[0]._replace(boxes=tuple(found), options="")
 
     def of_grid(self, path: Path) -> tuple[HostChoice, str] | None:
         """Where the runs of a grid file are, whoever launched them, and the grid's name; None for another file."""
-        if path.suffix not in {".yaml", ".yml"} or not path.is_file():
+        if not is_grid(path):
             return None
-        name, host, root = _place_of(path)
-        return replace(self, host=self.host or host_of(name) or host, root=self.root or root), name
+        name, host, root, hosts = _place_of(path)
+        if hosts and not self.named and not host_of(name):
+            return replace(self, hosts=hosts, root=self.root or root), name
+        host = self.host or (None if self.hosts else host_of(name) or host)
+        return replace(self, host=host, root=self.root or root), name
 
     def runs(self, transport: Transport) -> tuple[Run, ...]:
         """The runs on a host: below `root`, or below every known root."""
@@ -275,7 +337,8 @@ class HostChoice:
         everywhere = dict.fromkeys([LOCAL, *(launch.host for launch in reversed(remembered()))])
         if not RUNS_SESSIONS and len(everywhere) > 1:
             del everywhere[LOCAL]
-        return {host: self.connect(host) for host in ([self.host] if self.host else everywhere)}
+        chosen = [self.host] if self.host else [*self.hosts] or everywhere
+        return {host: self._on(host).connect() for host in chosen}
 
     def look(self, transport: Transport) -> tuple[tuple[Run, ...], tuple[GpuUser, ...]]:
         """The runs on a host, and who uses its GPUs."""
@@ -304,13 +367,18 @@ class HostChoice:
         return SshTransport(host, options)
 
 
-def _place_of(path: Path) -> tuple[str, str | None, str]:
-    """A grid's name, host and root. Reads the whole grid only if they are not simple lines."""
+def is_grid(path: Path) -> bool:
+    """Whether a path is that of a grid's file, by its name."""
+    return path.suffix in {".yaml", ".yml"} and path.is_file()
+
+
+def _place_of(path: Path) -> tuple[str, str | None, str, Mapping[str, str | None]]:
+    """A grid's name, host, root, and hosts with their own roots. Simple lines are enough, else it reads all."""
     text = path.read_text("utf-8", errors="replace")
     plain = dict(_PLAIN.findall(text))
     if "name" in plain and len(_PLACE.findall(text)) == len(plain):
-        return shortened(clean(plain["name"]), plain["name"]), plain.get("host"), plain.get("root", DEFAULT_ROOT)
+        return shortened(clean(plain["name"]), plain["name"]), plain.get("host"), plain.get("root", DEFAULT_ROOT), {}
     from comborun.grid import load_grid
 
     grid = load_grid(path)
-    return grid.name, grid.host, grid.root
+    return grid.name, grid.host, grid.root, {one.host: one.root for one in grid.hosts}

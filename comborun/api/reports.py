@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from comborun.answers import runs
+from comborun.api.named import is_grid
 from comborun.errors import UserError
 from comborun.model.codec import decoded
 from comborun.remote.launches import is_remembered
@@ -122,10 +123,12 @@ def tell_skipped(listener: Listener, skipped: Sequence[Skipped]) -> None:
 def is_folder(word: str, where: HostChoice) -> bool:
     """Whether a word means a folder of result files: a path does; another name only if no run has it."""
     folder, is_path = Path(word), "/" in word or word.startswith((".", "~"))
-    if where.host is None and not folder.is_dir() and is_path and not is_remembered(word):
+    if is_grid(folder):
+        return False
+    if not where.named and not folder.is_dir() and is_path and not is_remembered(word):
         what = "is a file, not a folder of results" if folder.exists() else "no such file or folder"
         raise UserError(f"{word}: {what}", "combo report RUN reports on a run; combo runs lists them")
-    if where.host is not None or not folder.is_dir() or (folder / RUN.manifest).is_file():
+    if where.named or not folder.is_dir() or (folder / RUN.manifest).is_file():
         return False
     if is_path:
         return True

@@ -57,7 +57,7 @@ def doctor(where: HostChoice, grid: Path | None, as_json: bool) -> int:
     combo doctor --host gpubox --grid grid.yaml
     """
     checked = load_grid(grid) if grid else None
-    several = checked.hosts if checked and where.host is None else ()
+    several = checked.hosts if checked and not where.named else ()
     grids = [checked.on(entry) for entry in several] if checked and several else [checked]
     found: list[tuple[str, Examination]] = []
     failed: dict[str, UserError] = {}

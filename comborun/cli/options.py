@@ -136,7 +136,9 @@ _HOST = (
         "--host",
         metavar="H",
         shell_complete=offers("hosts"),
-        help="An ssh alias, user@host:port, or `local`; by default that of the grid or of the run.",
+        multiple=True,
+        help="An ssh alias, user@host:port, or `local`; by default that of the grid or of the run. Given"
+        " several times: the hosts of one run, which another machine has launched.",
     ),
     click.option(
         "--transport",
@@ -183,10 +185,10 @@ def host_options(command: Command) -> Command:
     """Gives a command the options that name a host, as one argument `where`."""
 
     @functools.wraps(command)
-    def with_where(*args: Any, host: str | None, transport: Any, accept_new: bool, **others: Any) -> Any:
-        return command(
-            *args, where=HostChoice(host, transport, accept_new, others.pop("root", None), TERMINAL), **others
-        )
+    def with_where(*args: Any, host: tuple[str, ...], transport: Any, accept_new: bool, **others: Any) -> Any:
+        one, several = (host[0], ()) if len({*host}) == 1 else (None, host)
+        where = HostChoice(one, transport, accept_new, others.pop("root", None), TERMINAL, dict.fromkeys(several))
+        return command(*args, where=where, **others)
 
     return with_options(*_HOST)(with_where)
 

@@ -22,7 +22,7 @@ from comborun.errors import HostError, UserError
 from comborun.monitor.fleet import Fleet, FleetRow, answer, looked_at, state
 from comborun.monitor.fleet_table import Layout, complaints, day, show_live, table
 from comborun.remote import run_orders
-from comborun.remote.launches import host_of, parts_of, remembered
+from comborun.remote.launches import host_of, remembered
 from comborun.remote.runs import choose_run, copy_of, remove, sizes
 from comborun.remote.transport import LOCAL
 from comborun.rules.vocabulary import amount
@@ -192,9 +192,15 @@ def clean(
     combo clean 4_env_test-20260729T101500Z-ab12
     """
     names += (wanted,) if wanted else ()
-    parts = parts_of(names[0]) if len(names) == 1 and where.host is None else ()
+    parts = where.parts(names[0]) if len(names) == 1 else ()
     found = [
-        _clean((one.run,), replace(where, host=one.host, root=where.root or one.root), older, as_json=as_json, **how)
+        _clean(
+            (one.run,),
+            replace(where, host=one.host, hosts={}, root=where.root or one.root),
+            older,
+            as_json=as_json,
+            **how,
+        )
         for one in parts
     ] or [_clean(names, where, older, as_json=as_json, **how)]
     if as_json:

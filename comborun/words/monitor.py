@@ -159,7 +159,8 @@ WORDS: Words = {
     "slurm_has_no_job": f"Slurm has none of its jobs any more, and nothing new starts: {_RESUME}",
     "sessions_moved": _moved,
     "part_of_run": (
-        "{host}'s part of a run on {hosts}: {sessions} of {all:session}; `combo {verb} {run}` shows the whole run"
+        "{host}'s part of a run on {hosts}: {sessions} of {all:session}; `combo {verb} {run}` shows the whole run; on a"
+        " machine that has not launched it, with --host for each of these hosts"
     ),
     "sessions_would_move": (
         "{sessions:session} would end earlier on {hosts}: what waits moves only while `combo monitor`, `combo view` or"

@@ -304,6 +304,33 @@ def test_two_laptops_that_deal_and_stop_at_once_have_one_run(boxes: Boxes) -> No
     assert finished(boxes)["episodes_done"] == 16
 
 
+def test_a_machine_that_did_not_launch_finds_the_whole_by_its_hosts_or_the_grid(boxes: Boxes) -> None:
+    desk, grid = boxes.desk, boxes.grid(pace=0.1)
+    desk.combo("launch", grid, code=0)
+    until(lambda: len(boxes.hosts_of) == 3, "each host runs one")
+    for name in ("STATE", "DATA"):
+        desk.environment[f"XDG_{name}_HOME"] = str(desk.home / f"other-{name}")
+    everywhere = [word for host in NAMES for word in ("--host", host)]
+    run = desk.json("status", "little", *everywhere)
+    assert (len(run["sessions"]), [one["host"] for one in run["hosts"]]) == (4, [*NAMES])
+    assert desk.json("status", grid)["run"] == desk.json("status", run["run"], *everywhere)["run"] == run["run"]
+    assert "gamma is not known here; name it, too" in desk.combo("status", *everywhere[:4], code=0).stderr
+    part = desk.combo("status", "little", "--host", "beta", code=0).stdout
+    assert "beta's part of a run on alpha, beta, gamma" in " ".join(part.split())
+    name, host = next((one["name"], one["host"]) for one in run["sessions"] if one["host"] != "alpha")
+    assert desk.json("explain", name, *everywhere)["session"] == name
+    assert f"{host}: " in desk.combo("set", "parallel=1", *everywhere, code=0).stdout
+    for words, told in (
+        (["status", "nothing", *everywhere], "alpha and beta and gamma share no run 'nothing'"),
+        (["doctor", *everywhere], "this is for one host, and alpha and beta and gamma are named"),
+    ):
+        refused = desk.combo(*words)
+        assert (refused.returncode, told in refused.stderr) == (2, True), refused.stderr
+    desk.combo("stop", "little", *everywhere, "--yes", code=0)
+    assert not [host for host in NAMES if boxes.alive(host)]
+    desk.combo("report", grid, code=0)
+
+
 @only_slow
 @pytest.mark.timeout(6 * 3600)
 def test_random_faults_lose_no_episode_and_count_none_twice(boxes: Boxes) -> None:

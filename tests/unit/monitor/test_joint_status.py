@@ -272,7 +272,8 @@ def test_a_part_alone_says_first_whose_part_it_is_and_what_shows_the_whole() -> 
     told = {name: Fact("part_of_run", host=name, hosts=["x", "y"]) for name in ("x", "y")}
     parts = [part(name, DONE, deal=MOVED, **ENDED, part=one) for name, one in told.items()]
     alone = parts[0].status
-    said = f"x's part of a run on x, y: 1 of 2 sessions; `combo status {run}` shows the whole run"
+    said = f"x's part of a run on x, y: 1 of 2 sessions; `combo status {run}` shows the whole run; on a machine"
+    said += " that has not launched it, with --host for each of these hosts"
     assert alone.part
     assert say(alone.part) == said
     assert alone.finished
