@@ -84,6 +84,10 @@ class Basis:
         return next((tuple(one.texts("names")) for one in run_names(self.policies)), ())
 
     @property
+    def spelled_alike(self) -> tuple[str, ...]:
+        return next((tuple(one.texts("names")) for one in alike(self.policies, "policies")), ())
+
+    @property
     def nominal(self) -> str:
         named = (one.session.results.nominal for one in self.collected.sessions)
         return next(filter(None, named), "")

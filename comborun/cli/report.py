@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from comborun.api.named import HostChoice
+    from comborun.model.plan import Plan
     from comborun.monitor.status import RunStatus
     from comborun.reporter.counting.combo import ComboSummary
     from comborun.reporter.pages.between import AnyBetween
@@ -140,17 +141,22 @@ def _of_folder(
     source: Path, where: HostChoice, folder: Path, grid: Path | None, forms: tuple[str, ...], **how: Any
 ) -> Summary:
     """Report on a folder of results, with the names and rules of a grid if one is given."""
-    from comborun.monitor.trial_setup import plan_anywhere
-    from comborun.remote.grids import read_grid
     from comborun.reporter.report import report_folder
 
     if how["videos"] or how["max_size"]:
         option = "--videos" if how["videos"] else "--max-size"
         raise UserError(f"{option} with a folder", f"{option} is for files on a host; a folder is read in place")
-    plan = plan_anywhere(read_grid(grid), where.connect) if grid else None  # a session for each combo
+    plan = _plan_of(grid, where) if grid else None  # a session for each combo
     ranked = bool(how["ranking"])
     with working("making the report"):
         return report_folder(source, folder, forms, plan, ranked=ranked, gates=how["gates"])
+
+
+def _plan_of(grid: Path, where: HostChoice) -> Plan:
+    from comborun.monitor.trial_setup import plan_anywhere
+    from comborun.remote.grids import read_grid
+
+    return plan_anywhere(read_grid(grid), where.connect)
 
 
 def _forms(words: str) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from comborun.reporter.evidence.settings import SEEN, SURE, Settings, chance, uneven
 
-COVERED = 0.9
-"""least share of the episodes of both whose value is known"""
+KNOWN, COVERED = 0.5, 0.9
+"""least share of the episodes of both whose value is known: to see that none is common; to leave out the others"""
 MAY_MATTER = 0.2
 """p of outcomes that do not go with a setting that may be a policy's own, such as its instructions, below which they
 may"""
@@ -136,5 +136,6 @@ def _groups(sides: tuple[Settings, Settings], completed: tuple[frozenset[int], f
             for side, done in zip(sides, completed, strict=True)
         ]
         told = [sum(map(len, some.values())) for some in known]
-        if all(few and few >= COVERED * len(done) for few, done in zip(told, completed, strict=True)):
+        share = KNOWN if not known[0].keys() & known[1].keys() else COVERED
+        if all(few and few >= share * len(done) for few, done in zip(told, completed, strict=True)):
             yield _Groups(name, known[0], known[1])

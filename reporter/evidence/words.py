@@ -164,7 +164,8 @@ def _one_each(fact: Fact) -> str:
 def _compared_within(fact: Fact) -> str:
     values, field = fact.texts("values"), fact.text("field")
     which = f"the {len(values)} values of {field} that both have ({_values(fact)})" if len(values) > 1 else values[0]
-    left = _counts(fact, "{k} of {n} episodes of {name}") if fact.fields.get("episodes") else []
+    counts = _counts(fact, "{k} of {n} episodes of {name}") if fact.fields.get("episodes") else []
+    left = [words for words in counts if not words.startswith("0 of ")]
     return f"compared within {which}{', without ' * bool(left)}{' and '.join(left)}"
 
 

@@ -63,6 +63,8 @@ def _doubt(summary: Summary) -> str:
     """A sentence on what is taken for policies, where nothing but names says it."""
     if summary.runs_of_one:
         return f" {listed(summary.runs_of_one)} may be runs of one policy."
+    if summary.spelled_alike:
+        return f" {listed(summary.spelled_alike)} may be one policy."
     return " Only paths say that these are policies." if summary.only_paths else ""
 
 

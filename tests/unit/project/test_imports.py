@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 from structure import CHECKOUT, LINKED, circles, graph, imports, modules
@@ -31,6 +32,9 @@ ROOMS = {
     "comborun.reporter": ("statistics", "records", "counting", "comparing", "figures", "pages"),
 }
 """of each package, from the ground up: a room imports of the others only those before it"""
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HEAVY = {"paramiko", "scipy", "matplotlib", "numpy", "jinja2", "libtmux", "textual", "starlette", "uvicorn"}
 OF_GRIDS = {"pydantic", "ruamel.yaml", "comborun.grid.keys.grid_file"}
@@ -101,6 +105,20 @@ def test_help_loads_nothing_that_it_does_without(arguments: list[str], heavy: se
     found = json.loads(loaded)
     assert found["collects"], "garbage is collected again when a command runs"
     assert not heavy & set(found["modules"])
+
+
+def test_a_report_of_a_folder_reads_no_grid(tmp_path: Path) -> None:
+    rows = [{"policy": "a", "environment": "e", "episode": at, "success": at > 2} for at in range(5)]
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in rows))
+    script = (
+        "import sys\nfrom comborun.cli import combo\n"
+        "combo.main(['report', sys.argv[1]], standalone_mode=False)\nprint('LOADED', *sys.modules)"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=CHECKOUT)
+    said, _, loaded = done.stdout.partition("LOADED ")
+    assert "a succeeds in e" in said
+    assert not {*OF_GRIDS, "comborun.planner.laying"} & set(loaded.split())
 
 
 SLOW = {

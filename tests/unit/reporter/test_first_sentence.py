@@ -72,6 +72,12 @@ def test_names_of_runs_are_doubted_in_the_first_sentence(a: str, b: str, won: in
     assert "Only paths" not in told
 
 
+@pytest.mark.parametrize("won", [20, 38])
+def test_names_that_are_spelled_alike_are_doubted_in_the_first_sentence(won: int, tmp_path: Path) -> None:
+    files = {"a.jsonl": named("Pi0", "x"), "b.jsonl": named("pi0", "x", won)}
+    assert said(tmp_path, files).endswith(" Pi0 and pi0 may be one policy.")
+
+
 @pytest.mark.parametrize(
     "files",
     [

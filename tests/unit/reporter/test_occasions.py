@@ -103,6 +103,19 @@ def test_a_day_of_both_is_where_they_are_compared(tmp_path: Path) -> None:
     assert say(fact) == "compared within day tue, without 20 of 40 episodes of A and 20 of 40 episodes of B"
 
 
+def test_only_the_policy_that_had_another_day_leaves_episodes_out(tmp_path: Path) -> None:
+    cells = {"A": [("mon", 15, 20), ("tue", 10, 20)], "B": [("mon", 5, 20)]}
+    (one,) = summarized(tmp_path, [*rows(cells)]).comparisons.all
+    (fact,) = facts(one, SettingFact.WITHIN)
+    assert say(fact) == "compared within day mon, without 20 of 40 episodes of A"
+
+
+def test_days_of_most_episodes_show_that_none_is_common(tmp_path: Path) -> None:
+    made = [row if int(str(row["episode"])) > 9 else {**row, "day": None} for row in rows(ALONE)]
+    (one,) = summarized(tmp_path, made).comparisons.all
+    assert not one.decided
+
+
 def test_common_days_that_one_policy_had_more_often_have_one_weight_for_both(tmp_path: Path) -> None:
     cells = {"A": [("mon", 36, 40), ("tue", 1, 10)], "B": [("mon", 9, 10), ("tue", 4, 40)]}
     (one,) = summarized(tmp_path, [*rows(cells)]).comparisons.all
