@@ -18,8 +18,9 @@ _NAMED = 5
 def _several_rows(fact: Fact) -> str:
     by = f", which differ by {fact.text('by')!r}" if fact.text("by") else ""
     contested = several(fact.count("contested"), "episode")
-    if kind := fact.text("names"):
-        whole = f"if it names the {kind}, `results: {flow({kind: fact.text('by')})}` says so"
+    if named := dict(_of_two(fact.fields.get("names"))):
+        names = " and ".join(f"{field!r} names the {kind}" for kind, field in named.items())
+        whole = f"if {names}, `results: {flow(named)}` in a grid says so"
     else:
         whole = f"if each row is an episode, `results: {flow(proposed(fact))}` numbers them"
     return (

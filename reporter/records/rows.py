@@ -28,7 +28,7 @@ from comborun.model.work import Combo, grouped
 from comborun.reporter.evidence.starts import RUN
 from comborun.reporter.evidence.states import shown
 from comborun.reporter.records.backups import drop_backups
-from comborun.reporter.records.path_parts import COLUMNS
+from comborun.reporter.records.naming import naming
 from comborun.reporter.records.reading import Reading
 from comborun.reporter.records.tries import settle_tries
 from comborun.rules.facts import Fact
@@ -344,11 +344,14 @@ def _hold_back_repeated(file: Reading) -> None:
         fields = {"episodes": len(several), "least": min(sizes), "most": max(sizes), "contested": contested}
         by = next(_counting([rows for rows in several if len(rows) > 1]), "")
         by = by or next(filter(None, (_apart(combos[combo]) for combo in unclear)), "")
-        # What it may name: it has a value of its own in each row of an episode.
-        whole = all(len({str(one.field(by)) for one in rows}) == len(rows) for rows in several)
-        kind = next((kind for kind, names in COLUMNS.items() if whole and by in names), "")
-        named = {"names": kind} if kind else {}
-        fact = Fact(SEVERAL_ROWS, **fields, by=by, **named, keys=[{"key": "episode", "value": "line"}])
+        named = naming(several, {kind for kind, _ in file.guessed}, by)
+        fact = Fact(
+            SEVERAL_ROWS,
+            **fields,
+            by="" if named else by,
+            **({"names": [[*pair] for pair in named.items()]} if named else {}),
+            keys=[{"key": "episode", "value": "line"}],
+        )
     others = [one for one in file.records if one.combo not in unclear]
     file.records = others + [_without_verdict(rows[0]) for rows in several]
     file.defect(0, say(fact))
