@@ -186,6 +186,19 @@ def _not_read(fact: Fact) -> str:
     return f"{lead}{episodes} episode{'s' * (episodes != 1)}, but {_takes(fact)}{_line(fact)}"
 
 
+def _either(fact: Fact) -> str:
+    lead = f"{fact.text('file')}: " if fact.text("file") else "the log: " if "file" not in fact.fields else ""
+    each, all_ = (Fact.of(fact.fields.get(name)) for name in ("each", "all"))
+    if not (each and all_):
+        return f"{lead}verdicts, or a count that goes on: none counts"
+    several_ = several(fact.count("episodes"), "line")
+    return (
+        f"{lead}{several_} that may be verdicts ({fact.count('verdicts')} with success) or a count that goes on"
+        f" ({fact.count('successes')} with success), so none counts. If each is the verdict of its episode:"
+        f" `results: {flow(proposed(each))}`; if it counts the successes so far: `results: {flow(proposed(all_))}`"
+    )
+
+
 def _some(fact: Fact) -> str:
     more = fact.count("more")
     return fact.text("file") + (f" (and {more} more)" if more else "")
@@ -256,6 +269,7 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     reasons.ANOTHER_RAN: "the program ran another {kind} of this grid: does `command` use {{{kind}}}?",
     reasons.NOT_COUNTED: "{file}: [{why}|not counted]",
     reasons.NOT_READ: _not_read,
+    reasons.EITHER: _either,
     reasons.FILE_NOT_READ: lambda fact: f"{fact.text('file')}: {part(fact, 'why')}; {_takes(fact)}",
     reasons.NO_EPISODE: lambda fact: (
         f"no episode is in {_some(fact) or 'its log'}{', which is empty' if fact.fields.get('why') else ''}"

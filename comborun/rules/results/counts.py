@@ -29,6 +29,7 @@ NOT_PLANNED, REPEAT, NOT_COUNTED = "episodes_not_planned", "rows_repeat_episodes
 PROPOSAL, ANOTHER_RAN, UNDECIDED = "results_line", "another_ran", "verdicts_undecided"
 EACH_AGAIN = "each_row_again"
 NOT_IN_GRID, IN_COLUMNS = "names_not_in_grid", "names_in_columns"
+EITHER = "verdicts_or_a_count"
 NOT_READ, FILE_NOT_READ, NO_EPISODE, NO_MATCH = "results_not_read", "file_not_read", "no_episode_in", "no_file_matches"
 WROTE_NOTHING, TOO_MANY, FORMER = "wrote_nothing", "too_many_files", "former_words"
 COUNTING_FAILED, CHANGED, UNCLEAR_COMMA = "counting_failed", "results_changed", "unclear_comma"
@@ -38,7 +39,17 @@ REASONS = frozenset(
     (
         *(OF_ANOTHER, WITHOUT_INDEX, REFUSED, WITHOUT_VERDICT, NOT_PLANNED, REPEAT, NOT_COUNTED, PROPOSAL),
         *(ANOTHER_RAN, UNDECIDED, NOT_READ, FILE_NOT_READ, NO_EPISODE, NO_MATCH, WROTE_NOTHING, TOO_MANY, FORMER),
-        *(*ASIDE, UNCLEAR_COMMA, COUNTING_FAILED, CHANGED, NOT_RECOUNTED, TAKES_LONG, NOT_LOOKED_AT, NOT_IN_TIME),
+        *(
+            *ASIDE,
+            EITHER,
+            UNCLEAR_COMMA,
+            COUNTING_FAILED,
+            CHANGED,
+            NOT_RECOUNTED,
+            TAKES_LONG,
+            NOT_LOOKED_AT,
+            NOT_IN_TIME,
+        ),
     )
 )
 """Codes of the facts that say why rows don't count. A PROPOSAL, and some others, hold `keys`: what to write in

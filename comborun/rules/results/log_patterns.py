@@ -28,12 +28,18 @@ VERDICT = "verdict"
 """the group of a pattern that holds the verdict as a word"""
 _COUNTS = ("successes", "episodes")
 """the groups of a pattern that finds counts"""
+LISTED = "verdicts"
+"""the group of a pattern that holds a list of verdicts, an episode each: `[True, False]`, `SFS`"""
+_ELEMENT = re.compile(r"[A-Za-z_][\w.]*|[-+]?\d[\d.]*|[^\s\w,;()\[\]{}'\"]")
+_LETTERS = re.compile(r"[SF✅❌✓✗✔✘]+")
+_PRINTED_AS = re.compile(r"^(?:np|numpy)\.|_$|(?<=^[01])\.0*$")
+"""what numpy and torch print around a verdict"""
 _NUMBER = r"(?i)\b(?:episode|ep|trial|rollout)\D{0,4}(?P<episode>\d{1,9})\b"
 _COUNTER = r"(?i)(?:^|[\[(\s])(?P<episode>\d{1,9})\s?/\s?\d{1,9}[\])]?"
 _SCORE = r".{0,200}?\b(?:return|reward|score)\D{0,6}?(?P<score>[-+]?\d{1,15}(?:\.\d{1,15})?)"
 _WORD = (
     r".{0,200}?\b(?P<verdict>(?:not? (?:an? )?|un)?"
-    r"(?:success(?:ful)?|succeeded|solved|pass(?:ed)?|ok|fail(?:ed|ure)?|timeout))\b(?![ _]?rate)"
+    r"(?:success(?:ful)?|succeeded|solved|pass(?:ed)?|ok|fail(?:ed|ure)?|timeout))\b(?![ _]?rate|\s?[:=]\s?[\d\[({])"
 )
 _SIGN = (
     r"(?:\s?(?:/|of)\s?\d{1,9}\b)?\W{1,6}(?P<verdict>[SF✅❌✓✗✔✘]|erfolg(?:reich)?|fehlgeschlagen"
@@ -42,11 +48,26 @@ _SIGN = (
 """verdicts as letters, as signs and in other languages, right behind the number"""
 _RATE = r"(?i)\bsucc(?:ess\w*)?(?:[ _]rate)?(?: so far)?\W{0,4}(?:\d{1,3}(?:\.\d{1,9})?\W{1,4})?"
 _TRUTH = r"\bsuccess(?!_?rate)\w*\W{1,4}(?P<verdict>true|false|0|1)\b(?![.%/,]\d|\s?[%/])"
+_NAMED = (
+    r"\b(?i:(?:episode_|is_)?succ(?:ess(?:es|ful)?|eeded)?(?:_(?:list|flags?|mask|array))?"
+    r"|results?|outcomes?|verdicts?|solved|passed)(?![ _](?i:rate))[^\w✅❌✓✗✔✘]{1,4}"
+)
+"""what a list of verdicts is called"""
+_BOOLEANS = (
+    r"(?:(?:np\.|torch\.)?(?:array|tensor)\()?\[?"
+    r"(?P<verdicts>(?:[\s,]{0,8}(?:np\.)?(?i:true_?|false_?|[01](?:\.0{0,6})?)(?![\w.])){2,256})[\s,]{0,8}\]"
+)
+COUNTER_TRUTH = _COUNTER + r".{0,200}?" + _TRUTH
+RUNNING = (
+    r"(?i)(?:^|[\[(\s])(?P<episodes>\d{1,9})\s?/\s?\d{1,9}\b.{0,200}?"
+    r"\bsuccess(?!_?rate)\w*\W{1,4}(?P<successes>\d{1,9})\b(?![.%/,]\d|\s?[%/])"
+)
+"""a count that goes on from line to line: `[4/6] success: 1`. So may print who means the verdict of the fourth"""
 LOG_PATTERNS = (
     _NUMBER + r".{0,200}?" + _TRUTH,
     _NUMBER + _SCORE + _WORD,
     _NUMBER + _WORD,
-    _COUNTER + r".{0,200}?" + _TRUTH,
+    COUNTER_TRUTH,
     _COUNTER + _WORD,
     r"(?i)" + _TRUTH,
     r"(?i)^\W{0,8}(?P<verdict>success(?:ful)?|succeeded|solved|pass(?:ed)?|fail(?:ed|ure)?|timeout)\W{0,8}$",
@@ -55,12 +76,16 @@ LOG_PATTERNS = (
     r"(?i)\b(?P<successes>\d{1,9}) succe\w{2,9} (?:out )?of (?P<episodes>\d{1,9})\b",
     _NUMBER + _SCORE,
     _NUMBER + _SIGN,
+    RUNNING,
+    _NAMED + _BOOLEANS,
+    _NAMED + r"(?P<verdicts>[SF✅❌✓✗✔✘]{2,512})(?!\w)",
 )
 """lines that programs print for each episode. Repeats are bounded, since a log may hold anything"""
 
 
 class LogPattern(LogLines):
-    """Matches of the grid's pattern in a log. Its groups are the fields; `verdict` holds a word. With the groups
+    """Matches of the grid's pattern in a log. Its groups are the fields; `verdict` holds a word, `verdicts` a list, of
+    which each element is an episode. With the groups
     `successes` and `episodes` they are counts: the last one, if it counts on, else all of them together.
 
     Every match counts. What a carriage return overwrites counts if it names its episode; of several that name the same
@@ -73,9 +98,12 @@ class LogPattern(LogLines):
         named = {*self._pattern.groupindex}
         index = identity.episode.names or (identity.episode.name,)
         self._counting = {*_COUNTS} <= named
+        self._listing = LISTED in named
+        self._lists: list[list[Any]] = []
         self._counts: list[dict[str, Any]] = []
         self._has_index = "episode" in named or named.issuperset(index)
         self._count = 0
+        """rows so far"""
         self._caught = Caught(identity.rules.errors)
         self._unclear: dict[str, str] = {}
         """fields with numbers whose comma may stand for thousands, and the first of each"""
@@ -101,20 +129,25 @@ class LogPattern(LogLines):
         if self._counting:
             self._counts += told.values()
             return
+        if self._listing:
+            self._lists += (elements(str(row.pop(LISTED, ""))) for row in told.values())
+            return
         for row in told.values():
             yield self.row(row, None, None if "episode" in self._pattern.groupindex else self._count)
             self._count += 1
 
     @property
     def pending(self) -> bool:
-        told = self._counts or self._unclear or self._overwritten
+        told = self._counts or self._lists or self._unclear or self._overwritten
         return super().pending or bool(told) or any(self._caught.remarks())
 
     def finish(self) -> Iterator[Entry]:
         yield from super().finish()
         if self._counts:
             yield from self._counted()
+        name = self.identity.success.name
         planned = self.identity.planned
+        yield from (self.row({name: one}, None, at) for at, one in enumerate(_listed(self._lists, planned)))
         if self.over and self._overwritten and not self._counting:
             if self._count + len(self._overwritten) == planned:  # so they are episodes, and no bar of one
                 yield from (self.row(row, None, at) for at, row in enumerate(self._overwritten, self._count))
@@ -167,6 +200,8 @@ class LogPattern(LogLines):
 
     def _row(self, groups: dict[str, Any]) -> dict[str, Any]:
         row = {name: cell(text, True) for name, text in groups.items() if text is not None and name != VERDICT}
+        if LISTED in row:
+            row[LISTED] = groups[LISTED]
         for name, value in row.items():
             if isinstance(value, str) and THOUSANDS.fullmatch(value):
                 self._unclear.setdefault(name, value)
@@ -174,3 +209,19 @@ class LogPattern(LogLines):
         if word:
             row[self.identity.success.name] = verdict_word(word)
         return row
+
+
+def elements(text: str) -> list[Any]:
+    """The verdicts of a printed list. What is none stays text, so that it is told."""
+    text = text.strip().strip("[]()'\" ")
+    found = list(text) if _LETTERS.fullmatch(text) else _ELEMENT.findall(text)
+    return [verdict_word(_PRINTED_AS.sub("", _PRINTED_AS.sub("", one.lower()))) for one in found]
+
+
+def _listed(lists: list[list[Any]], planned: int) -> list[Any]:
+    """The elements of all lists; of one that is printed anew after each episode, or once more, the last."""
+    every = [one for told in lists for one in told]
+    last = lists[-1] if lists else []
+    grows = all(after[: len(one)] == one and len(after) > len(one) for one, after in zip(lists, lists[1:]))
+    again = every[: -len(last)] == last or all(one == last for one in lists)
+    return last if grows or (again and len(every) != planned) else every

@@ -10,7 +10,7 @@ from comborun.rules.facts import Fact, data_of
 from comborun.rules.results import counts as reasons
 from comborun.rules.results import formats, tally
 from comborun.rules.results.fields import NO_VERDICTS, OUTSIDE, Identity, ResultRules
-from comborun.rules.results.log_patterns import LOG_PATTERNS
+from comborun.rules.results.log_patterns import COUNTER_TRUTH, LOG_PATTERNS, RUNNING
 from comborun.rules.results.proposals import VERDICTS, proposed
 from comborun.rules.results.result_files import CHUNK, Folder, unhindered
 from comborun.rules.results.tally import VAGUE
@@ -183,10 +183,32 @@ def _by_pattern(folder: Folder, span: Span, keys: Mapping[str, Any]) -> Fact | N
         held = Folder(folder.directory, folder.patterns, identity, "", folder.log)
         found = uncounted(held, span, {**keys, **({"pattern": pattern} if pattern else {})})
         if found and found.count("episodes") > max(most, min(span[1], 2) - 1):
-            best, most = found, found.count("episodes")
+            best, most = _either(found, folder, span) if pattern == COUNTER_TRUTH else found, found.count("episodes")
         if span[1] and most >= span[1]:
             break
     return best.without("file") if best and folder.log else best
+
+
+def _either(found: Fact, folder: Folder, span: Span) -> Fact:
+    """Of lines such as `[4/6] success: 1` that both are: verdicts, or a count that goes on and is never above 1."""
+    keys = reasons.keys_of(found)
+    files, counted = (_read_by(folder, span, pattern) for pattern in (COUNTER_TRUTH, RUNNING))
+    verdicts = {at: verdict for rows in files for at, verdict in sorted({**rows.episodes, **rows.numbered}.items())}
+    counts = [one for rows in counted for one in rows.counted]
+    goes_on = [*verdicts.values()] == sorted(verdicts.values(), key=bool)
+    if len(counts) != 1 or counts[0].episodes < len(verdicts) or not goes_on:
+        return found
+    way = {key: one for key, one in keys.items() if key not in ("pattern", "episode")}
+    other = Fact(found.code, **proposed({**way, "pattern": RUNNING}, ()))
+    fields = {"verdicts": sum(map(bool, verdicts.values())), "successes": counts[0].successes}
+    without = {"file": found.fields["file"], "episodes": len(verdicts)}
+    return Fact(reasons.EITHER, **without, **fields, each=found.as_data(), all=other.as_data())
+
+
+def _read_by(folder: Folder, span: Span, pattern: str) -> list[tally.Rows]:
+    identity = Identity(folder.identity.policy, folder.identity.environment, ResultRules(pattern=pattern), span[1])
+    held = Folder(folder.directory, folder.patterns, identity, "", folder.log)
+    return [rows for _, rows in held.read().rows]
 
 
 def uncounted(folder: Folder, span: Span, keys: Mapping[str, Any]) -> Fact | None:

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from comborun.rules.results.counts import Counts
+from comborun.rules.results.counts import EITHER, Counts
 from comborun.rules.results.fields import Identity, ResultRules
 from comborun.rules.results.log_patterns import LOG_PATTERNS, LogPattern
 from comborun.rules.results.result_files import Folder
@@ -56,6 +56,9 @@ def test_a_log_that_tells_of_episodes_comes_with_the_pattern_that_finds_them(tmp
         ("Final: 1 successes out of 2 trials",),
         ("episode 0 | steps 12 | return -3.5", "episode 1 | steps 9 | return 12"),
         ("trial 0: S", "trial 1: F"),
+        ("[1/2] success: 1", "[2/2] success: 2"),
+        ("results: [True, False]",),
+        ("outcomes: SF",),
     ]
     assert len(LOG_PATTERNS) == len(logs)
     for lines, pattern in zip(logs, LOG_PATTERNS):
@@ -142,3 +145,59 @@ def test_a_proposed_verdict_comes_with_those_that_disagree(tmp_path, at_end, riv
     assert proposed(fact)["success"] == "success_once"
     assert fact.fields.get("rivals", []) == rivals
     assert all(one["field"] in say(fact) for one in rivals)
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "successes"),
+    [
+        ("results: [True, False, True]", 3, 2),
+        ("Success: [1 0 1]", 3, 2),
+        ("successes = array([ True, False, False])", 3, 1),
+        ("is_success: tensor([1., 0., 1., 1.])", 4, 3),
+        ("success: [np.True_, np.False_]", 2, 1),
+        ("outcome SFSSF", 5, 3),
+        ("passed ✓✗✓", 3, 2),
+        ("Success: [True, False]\nSuccess: [True, True]", 4, 3),
+        ("results: [True, False]\nresults: [True, False, False]", 3, 1),
+        ("results: [True, False]\nresults: [False, True]\nresults: [True, False, False, True]", 4, 2),
+    ],
+)
+def test_each_verdict_of_a_list_that_a_log_prints_is_an_episode(tmp_path, text, count, successes):
+    found = said(tmp_path, {}, text + "\n", count)
+    rules = ResultRules(pattern=proposed(found)["pattern"])
+    identity = Identity("p", "e", rules, count)
+    counts = tally(Folder(str(tmp_path), ["log"], identity, "").read(), identity, (0, count))
+    assert (found.count("episodes"), counts.records, counts.successes, counts.refused) == (count, count, successes, {})
+
+
+@pytest.mark.parametrize(
+    "text", ["results: [0.5, 1, 0]", "success_ids: [0, 1, 1]", "success rate: [1, 0, 1]", "result: [1, 2, 0]"]
+)
+def test_a_list_of_other_things_is_none_of_verdicts(tmp_path, text):
+    assert not said(tmp_path, {}, text + "\n", 3)
+
+
+def test_what_is_no_verdict_in_a_list_costs_only_itself(tmp_path):
+    rules = ResultRules(pattern=r"done \[(?P<verdicts>.*)\]")
+    reader = LogPattern(Identity("p", "e", rules, 3))
+    rows = [row for _, row, _, _ in (*reader.feed(b"done [True, maybe, False]\n"), *reader.finish())]
+    assert [row["success"] for row in rows] == [True, "maybe", False]
+
+
+@pytest.mark.parametrize(("values", "fit"), [("001111", True), ("111111", True), ("000000", True), ("010101", False)])
+def test_a_number_behind_a_counter_that_may_be_a_verdict_or_a_count_is_asked_about(tmp_path, values, fit):
+    log = "".join(f"[{at}/6] success: {value}\n" for at, value in enumerate(values, 1))
+    found = said(tmp_path, {}, log, 6)
+    assert (found.code == EITHER) == fit == (not proposed(found))
+    if fit:
+        assert f"6 lines that may be verdicts ({values.count('1')} with success)" in say(found)
+        assert f"a count that goes on ({values[-1]} with success), so none counts" in say(found)
+        assert say(found).count("results: {from: log, pattern:") == 2
+
+
+def test_a_count_that_goes_on_behind_a_counter_is_not_the_word_success(tmp_path):
+    log = "".join(f"[{at}/6] success: {at // 2}\n" for at in range(1, 7))
+    rules = ResultRules(pattern=proposed(said(tmp_path, {}, log, 6))["pattern"])
+    identity = Identity("p", "e", rules, 6)
+    counts = tally(Folder(str(tmp_path), ["log"], identity, "").read(), identity, (0, 6))
+    assert (counts.records, counts.successes) == (6, 3)
