@@ -115,6 +115,14 @@ def test_returns_of_one_day_each_are_reported_without_a_p(tmp_path: Path) -> Non
     assert json.loads(report_json(summary))["answer"].startswith("B and A are not told apart by return")
 
 
+def test_returns_of_two_seeds_that_may_be_starts_are_reported(tmp_path: Path) -> None:
+    made = [{**row, "seed": int(str(row["episode"])) // 20, "day": None} for row in measured({"A": ["mon", "tue"]})]
+    other = [{**row, "seed": int(str(row["episode"])) // 20, "day": None} for row in measured({"B": ["wed", "wed"]})]
+    summary = summarized(tmp_path, [*made, *other])
+    assert not any(one.decided for one in summary.comparisons.graded)
+    assert json.loads(report_json(summary))["graded"]
+
+
 @pytest.mark.parametrize("own", [["mon", "tue"], ["mon", "mon", "mon", "tue"]])
 def test_returns_are_compared_within_the_days_of_both(own: list[str], tmp_path: Path) -> None:
     other = ["tue", "wed"] if own[2:] == [] else ["mon", "tue", "tue", "tue"]
