@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from comborun.reporter.comparing.comparison import Comparison, Overall, Tested, first_reasons
+from comborun.reporter.comparing.comparison import Comparison, Overall, Tested, first_reasons, limited
 from comborun.reporter.comparing.family import Comparisons
 from comborun.reporter.comparing.graded import Graded, MeanDifference
 from comborun.reporter.comparing.kinds import KindComparison
@@ -150,8 +150,9 @@ def undecided_graded(comparisons: Comparisons) -> Iterator[str]:
         if not one.decided and (one.metric, one.a, one.b, one.environments) not in decided
     ]
     for metric in dict.fromkeys(one.metric for one in found):
-        pairs = (f"{one.a} and {one.b} {one.where}" for one in found if one.metric == metric)
-        yield f"Not decided by {metric}: {first_of(pairs, PAIRS_TOLD)}."
+        own = [one for one in found if one.metric == metric]
+        pairs = (f"{one.a} and {one.b} {one.where}" for one in own)
+        yield f"Not decided by {metric}: {first_of(pairs, PAIRS_TOLD)}.{limits(limited(own))}"
     for one in comparisons.mean_differences:
         if one.sequential and not one.decided:
             yield (

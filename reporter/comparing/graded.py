@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from math import inf, sqrt
+from math import inf, isinf, sqrt
 from statistics import fmean
 from typing import Any
 
@@ -198,7 +198,7 @@ def enough(met: Meeting) -> bool:
 
 
 def mean_difference_of(metric: str, meetings: Sequence[Meeting]) -> MeanDifference | None:
-    """None if a mean has no interval: it is of a single value."""
+    """None if a mean has no interval: it is of a single value, or its runs say nothing of the spread between them."""
     parts = [part for one in meetings for part in one.parts]
     seen = [_sample(one, 0) for one in parts]
     if min(len(values) for one in seen for values in one.samples) < 2:
@@ -209,6 +209,8 @@ def mean_difference_of(metric: str, meetings: Sequence[Meeting]) -> MeanDifferen
 
     first, second = zip(*map(_arms, meetings), strict=True)
     of_runs = of_both(meetings)
+    if of_runs and isinf(of_runs[1]):
+        return None
     return MeanDifference(
         **_by_metric(metric, meetings, test, lambda _: of_runs, (-inf, inf)),
         n=(sum(len(one.samples[0]) for one in seen), sum(len(one.samples[-1]) for one in seen)),

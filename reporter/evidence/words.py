@@ -283,5 +283,5 @@ def say(fact: Fact) -> str:
 
 def limits(facts: Iterable[Fact]) -> str:
     """A sentence about what limits a claim, with a blank before it; empty without facts."""
-    told = "; ".join(map(say, once(facts)))
+    told = "; ".join(dict.fromkeys(map(say, once(facts))))
     return f" But {told}{'.' * (not told.endswith('?'))}" if told else ""

@@ -3,6 +3,7 @@ compared within."""
 
 from __future__ import annotations
 
+import json
 import random
 from math import isfinite
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from comborun.reporter.evidence.starts import settle
 from comborun.reporter.evidence.words import say
 from comborun.reporter.merge import merge
 from comborun.reporter.pages.answer import answer
+from comborun.reporter.pages.document import report_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -92,6 +94,45 @@ def test_a_metric_has_the_same_unit(tmp_path: Path) -> None:
         assert facts(one, SettingFact.NESTED)
         assert 0.05 < one.p < 1  # of two days each
         assert all(map(isfinite, one.interval))
+
+
+def measured(days: Mapping[str, Sequence[str]], environment: str = "s") -> Iterator[dict[str, object]]:
+    """Twenty returns on each of these days, which differ between days alone."""
+    levels = {"mon": 0, "tue": 50, "wed": 90}
+    for policy, own in days.items():
+        for at, day in enumerate(day for day in own for _ in range(20)):
+            told = {"episode": at, "return": levels[day] + at % 7, "day": day}
+            yield {"policy": policy, "environment": environment, **told}
+
+
+def test_returns_of_one_day_each_are_reported_without_a_p(tmp_path: Path) -> None:
+    summary = summarized(tmp_path, measured({"A": ["mon"], "B": ["tue"]}))
+    compared = summary.comparisons
+    assert [one.p for one in compared.graded] == [1]
+    assert not compared.mean_differences
+    (told,) = summary.claims.undecided
+    assert "Not decided by return: A and B in s. But A and B have one day each" in told
+    assert json.loads(report_json(summary))["answer"].startswith("B and A are not told apart by return")
+
+
+def test_returns_of_two_seeds_that_may_be_starts_are_reported(tmp_path: Path) -> None:
+    made = [{**row, "seed": int(str(row["episode"])) // 20, "day": None} for row in measured({"A": ["mon", "tue"]})]
+    other = [{**row, "seed": int(str(row["episode"])) // 20, "day": None} for row in measured({"B": ["wed", "wed"]})]
+    summary = summarized(tmp_path, [*made, *other])
+    assert not any(one.decided for one in summary.comparisons.graded)
+    assert json.loads(report_json(summary))["graded"]
+
+
+@pytest.mark.parametrize("own", [["mon", "tue"], ["mon", "mon", "mon", "tue"]])
+def test_returns_are_compared_within_the_days_of_both(own: list[str], tmp_path: Path) -> None:
+    other = ["tue", "wed"] if own[2:] == [] else ["mon", "tue", "tue", "tue"]
+    summary = summarized(tmp_path, measured({"A": own, "B": other}))
+    for one in (*summary.comparisons.graded, *summary.comparisons.mean_differences):
+        assert not one.decided
+        assert abs(one.difference) < 1  # the days of both differ by 40 and more
+        assert facts(one, SettingFact.WITHIN)
+    (told,) = summary.claims.undecided
+    assert told.count("compared within") == 1
 
 
 def test_a_day_of_both_is_where_they_are_compared(tmp_path: Path) -> None:
