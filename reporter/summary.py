@@ -117,6 +117,8 @@ class Summary:
     """curves, evaluations and checkpoints of combos that are counted in steps"""
     of_unknown_level: tuple[str, ...] = ()
     """environments that may be policies, for paths alone name them"""
+    by_order: bool = False
+    """only the order of names in paths says which are policies and which environments"""
     strengths: tuple[Strength, ...] | None = None
     """with --ranking: log-strengths of Bradley-Terry"""
 
@@ -203,6 +205,7 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         videos=collected.videos,
         trainings=trainings(collected.sessions, collected.trained),
         of_unknown_level=unknown,
+        by_order=collected.by_order,
         losses=lost,
         factors=found_factors,
         gates=_checked(gates, basis),

@@ -23,6 +23,8 @@ MANY = 8
 LONG = 15
 """characters that all names share, from which on they are told once"""
 
+_ORDER = "`--grid GRID` with these names settles it"
+
 SEAMS = "_-/. "
 _LAST_WORD = re.compile(r"[^_\-/. ]+[_\-/. ]*$")
 
@@ -36,6 +38,8 @@ def answer(summary: Summary) -> str:
         return _no_verdict(summary)
     told = _answer(summary, found)
     told = told.removesuffix(".") + f"; but {doubt}." if (doubt := _perhaps_one(summary)) else told
+    if summary.by_order and told:
+        told = f"{told.removesuffix('.')}, if paths are POLICY/ENVIRONMENT: only their order says so; {_ORDER}."
     start, middles, end = in_common(found.names) if len(found.names) > 1 else ("", (), "")
     if not all(re.search(r"[^\W\d_]", middle) for middle in middles) and (word := _LAST_WORD.search(start)):
         start, middles = start[: word.start()], (*(word[0] + middle for middle in middles),)  # a number says too little

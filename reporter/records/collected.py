@@ -13,6 +13,8 @@ from comborun.model.plan import Plan, Session
 from comborun.model.stopping import StopRule
 from comborun.model.work import Combo, combo_of, describe, grouped, spans
 from comborun.reporter.json_types import Memory, Moment
+from comborun.reporter.records.levels import NAME_COMBO
+from comborun.reporter.records.path_parts import says_order
 from comborun.reporter.records.reading import UNNAMED, Defect, Reading, Reject
 from comborun.reporter.text import combo_name
 from comborun.rules.events import Event
@@ -212,6 +214,14 @@ class Collected:
             return ()
         names = sorted({environment for _, (_, environment) in pairs}, key=natural)
         return tuple(names) if len(names) > 1 else ()
+
+    @property
+    def by_order(self) -> bool:
+        """Of a folder without a grid: whether only the order of names in paths says which are policies."""
+        files = [] if self.plan else [one for one in self.files if one.entries]
+        told = any(one.order_told or one.format not in NAME_COMBO or says_order(one.path) for one in files)
+        combos = {combo for file in files for combo in file.combos}
+        return len(combos) > 1 and not told and all(file.named_by_path for file in files)
 
     @property
     def origin(self) -> dict[str, str]:

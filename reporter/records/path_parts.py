@@ -89,6 +89,11 @@ def combo_of_path(path: str) -> tuple[str, str]:
     return outer, inner
 
 
+def says_order(path: str) -> bool:
+    """Whether it says which of its names is the policy's, as paths of some programs do."""
+    return bool(stated(path)) or any(_CLEANRL.fullmatch(one) or _OPENVLA.fullmatch(one) for one in saying_names(path))
+
+
 def policy_of_path(path: str, environments: Collection[str] = ()) -> str:
     """Of a file that names only its environment: the innermost folder that is not a task, else the file's own name.
     Folders called like one of `environments`, or like the task in it (`pick` of `env/pick`), are tasks."""

@@ -143,6 +143,8 @@ class Reading:
 
     guessed: set[tuple[str, str]] = field(default_factory=set, compare=False)
     """policies and environments that its path names, and nothing in it"""
+    order_told: bool = field(default=False, compare=False)
+    """whether columns tell which of the names that only its path has is the policy's"""
     identity: Identity | None = field(default=None, compare=False, repr=False)
     """how its rows name things"""
     kept: Kept = field(default_factory=Kept, compare=False, repr=False)
