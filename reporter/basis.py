@@ -83,9 +83,10 @@ class Basis:
         """Policies that may be runs of one, the first such ones."""
         return next((tuple(one.texts("names")) for one in run_names(self.policies)), ())
 
-    @property
-    def spelled_alike(self) -> tuple[str, ...]:
-        return next((tuple(one.texts("names")) for one in alike(self.policies, "policies")), ())
+    def spelled_alike(self, kind: str) -> tuple[str, ...]:
+        """Policies or environments that may be one, the first such ones."""
+        names = self.policies if kind == "policy" else self.environments
+        return next((tuple(one.texts("names")) for one in alike(names, kind)), ())
 
     @property
     def nominal(self) -> str:

@@ -121,8 +121,9 @@ class Summary:
     """whether only paths say which policies there are"""
     runs_of_one: tuple[str, ...] = ()
     """policies whose names differ by that of a run, the first such ones"""
-    spelled_alike: tuple[str, ...] = ()
+    policies_alike: tuple[str, ...] = ()
     """policies whose names differ by their spelling, the first such ones"""
+    environments_alike: tuple[str, ...] = ()
     strengths: tuple[Strength, ...] | None = None
     """with --ranking: log-strengths of Bradley-Terry"""
 
@@ -211,7 +212,8 @@ def summarize(collected: Collected, *, ranked: bool = False, gates: Sequence[str
         of_unknown_level=unknown,
         only_paths=collected.policies_of_paths,
         runs_of_one=() if collected.plan else basis.runs_of_one,
-        spelled_alike=() if collected.plan else basis.spelled_alike,
+        policies_alike=() if collected.plan else basis.spelled_alike("policy"),
+        environments_alike=() if collected.plan else basis.spelled_alike("environment"),
         losses=lost,
         factors=found_factors,
         gates=_checked(gates, basis),

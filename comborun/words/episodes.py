@@ -121,6 +121,11 @@ WORDS: Words = {
     " verdict counts, whatever its verdict; if the last try decides, leave out the rows before it",
     "backup_of_file": "{same} of {rows:row} are those of {file}, and its name says that it is a copy: the same"
     " evaluation, counted once",
+    "column_for_each": lambda fact: (
+        f"a table with a column for each of {_named(fact.texts('columns'))}, whose cells sum up episodes"
+        f" ({fact.text('cell')!r}): it is not read. A row for each episode is, with the columns"
+        " `policy,environment,episode,success`"
+    ),
     "summary_of_file": "{successes} of {episodes:episode}, like those in {file}: the same evaluation, counted once",
     "fewer_records": "{policy} has {records:record} in {environment} and {other} has {of}; no plan says how many there"
     " should be",

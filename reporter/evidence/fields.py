@@ -114,7 +114,7 @@ def fields_of(combos: Iterable[Sequence[EpisodeRecord]], wanted: Collection[str]
     numbering = frozenset(name for name, column in columns.items() if name not in wanted and _identifies(name, column))
     found = [*_nones(combos, columns, numbering)]
     sums = {name: way for name, way in running(combos).items() if name not in numbering}
-    unclear = sorted(name for name in numbering if not _PLAIN.search(name))
+    unclear = sorted(name for name in numbering if not _PLAIN.search(name) and columns[name].low < columns[name].high)
     facts = [Fact(FieldFact.IDENTIFIERS, fields=unclear)] if unclear else []
     facts += [
         Fact(FieldFact.RUNNING, field=name, of=other, what=what, **({"last": last} if last else {}))

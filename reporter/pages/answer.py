@@ -36,8 +36,7 @@ def answer(summary: Summary) -> str:
     found = standing_of(summary)
     if found is None:
         return _no_verdict(summary)
-    told, doubt = _answer(summary, found), _perhaps_one(summary)
-    told = f"{told.removesuffix('.')}; but {doubt}." if doubt else f"{told}{_doubt(summary)}"
+    told = f"{_answer(summary, found)}{_doubt(summary, compared=bool(found.comparisons))}"
     start, middles, end = in_common(found.names) if len(found.names) > 1 else ("", (), "")
     if not all(re.search(r"[^\W\d_]", middle) for middle in middles) and (word := _LAST_WORD.search(start)):
         start, middles = start[: word.start()], (*(word[0] + middle for middle in middles),)  # a number says too little
@@ -59,20 +58,13 @@ def _answer(summary: Summary, found: Standing) -> str:
     return f"{so_far}{words}{_otherwise(summary, found)}{_unlike(found)}{_lacking(summary, found)}."
 
 
-def _doubt(summary: Summary) -> str:
-    """A sentence on what is taken for policies, where nothing but names says it."""
+def _doubt(summary: Summary, *, compared: bool = True) -> str:
+    """Sentences on what is taken for policies and environments, where nothing but names says it."""
+    alike = (("policy", summary.policies_alike), ("environment", summary.environments_alike))
+    told = [f" {listed(names)} may be one {kind}." for kind, names in alike if names and (compared or kind == "policy")]
     if summary.runs_of_one:
-        return f" {listed(summary.runs_of_one)} may be runs of one policy."
-    if summary.spelled_alike:
-        return f" {listed(summary.spelled_alike)} may be one policy."
-    return " Only paths say that these are policies." if summary.only_paths else ""
-
-
-def _perhaps_one(summary: Summary) -> str:
-    """Names that may be those of one policy, or of one environment: then it is split, and its rates are of parts."""
-    axes = (("policy", summary.policies), ("environment", summary.environments))
-    told = [f"{listed(fact.texts('names'))} may be one {kind}" for kind, names in axes for fact in alike(names, kind)]
-    return listed(told) if told else ""
+        told.append(f" {listed(summary.runs_of_one)} may be runs of one policy.")
+    return "".join(told) or (" Only paths say that these are policies." if summary.only_paths else "")
 
 
 def _no_verdict(summary: Summary) -> str:

@@ -228,7 +228,8 @@ class Collected:
             name not in file.parted and ((POLICY, name) not in file.guessed or POLICY in stated(path))
             for (path, name), file in pairs.items()
         )
-        return len({name for _, name in pairs}) > 1 and not any(told)
+        ordered = any(file.order_told for file in files)
+        return len({name for _, name in pairs}) > 1 and not ordered and not any(told)
 
     @property
     def origin(self) -> dict[str, str]:

@@ -19,6 +19,7 @@ from comborun.reporter.records.collected import Collected
 from comborun.reporter.records.path_parts import COLUMNS
 from comborun.reporter.records.reading import UNNAMED, Context, Defect, Reading, RejectKind
 from comborun.reporter.records.verdicts import contradictions, leave_undecided, settle_counts
+from comborun.reporter.records.wide import wide_table
 from comborun.rules.facts import Fact
 from comborun.rules.results.counts import EACH_AGAIN, REPEAT
 from comborun.rules.results.episodes import rebuild
@@ -98,6 +99,8 @@ class RecordCollector:
         if unsure and (found := _line_for(path, _unnamed(reading))) and len(proposed(found)) > 1:
             reading.proposal = say(found)
             reading.defect(0, reading.proposal)
+        if unsure and not reading.entries and (table := _wide(path)):
+            reading.defect(0, say(table))
         if expected and not reading.format and not reading.rejects:
             reading.reject(0, reading.unknown or say(Fact("unknown_format")), RejectKind.UNREADABLE)
         if ordered or reading.format == JOB_ROWS:
@@ -113,6 +116,8 @@ class RecordCollector:
         if not found and (broken or (reading.format == EPISODES and reading.rejects)):
             self.files.append(reading)
             return
+        if table := _wide(path):
+            found, reading.unknown = None, say(table)
         why = say(found) if found else reading.unknown
         passed = Reading(reading.path)
         passed.defect(0, why or say(Fact("unknown_format")))
@@ -229,6 +234,8 @@ class RecordCollector:
             yield Defect(file.path, 0, f"{' and '.join(words)} guessed from its path{others}{other}")
 
 
+WIDE_MOST = 1 << 20
+"""bytes of a table that is looked at for columns that sum up episodes"""
 _OTHER_ORDER = "if these are not, or are the other way round, give a grid with their names: `--grid GRID`"
 
 
@@ -264,6 +271,10 @@ def _line_for(path: Path, unnamed: Sequence[str]) -> Fact | None:
     own = found.fields.get("keys")
     more = {"keys": [*own, *keys]} if isinstance(own, list) else {}
     return Fact(found.code, **{**found.fields, "file": "", **more})
+
+
+def _wide(path: Path) -> Fact | None:
+    return wide_table(_by_lines(path)) if path.is_file() and path.stat().st_size <= WIDE_MOST else None
 
 
 def _by_lines(path: Path) -> Sequence[EpisodeRecord]:

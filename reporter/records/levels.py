@@ -108,7 +108,10 @@ def _by_columns(files: Sequence[Reading]) -> None:
     """Paths name the environment first where columns of some rows say so, such as `env` or `model`, and none says
     otherwise."""
     guessed = [file for file in files if file.named_by_path]
-    if {order for file in guessed for order in _orders(file)} != {(ENVIRONMENT, POLICY)}:
+    orders = {order for file in guessed for order in _orders(file)}
+    for file in guessed:
+        file.order_told = len(orders) == 1
+    if orders != {(ENVIRONMENT, POLICY)}:
         return
     for file in guessed:
         file.rename({(outer, inner): (inner, outer) for outer, inner in file.combos})

@@ -145,6 +145,8 @@ class Reading:
     """policies and environments that its path names, and nothing in it"""
     parted: set[str] = field(default_factory=set, compare=False)
     """policies that its rows name alike with others, and only its path apart"""
+    order_told: bool = field(default=False, compare=False)
+    """whether columns tell which of the names that only its path has is the policy's"""
     identity: Identity | None = field(default=None, compare=False, repr=False)
     """how its rows name things"""
     kept: Kept = field(default_factory=Kept, compare=False, repr=False)

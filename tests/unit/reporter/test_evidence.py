@@ -338,14 +338,14 @@ def test_the_first_line_says_that_two_names_may_be_of_one_policy(
     tmp_path: Path, names: tuple[str, str], by: str
 ) -> None:
     found = summarized(tmp_path, rows(lambda _, at: {"seed": at}, rates={**dict.fromkeys(names, 0.2), "act": 0.9}))
-    assert answer(found).endswith(f"; but {' and '.join(sorted(names))} may be one policy.")
+    assert answer(found).endswith(f". {' and '.join(sorted(names))} may be one policy.")
     assert any(f"differ only by {by}" in one for one in found.claims.sentences)
 
 
 def test_the_first_line_says_that_two_names_may_be_of_one_environment(tmp_path: Path) -> None:
     recorded = rows(lambda _, at: {"seed": at})
     found = summarized(tmp_path, [{**one, "environment": name} for one in recorded for name in ("Pick", "pick")])
-    assert answer(found).endswith("; but Pick and pick may be one environment.")
+    assert answer(found).endswith(". Pick and pick may be one environment.")
 
 
 @pytest.mark.parametrize("names", [("π0", "π05"), ("pi0", "pi05"), ("α", "β")])

@@ -14,6 +14,7 @@ from comborun.errors import UserError
 from comborun.grid import parse_grid
 from comborun.monitor.trial_setup import plan_anywhere
 from comborun.remote.transport import LocalTransport
+from comborun.reporter.pages.answer import answer
 from comborun.reporter.planned_folder import collect_by_plan
 from comborun.reporter.report import report_folder
 from comborun.reporter.summary import Summary, summarize
@@ -96,3 +97,37 @@ def test_a_proposed_line_gives_the_report_of_what_the_rows_hold(files: dict[str,
     found = followed(tmp_path / "in", lines[0])
     told = {one.key: (one.counts.successes, one.counts.completed) for one in found.combos if one.counts}
     assert told == {combo: (2 * rate, EPISODES) for combo, rate in RATES.items()}
+
+
+ORDER = "Only paths say that these are policies."
+
+
+@pytest.mark.parametrize("path", ["{policy}/{env}.jsonl", "{env}/{policy}.jsonl", "{env}/{policy}/results.jsonl"])
+def test_the_first_line_says_that_only_the_order_of_names_tells_which_are_policies(path: str, tmp_path: Path) -> None:
+    for policy, env in RATES:
+        rows = rows_of(lambda _, __, at, ok: {"episode": at, "success": ok}, (policy, env))
+        write_rows(tmp_path / "in" / path.format(policy=policy, env=env), rows)
+    assert answer(report_folder(tmp_path / "in", tmp_path / "out")).endswith(ORDER)
+    found = followed(tmp_path / "in", "{}")
+    assert found.policies == ("act", "pi0")
+    assert ORDER not in answer(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "row"),
+    [
+        ("{policy}/{env}.jsonl", lambda p, e, at, ok: {"episode": at, "success": ok, "env": e}),
+        ("{policy}/{env}.jsonl", lambda p, e, at, ok: {"episode": at, "success": ok, "policy": p}),
+        ("policy={policy},env={env}/r.jsonl", lambda p, e, at, ok: {"episode": at, "success": ok}),
+        ("{env}/{policy}.jsonl", lambda p, e, at, ok: {"episode": at, "success": ok, "model": p}),
+        ("{policy}{env}.jsonl", lambda p, e, at, ok: {"episode": at, "success": ok, "policy": p, "environment": e}),
+    ],
+)
+def test_where_a_column_or_a_key_tells_the_first_line_says_nothing_of_the_order(
+    path: str, row: Written, tmp_path: Path
+) -> None:
+    for policy, env in RATES:
+        write_rows(tmp_path / "in" / path.format(policy=policy, env=env), rows_of(row, (policy, env)))
+    told = answer(report_folder(tmp_path / "in", tmp_path / "out"))
+    assert told.startswith("pi0 beats act by")
+    assert ORDER not in told

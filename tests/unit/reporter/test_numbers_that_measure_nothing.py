@@ -327,3 +327,8 @@ def test_other_values_are_in_no_other_unit(low: float, high: float, tmp_path: Pa
         tmp_path, lambda who, at, _: {"cost": spread(at, 1, 1.1) if who == "B" else spread(at, low, high)}
     )
     assert not told(found, "another unit")
+
+
+@pytest.mark.parametrize(("value", "named"), [(lambda _: 1, False), (lambda at: 1 + at % 2, True)])
+def test_a_number_that_never_varies_is_not_named(value: Callable[[int], int], named: bool, tmp_path: Path) -> None:
+    assert told(summary_of(tmp_path, lambda _, at, __: {"attempt": value(at)}), "measure nothing") is named

@@ -275,6 +275,7 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     "new_session": [{"session": "a_b", "policy": "b", "environment": "a", "count": 2, "episodes": "4-5"}],
     "sessions_coming": [{"count": 2}, {"count": 1, "stopped": True}],
     "no_longer_held": [{"hold": "paused", "reason": WHY}],
+    "column_for_each": [{"columns": ["pick", "open"], "cell": "17/20"}],
     "several_rows_per_episode": [
         {"least": 5, "most": 5, "contested": 74, "by": "step", "keys": [{"key": "episode", "value": "line"}]},
         {"least": 1, "most": 3, "contested": 1, "keys": [{"key": "episode", "value": "line"}]},
@@ -282,8 +283,7 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
             "least": 2,
             "most": 2,
             "contested": 9,
-            "by": "task",
-            "names": "environment",
+            "names": [["policy", "model"], ["environment", "task"]],
             "keys": [{"key": "episode", "value": "line"}],
         },
     ],
