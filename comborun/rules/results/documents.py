@@ -13,6 +13,7 @@ from comborun.rules.results.flat_lists import as_rows
 from comborun.rules.results.one_row import verdict_of
 from comborun.rules.results.readers import stating
 from comborun.rules.results.stated_counts import aggregate, counted, stated
+from comborun.rules.results.unfinished import refuse_unfinished
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ def read(file: Whole) -> Iterator[Entry]:
         found = aggregate(value, file.path.rpartition("/")[2])
         if not found:
             raise
+        refuse_unfinished(value, file.identity, 0, found)
         return stating(found)
+    refuse_unfinished(value, file.identity, len(rows))
     if all(at is not None for _, at in rows):
         _contradict(value, [row for row, _ in rows], file)
     return iter([(0, row, None, at) for row, at in rows])
@@ -70,7 +73,10 @@ def rollouts(file: Whole) -> Iterator[Entry]:
 def summary(file: Whole) -> Iterator[Entry]:
     """What a program sums up: it may include older results, so it counts only if it is of as many episodes as planned.
     Raises RefusedError."""
-    found = aggregate(decode_whole(file.text))
+    value = decode_whole(file.text)
+    found = aggregate(value)
+    if found:
+        refuse_unfinished(value, file.identity, 0, found)
     if not found or found.episodes != file.identity.planned:
         raise RefusedError(FORMAT, SUMMARY_NOT_READ)
     yield from stating(found)
