@@ -356,6 +356,10 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
         f"{several(fact.count('episodes'), 'verdict')} with nothing beside ({', '.join(fact.texts('found'))}), as in"
         f" settings: none counts{_line(fact)}"
     ),
+    "verdicts_or_counts": lambda fact: (
+        f"{several(fact.count('rows'), 'row')} whose {fact.text('field')!r} may be a verdict or count the successes so"
+        f" far, so none counts; if each is a verdict{_line(fact)}"
+    ),
     "several_counts": _several_counts,
     "counts_contradict": "its counts contradict each other ({found})",
     "rates_of_no_number": (

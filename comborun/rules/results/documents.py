@@ -12,7 +12,7 @@ from comborun.rules.results.fields import FORMAT, NO_RECORD, TEXT_MOST, TORN, UN
 from comborun.rules.results.flat_lists import as_rows
 from comborun.rules.results.one_row import verdict_of
 from comborun.rules.results.readers import stating
-from comborun.rules.results.stated_counts import aggregate, counted, stated
+from comborun.rules.results.stated_counts import aggregate, counted, counting_on, stated
 from comborun.rules.results.unfinished import refuse_unfinished
 
 TYPE_CHECKING = False
@@ -37,6 +37,8 @@ def read(file: Whole) -> Iterator[Entry]:
     values, fault = decode(file.text)
     several = len(values) > 1 and not fault  # lines in a file with the name of a document
     value = values if several else as_rows(decode_whole(file.text))
+    if isinstance(value, list) and (last := counting_on(value, file.identity)):
+        return stating(last)
     try:
         rows = episodes(value, file.identity, file.path)
     except RefusedError:

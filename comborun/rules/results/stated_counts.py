@@ -18,7 +18,7 @@ from comborun.rules.results.fields import (
     number,
 )
 from comborun.rules.results.one_row import verdict_of
-from comborun.rules.results.rates import EPISODES_MOST, SHOWN, Count, count, total
+from comborun.rules.results.rates import EPISODES_MOST, SHOWN, Count, count, goes_on, total
 from comborun.rules.vocabulary import word_set
 
 TYPE_CHECKING = False
@@ -206,6 +206,33 @@ def are_counts(rows: Sequence[Any], identity: Identity) -> bool:
     planned = identity.planned or len(rows)
     of_episodes = len(rows) > 1 and (len(rows) == planned or numbers == {planned})
     return not (of_episodes or numbers == {1} or identity.episode.word)
+
+
+def counting_on(rows: Sequence[Any], identity: Identity) -> Count | None:
+    """The last of rows that each count all episodes so far: `{episode: 3, successes: 2, total: 3}`; None for others.
+
+    Raises RefusedError where the same numbers may be the verdicts of the rows.
+    """
+    success = identity.success
+    said = [stated(row) if isinstance(row, dict) else None for row in rows]
+    counts = [one for one in said if one]
+    if success.tests or success.word or len(counts) < max(2, len(rows)) or not goes_on(counts):
+        return None
+    sizes = {after.episodes - one.episodes for one, after in zip(counts, counts[1:])}
+    every = sum(one.episodes for one in counts)
+    one_by_one = sizes == {1} and len(counts) > 2
+    evenly = sizes == {counts[0].episodes} and every != identity.planned  # else they may be of several tasks
+    if 0 in sizes or not (one_by_one or evenly or counts[-1].episodes == identity.planned != every):
+        return None
+    values = [success.find(opened(row)) for row in rows]
+    if all(verdict_of(row, success)[0] is not None for row in rows):
+        if any(isinstance(one, bool) for one in values) or values != [one.successes for one in counts]:
+            return None
+        keys = [{"key": "success", "value": {"field": success.name, "at_least": 1}}]
+        raise RefusedError(FORMAT, "verdicts_or_counts", rows=len(rows), keys=keys, field=success.name)
+    last = counts[-1]
+    last.sure, last.parts = False, (f"the last of {len(rows)} rows: {last.successes} of {last.episodes}",)
+    return last
 
 
 SUM = re.compile(
