@@ -42,6 +42,8 @@ _SPECIAL = {"of": EVERY, "test_num": EVERY, "eval_num": EVERY, "successrate": RA
 _SPECIAL.update({"success_once": RATE, "success_at_end": RATE})
 PERCENTAGES = ("pc_success", "success_pct", "success_percent")
 """rates that always are percentages"""
+_MEANS = word_set("success succ is_success solved")
+"""names of a verdict, and so of the mean of verdicts"""
 _FRACTION = re.compile(r"\s*(\d{1,7})\s*(?:/|of|out of)\s*(\d{1,7})\s*")
 """k of n in a text"""
 _IDS = word_set("ids indices indexes idx idxs list numbers")
@@ -79,10 +81,12 @@ def stated(row: Mapping[str, Any]) -> Count | None:
     fields = {**{kind: len(one) for kind, one in listed if kind}, **fields}
     held = {key: one for key, one in fields.items() if amount_of(one) is not None}
     whole = {key: at for key, one in held.items() if (at := _whole(one)) is not None}
-    rates = [key for key in held if kind_of(key) == RATE]
     good, bad, every = (
         min((key for key in whole if kind_of(key) == kind), key=_of_tasks, default="") for kind in (GOOD, BAD, EVERY)
     )
+    rates = [key for key in held if kind_of(key) == RATE] or _means(held, told=bool(good or bad))
+    if every and not rates and _of_mean(good, fields.get(good), fields[every]):
+        return None  # 1 of them, or all
     episodes = whole[every] if every else whole[good] + whole[bad] if good and bad else 0
     rate = amount_of(held[rates[0]]) if rates else None
     if not episodes and good and rate and 0 < rate <= 1:  # Robomimic's older versions
@@ -102,6 +106,18 @@ def stated(row: Mapping[str, Any]) -> Count | None:
     else:
         return None
     return found.of(None, _metrics(held, (good, bad, every, *rates[:1])))
+
+
+def _means(held: Mapping[str, Any], *, told: bool) -> list[str]:
+    """The means of verdicts, such as `success: 0.7`, where no number of successes or failures is `told`."""
+    return [key for key in held if not told and plain(key) in _MEANS and 0 < (amount_of(held[key]) or 0) < 1]
+
+
+def _of_mean(key: str, value: object, episodes: object) -> bool:
+    """Whether `success: 1.0` beside `num_episodes: 10` may be the mean of verdicts. Tables write all numbers so."""
+    return (
+        plain(key) in _MEANS and isinstance(value, float) and value == 1 and isinstance(episodes, int) and episodes > 1
+    )
 
 
 def _alone(whole: Mapping[str, int], bad: str, every: str) -> bool:
