@@ -84,7 +84,7 @@ def stated(row: Mapping[str, Any]) -> Count | None:
     good, bad, every = (
         min((key for key in whole if kind_of(key) == kind), key=_of_tasks, default="") for kind in (GOOD, BAD, EVERY)
     )
-    rates = [key for key in held if kind_of(key) == RATE] or _means(held, told=bool(good or bad))
+    rates = [key for key in held if kind_of(key) == RATE]
     if every and not rates and _of_mean(good, fields.get(good), fields[every]):
         return None  # 1 of them, or all
     episodes = whole[every] if every else whole[good] + whole[bad] if good and bad else 0
@@ -106,11 +106,6 @@ def stated(row: Mapping[str, Any]) -> Count | None:
     else:
         return None
     return found.of(None, _metrics(held, (good, bad, every, *rates[:1])))
-
-
-def _means(held: Mapping[str, Any], *, told: bool) -> list[str]:
-    """The means of verdicts, such as `success: 0.7`, where no number of successes or failures is `told`."""
-    return [key for key in held if not told and plain(key) in _MEANS and 0 < (amount_of(held[key]) or 0) < 1]
 
 
 def _of_mean(key: str, value: object, episodes: object) -> bool:
