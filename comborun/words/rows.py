@@ -356,6 +356,10 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
         f"{several(fact.count('episodes'), 'verdict')} with nothing beside ({', '.join(fact.texts('found'))}), as in"
         f" settings: none counts{_line(fact)}"
     ),
+    "verdicts_or_counts": lambda fact: (
+        f"{several(fact.count('rows'), 'row')} whose {fact.text('field')!r} may be a verdict or count the successes so"
+        f" far, so none counts; if each is a verdict{_line(fact)}"
+    ),
     "several_counts": _several_counts,
     "counts_contradict": "its counts contradict each other ({found})",
     "rates_of_no_number": (
@@ -394,6 +398,9 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "table_too_long": "its table {table!r} has more than {most} rows",
     "name_without_number": "the name {name!r} holds no episode's number",
     "episode_not_finished": _not_finished,
+    "document_not_finished": "it says `{said}`, and holds {episodes:episode} of {total}: not whole, so none counts",
+    "count_not_finished": "it says `{said}`: whether {of} episodes were completed or are planned is not said, so its"
+    " {successes} successes don't count",
     "printed_results_cut_off": "the printed results are cut off",
     "printed_statistics_cut_off": "the printed statistics are cut off",
     "no_list_of_successes": "no environment with a list of successes",

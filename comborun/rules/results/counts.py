@@ -70,6 +70,7 @@ _TORN = word_set(
     "empty_file half_written_json half_written_archive half_written_database json_broken_off"
     " last_line_cut_off last_row_cut_off member_cut_off printed_results_cut_off printed_statistics_cut_off"
     " packed_file not_json not_json_after_record not_json_document python_object nothing_but_nul"
+    " document_not_finished count_not_finished"
 )
 """codes of what is wrong with a file that no line of `results` mends"""
 

@@ -12,7 +12,8 @@ from comborun.rules.results.fields import FORMAT, NO_RECORD, TEXT_MOST, TORN, UN
 from comborun.rules.results.flat_lists import as_rows
 from comborun.rules.results.one_row import verdict_of
 from comborun.rules.results.readers import stating
-from comborun.rules.results.stated_counts import aggregate, counted, stated
+from comborun.rules.results.stated_counts import aggregate, counted, counting_on, stated
+from comborun.rules.results.unfinished import refuse_unfinished
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,13 +37,17 @@ def read(file: Whole) -> Iterator[Entry]:
     values, fault = decode(file.text)
     several = len(values) > 1 and not fault  # lines in a file with the name of a document
     value = values if several else as_rows(decode_whole(file.text))
+    if isinstance(value, list) and (last := counting_on(value, file.identity)):
+        return stating(last)
     try:
         rows = episodes(value, file.identity, file.path)
     except RefusedError:
         found = aggregate(value, file.path.rpartition("/")[2])
         if not found:
             raise
+        refuse_unfinished(value, file.identity, 0, found)
         return stating(found)
+    refuse_unfinished(value, file.identity, len(rows))
     if all(at is not None for _, at in rows):
         _contradict(value, [row for row, _ in rows], file)
     return iter([(0, row, None, at) for row, at in rows])
@@ -70,7 +75,10 @@ def rollouts(file: Whole) -> Iterator[Entry]:
 def summary(file: Whole) -> Iterator[Entry]:
     """What a program sums up: it may include older results, so it counts only if it is of as many episodes as planned.
     Raises RefusedError."""
-    found = aggregate(decode_whole(file.text))
+    value = decode_whole(file.text)
+    found = aggregate(value)
+    if found:
+        refuse_unfinished(value, file.identity, 0, found)
     if not found or found.episodes != file.identity.planned:
         raise RefusedError(FORMAT, SUMMARY_NOT_READ)
     yield from stating(found)

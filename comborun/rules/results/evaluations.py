@@ -13,9 +13,10 @@ from comborun.rules.facts import Fact
 from comborun.rules.results.episodes import LIST_LAST_FOLDER, PER_FILE_NAME, decode_whole, deep
 from comborun.rules.results.fields import MISSING, NO_RECORD, TEXT_MOST, TORN, UNREADABLE, RefusedError, integer
 from comborun.rules.results.one_row import verdict_of
-from comborun.rules.results.rates import agrees
+from comborun.rules.results.rates import Count, agrees, total
 from comborun.rules.results.readers import NOTHING, indexed, stating
 from comborun.rules.results.stated_counts import counted, entries
+from comborun.rules.results.unfinished import refuse_unfinished
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ def evaluation(file: Whole) -> Iterator[Entry]:
     Without the lists, a percentage of so many episodes is an aggregate. Percentages beside the lists are only compared
     with them.
     """
-    found = list(_evaluations(_object(file)))
+    whole = _object(file)
+    found = list(_evaluations(whole))
     taken: Counter[str] = Counter()
     told: list[Entry] = []
     parts = 0
@@ -86,13 +88,16 @@ def evaluation(file: Whole) -> Iterator[Entry]:
         if not (inside and rows and _copies(file, rows, before, name)):
             parts += bool(tasks) + bool(episodes)
             told += listed
-        for group, total in _totals(value).items():
+        for group, said in _totals(value).items():
             if rows:
-                told += _compared(file, rows, group, total)
+                told += _compared(file, rows, group, said)
             elif not inside:
-                told += stating(counted(total).of(next(iter(_named(file, group).values()), None), {}))
+                told += stating(counted(said).of(next(iter(_named(file, group).values()), None), {}))
             elif before:
-                told += _compared(file, before, group or name, total)
+                told += _compared(file, before, group or name, said)
+    counts = [one for _, one, _, _ in told if isinstance(one, Count)]
+    rows = _rows(told)
+    refuse_unfinished(whole, file.identity, len(rows), total(counts) if counts and not rows else None)
     yield from _one_after_another(file, told) if parts > 1 else told
 
 
@@ -220,8 +225,8 @@ def _totals(value: Row) -> dict[str, Row]:
     if isinstance(groups, dict) and groups:
         return {group: one for group, one in groups.items() if isinstance(one, dict) and "pc_success" in one}
     totals = (value[key] for key in ("overall", "aggregated") if isinstance(value.get(key), dict))
-    total = next((one for one in totals if "pc_success" in one), None)
-    return {"": total} if total else {}
+    last = next((one for one in totals if "pc_success" in one), None)
+    return {"": last} if last else {}
 
 
 def _compared(file: Whole, rows: list[Row], group: str, total: Mapping[str, Any]) -> Iterator[Entry]:

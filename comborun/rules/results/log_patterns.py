@@ -11,7 +11,7 @@ from comborun.rules.results.codings import verdict_word
 from comborun.rules.results.counts import UNCLEAR_COMMA
 from comborun.rules.results.episodes import THOUSANDS, cell
 from comborun.rules.results.fields import Identity, integer
-from comborun.rules.results.rates import Count, total
+from comborun.rules.results.rates import Count, goes_on, total
 from comborun.rules.results.readers import NOTHING, LogLines, stating
 
 TYPE_CHECKING = False
@@ -163,12 +163,8 @@ class LogPattern(LogLines):
         counts = [Count(good, of) for good, of in pairs if 0 <= good <= of and of]
         for one in counts:
             one.parts = (f"{one.successes} of {one.episodes}",)
-        steps = [
-            (after.successes - one.successes, after.episodes - one.episodes) for one, after in zip(counts, counts[1:])
-        ]
-        counting_on = bool(steps) and all(0 <= good <= of for good, of in steps)
         if counts:
-            whole = counts[-1] if counting_on else total(counts)
+            whole = counts[-1] if goes_on(counts) else total(counts)
             whole.sure = False
             yield from stating(whole)
 

@@ -59,6 +59,12 @@ def total(counts: Sequence[Count]) -> Count:
     return whole
 
 
+def goes_on(counts: Sequence[Count]) -> bool:
+    """Whether each count holds the one before it, as a program that counts on says it anew after each episode."""
+    steps = [(after.successes - one.successes, after.episodes - one.episodes) for one, after in zip(counts, counts[1:])]
+    return bool(steps) and all(0 <= good <= of for good, of in steps)
+
+
 def settled(counts: Sequence[Count], planned: int) -> Count | None:
     """What the counts of an attempt say together: the one with as many episodes as planned, else all of them, if these
     are so many, else the largest of a known format. None if nothing is decided.

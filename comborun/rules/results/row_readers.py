@@ -21,7 +21,7 @@ from comborun.rules.results.episodes import (
 from comborun.rules.results.fields import MISSING, NO_RECORD, TORN, Identity, RefusedError, integer
 from comborun.rules.results.proposals import is_verdict
 from comborun.rules.results.readers import NOTHING, SAMPLES, Lines, indexed, stating
-from comborun.rules.results.stated_counts import aggregate, are_counts, stated, sums_up
+from comborun.rules.results.stated_counts import aggregate, are_counts, counting_on, stated, sums_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +80,9 @@ class RowLines(Lines):
         yield from super().finish()
         rows = [value for _, value in self._held or ()]
         try:
-            if are_counts(rows, self.identity):
+            if last := counting_on(rows, self.identity):
+                yield from stating(last)
+            elif are_counts(rows, self.identity):
                 yield from stating(aggregate(rows, self.path.rpartition("/")[2]))
             elif rows and all(map(self._lists, rows)):
                 from comborun.rules.results.candidates import spread

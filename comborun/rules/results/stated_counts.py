@@ -18,7 +18,7 @@ from comborun.rules.results.fields import (
     number,
 )
 from comborun.rules.results.one_row import verdict_of
-from comborun.rules.results.rates import EPISODES_MOST, SHOWN, Count, count, total
+from comborun.rules.results.rates import EPISODES_MOST, SHOWN, Count, count, goes_on, total
 from comborun.rules.vocabulary import word_set
 
 TYPE_CHECKING = False
@@ -42,6 +42,8 @@ _SPECIAL = {"of": EVERY, "test_num": EVERY, "eval_num": EVERY, "successrate": RA
 _SPECIAL.update({"success_once": RATE, "success_at_end": RATE})
 PERCENTAGES = ("pc_success", "success_pct", "success_percent")
 """rates that always are percentages"""
+_MEANS = word_set("success succ is_success solved")
+"""names of a verdict, and so of the mean of verdicts"""
 _FRACTION = re.compile(r"\s*(\d{1,7})\s*(?:/|of|out of)\s*(\d{1,7})\s*")
 """k of n in a text"""
 _IDS = word_set("ids indices indexes idx idxs list numbers")
@@ -79,10 +81,12 @@ def stated(row: Mapping[str, Any]) -> Count | None:
     fields = {**{kind: len(one) for kind, one in listed if kind}, **fields}
     held = {key: one for key, one in fields.items() if amount_of(one) is not None}
     whole = {key: at for key, one in held.items() if (at := _whole(one)) is not None}
-    rates = [key for key in held if kind_of(key) == RATE]
     good, bad, every = (
         min((key for key in whole if kind_of(key) == kind), key=_of_tasks, default="") for kind in (GOOD, BAD, EVERY)
     )
+    rates = [key for key in held if kind_of(key) == RATE]
+    if every and not rates and _of_mean(good, fields.get(good), fields[every]):
+        return None  # 1 of them, or all
     episodes = whole[every] if every else whole[good] + whole[bad] if good and bad else 0
     rate = amount_of(held[rates[0]]) if rates else None
     if not episodes and good and rate and 0 < rate <= 1:  # Robomimic's older versions
@@ -102,6 +106,13 @@ def stated(row: Mapping[str, Any]) -> Count | None:
     else:
         return None
     return found.of(None, _metrics(held, (good, bad, every, *rates[:1])))
+
+
+def _of_mean(key: str, value: object, episodes: object) -> bool:
+    """Whether `success: 1.0` beside `num_episodes: 10` may be the mean of verdicts. Tables write all numbers so."""
+    return (
+        plain(key) in _MEANS and isinstance(value, float) and value == 1 and isinstance(episodes, int) and episodes > 1
+    )
 
 
 def _alone(whole: Mapping[str, int], bad: str, every: str) -> bool:
@@ -206,6 +217,33 @@ def are_counts(rows: Sequence[Any], identity: Identity) -> bool:
     planned = identity.planned or len(rows)
     of_episodes = len(rows) > 1 and (len(rows) == planned or numbers == {planned})
     return not (of_episodes or numbers == {1} or identity.episode.word)
+
+
+def counting_on(rows: Sequence[Any], identity: Identity) -> Count | None:
+    """The last of rows that each count all episodes so far: `{episode: 3, successes: 2, total: 3}`; None for others.
+
+    Raises RefusedError where the same numbers may be the verdicts of the rows.
+    """
+    success = identity.success
+    said = [stated(row) if isinstance(row, dict) else None for row in rows]
+    counts = [one for one in said if one]
+    if success.tests or success.word or len(counts) < max(2, len(rows)) or not goes_on(counts):
+        return None
+    sizes = {after.episodes - one.episodes for one, after in zip(counts, counts[1:])}
+    every = sum(one.episodes for one in counts)
+    one_by_one = sizes == {1} and len(counts) > 2
+    evenly = sizes == {counts[0].episodes} and every != identity.planned  # else they may be of several tasks
+    if 0 in sizes or not (one_by_one or evenly or counts[-1].episodes == identity.planned != every):
+        return None
+    values = [success.find(opened(row)) for row in rows]
+    if all(verdict_of(row, success)[0] is not None for row in rows):
+        if any(isinstance(one, bool) for one in values) or values != [one.successes for one in counts]:
+            return None
+        keys = [{"key": "success", "value": {"field": success.name, "at_least": 1}}]
+        raise RefusedError(FORMAT, "verdicts_or_counts", rows=len(rows), keys=keys, field=success.name)
+    last = counts[-1]
+    last.sure, last.parts = False, (f"the last of {len(rows)} rows: {last.successes} of {last.episodes}",)
+    return last
 
 
 SUM = re.compile(

@@ -247,3 +247,66 @@ def test_a_list_of_failures_alone_is_no_evaluation(tmp_path: Path, document: Any
     counts, (_, told) = both(tmp_path, {"r.json": document})
     assert (counts.verdicts, told) == (completed, completed)
     assert ("contradict each other" in why_not_counted(counts.facts)) == (not completed)
+
+
+ON = [(1, 1), (1, 2), (2, 3), (3, 4), (3, 5), (4, 6), (5, 7), (6, 8), (6, 9), (7, 10)]
+COUNTING_ON: dict[str, dict[str, Any]] = {
+    "lines with an index": {"r.jsonl": lines([{"episode": n, "successes": k, "total": n} for k, n in ON])},
+    "lines without one": {"r.jsonl": lines([{"successes": k, "total": n} for k, n in ON])},
+    "rates": {"r.jsonl": lines([{"episode": n - 1, "success_rate": k / n, "num_episodes": n} for k, n in ON])},
+    "a table": {"r.csv": "episode,success,total\n" + "".join(f"{n - 1},{k},{n}\n" for k, n in ON)},
+    "a list": {"r.json": [{"episode": n, "successes": k, "total": n} for k, n in ON]},
+    "five each": {"r.jsonl": lines([{"success": 3, "total": 5}, {"success": 7, "total": 10}])},
+    "unevenly": {
+        "r.jsonl": lines([{"success": 3, "total": 4}, {"success": 4, "total": 6}, {"success": 7, "total": 10}])
+    },
+}
+
+
+@pytest.mark.parametrize("name", COUNTING_ON)
+def test_rows_that_count_all_episodes_so_far_count_by_the_last_one(tmp_path: Path, name: str) -> None:
+    counts, reported = both(tmp_path, COUNTING_ON[name])
+    assert (counts.successes, counts.records, counts.refused) == (7, 10, {})
+    assert reported == (7, 10)
+
+
+def test_counts_of_tasks_are_no_counts_that_go_on_if_so_many_are_planned_together(tmp_path: Path) -> None:
+    rows = [{"success": 2, "total": 3}, {"success": 4, "total": 7}]
+    assert both(tmp_path / "a", {"r.jsonl": lines(rows)})[1] == (6, 10)
+    assert both(tmp_path / "b", {"r.json": rows})[1] == (6, 10)
+    judged, combo = both_sides(
+        tmp_path / "c",
+        {"r.jsonl": lines([{"success": 3, "total": 5}, {"success": 7, "total": 10}])},
+        15,
+        ResultRules(files=FILES),
+    )
+    assert (judged.counts.successes, combo.completed) == (10, 15)
+
+
+def test_the_last_of_such_rows_must_be_of_all_that_are_planned(tmp_path: Path) -> None:
+    counts, reported = both(tmp_path, {"r.jsonl": lines([{"successes": k, "total": n} for k, n in ON[:4]])})
+    assert (counts.records, reported) == (0, (0, 0))
+    assert "the last of 4 rows: 3 of 4" in why_not_counted(counts.facts)
+
+
+def test_a_number_that_may_be_the_verdict_of_a_row_or_count_on_is_asked_about(tmp_path: Path) -> None:
+    rows = [{"episode": n - 1, "success": int(n > 1), "total": n} for _, n in ON]
+    counts, reported = both(tmp_path / "a", {"r.jsonl": lines(rows)})
+    assert (counts.records, reported) == (0, (0, 0))
+    told = (
+        "10 rows whose 'success' may be a verdict or count the successes so far, so none counts; if each is a verdict"
+    )
+    assert f"{told}: `results: {{success: {{field: success, at_least: 1}}}}`" in why_not_counted(counts.facts)
+    rows[-1]["success"] = 0
+    assert both(tmp_path / "b", {"r.jsonl": lines(rows)})[1] == (8, 10)
+    each = [{"episode": n - 1, "success": n > 1, "successes": n - 1, "total": n} for _, n in ON]
+    assert both(tmp_path / "c", {"r.jsonl": lines(each)})[1] == (9, 10)
+    once = [{"episode": n - 1, "success": n == 10, "successes": int(n == 10), "total": n} for _, n in ON]
+    assert both(tmp_path / "d", {"r.jsonl": lines(once)})[1] == (1, 10)
+
+
+def test_a_mean_of_verdicts_that_is_one_is_no_count_of_one(tmp_path: Path) -> None:
+    assert both(tmp_path / "b", {"r.json": {"num_episodes": 10, "success": 1.0, "spl": 0.5}})[1] == (0, 0)
+    assert both(tmp_path / "c", {"r.json": {"num_episodes": 10.0, "success": 1.0}})[1] == (1, 10)
+    assert both(tmp_path / "d", {"r.json": {"num_episodes": 10, "num_success": 1.0}})[1] == (1, 10)
+    assert both(tmp_path / "e", {"r.json": {"num_episodes": 10, "success": 1}})[1] == (1, 10)
