@@ -162,9 +162,12 @@ def at_once(
             found |= {host: HostError(f"{host} has not answered within {HURRY_S:g} s") for host in left}
         else:
             found[host] = answer
+    return _sorted({host: found[host] for host in acts})
+
+
+def _sorted(found: Mapping[str, T | BaseException]) -> Answered[T]:
     answered = Answered[T]({}, {})
-    for host in acts:
-        answer = found[host]
+    for host, answer in found.items():
         if isinstance(answer, UserError):
             answered.failed[host] = answer
         elif isinstance(answer, BaseException):
