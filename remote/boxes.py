@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from threading import Thread
 from types import MappingProxyType
@@ -152,27 +152,8 @@ def at_once(
 
     for host in acts:
         Thread(target=work, args=(host,), name=f"order to {host}", daemon=True).start()
-    found = _collected(answers, acts, hurried, asking)
-    answered = Answered[T]({}, {})
-    for host in acts:
-        answer = found[host]
-        if isinstance(answer, UserError):
-            answered.failed[host] = answer
-        elif isinstance(answer, BaseException):
-            raise answer
-        else:
-            answered.done[host] = answer
-    return answered
-
-
-def _collected(
-    answers: SimpleQueue[tuple[str, T | BaseException]],
-    awaited: Iterable[str],
-    hurried: Collection[str],
-    asking: Callable[[], bool],
-) -> dict[str, T | BaseException]:
     found, until = dict[str, T | BaseException](), elapsed() + HURRY_S
-    while left := {*awaited} - found.keys():
+    while left := acts.keys() - found.keys():
         try:
             host, answer = answers.get(timeout=max(_STEP_S, until - elapsed()) if left <= {*hurried} else None)
         except Empty:
@@ -181,4 +162,16 @@ def _collected(
             found |= {host: HostError(f"{host} has not answered within {HURRY_S:g} s") for host in left}
         else:
             found[host] = answer
-    return found
+    return _sorted({host: found[host] for host in acts})
+
+
+def _sorted(found: Mapping[str, T | BaseException]) -> Answered[T]:
+    answered = Answered[T]({}, {})
+    for host, answer in found.items():
+        if isinstance(answer, UserError):
+            answered.failed[host] = answer
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            answered.done[host] = answer
+    return answered

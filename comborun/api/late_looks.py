@@ -36,7 +36,7 @@ class LateLooks(Generic[T]):
         gone: Callable[[Iterable[T]], Collection[str]] = lambda _: (),
     ) -> None:
         """`asking`: whether the user is asked something for a login, which takes its time. `gone`: the hosts that
-        nobody has to wait for, by the answers of others.
+        were given up, by the answers of others: they get no more than their patience.
         """
         self._asks, self._clock, self._asking = asks, clock, asking
         self._patience = dict.fromkeys(asks, patience)
@@ -69,8 +69,8 @@ class LateLooks(Generic[T]):
                 if first is None and any(not isinstance(one, Exception) for one in self._found.values()):
                     first = now
                 gone = self._gone([one for one in self._found.values() if not isinstance(one, Exception)])
-                awaited = [host for host in self._begun if host not in self._found and host not in gone]
-                left = [self._left(host, now - more, first) for host in awaited]
+                awaited = [host for host in self._begun if host not in self._found]
+                left = [self._left(host, now if host in gone else now - more, first) for host in awaited]
                 if max(left, default=0.0) <= 0 and not self._asking():
                     break
                 self._news.wait(_STEP_S if first is not None else None)

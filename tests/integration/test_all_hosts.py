@@ -37,18 +37,20 @@ def test_no_row_waits_for_a_frozen_host_which_is_shown_as_last_seen(desk: Desk, 
     freeze(three["beta"])
     begun, seen = time.monotonic(), dict[str, tuple[float, str]]()
     command = [*desk.command("runs")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=desk.environment, cwd=desk.home, text=True) as asked:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=desk.environment, cwd=desk.home, **pipes) as asked:
         assert asked.stdout
+        assert asked.stderr
         for line in asked.stdout:
             for name in NAMES:
                 if line.startswith(f"{name}-"):
                     seen.setdefault(name, (time.monotonic() - begun, line))
-            if len(seen) == len(NAMES):
-                break
-        asked.kill()
+        told_of = asked.stderr.read()
     thaw(three["beta"])
     print({name: round(seconds, 2) for name, (seconds, _) in seen.items()})
     assert set(seen) == set(NAMES)
+    assert "waiting for beta ..." in told_of
+    assert "! beta: no answer yet; `combo runs --host beta` waits for it" in told_of, "until the link gives up"
     assert "ago)" in seen["beta"][1]
     assert max(seen["alpha"][0], seen["gamma"][0]) < seen["beta"][0] + 1, "they do not wait"
     assert 1.9 < seen["beta"][0] < 8

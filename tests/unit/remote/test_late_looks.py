@@ -54,7 +54,7 @@ def test_nobody_waits_for_a_frozen_host_whose_look_goes_on_and_counts_when_it_co
     assert (late, found) == ({"frozen": "frozen 1"}, {"fast": "fast 3", "frozen": "frozen 2"})
 
 
-def test_nobody_waits_for_a_host_of_which_another_says_that_it_was_given_up() -> None:
+def test_nobody_waits_long_for_a_host_of_which_another_says_that_it_was_given_up() -> None:
     said = list[list[str]]()
     thawed = Event()
     asks = {"fast": lambda: "fast", "frozen": lambda: str(thawed.wait(FROZEN_S))}
@@ -63,9 +63,9 @@ def test_nobody_waits_for_a_host_of_which_another_says_that_it_was_given_up() ->
         said.append([*answers])
         return ["frozen"] if said[-1] else []
 
-    looks = LateLooks(asks, Clock(), lambda: False, FROZEN_S, gone)
+    looks = LateLooks(asks, Clock(), lambda: False, 0.05, gone)
     looks.begin()
-    found = looks.end()
+    found = looks.end(FROZEN_S)
     thawed.set()
     assert (found["fast"], type(found["frozen"])) == ("fast", LateError)
     assert said[-1] == ["fast"]
