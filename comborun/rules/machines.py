@@ -1,10 +1,8 @@
 """Whether the process of a record belongs to this machine: pids and boot ids mean nothing on another one. Pure.
 
 Several machines may share a home, and so the folder of a run. A record names the machine of its process by boot id,
-host name, process namespace, and by sums of its machine id and of the addresses of its network cards (`MACHINE`). The
-same host name with another boot is this machine after a restart, unless both sums differ: machines that were made from
-one image may share a name. A container is like another machine: its processes can't be seen from outside their
-namespace, nor others from inside.
+host name and process namespace (`MACHINE`). The same host name with another boot is this machine after a restart. A
+container is like another machine: its processes can't be seen from outside their namespace, nor others from inside.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Mapping
 
-BOOT, HOST, NAMESPACE, ID, CARDS = MACHINE = ("boot", "host", "pid_namespace", "machine_sum", "cards_sum")
+BOOT, HOST, NAMESPACE = MACHINE = ("boot", "host", "pid_namespace")
 """the fields that name a machine"""
 
 
@@ -24,7 +22,6 @@ class Elsewhere(Word):
     """Why a run can't be steered from here. `host`: where it runs; `here`: the name of this machine."""
 
     MACHINE = "runs_on_another_machine"  # host, here
-    NAMESAKE = "runs_on_another_machine_of_this_name"  # host, here
     NAMESPACE = "runs_in_another_container"  # host, here
 
 
@@ -33,14 +30,10 @@ def elsewhere(record: Mapping[str, str], own: Mapping[str, str]) -> Fact | None:
 
     A record of the former version names no namespace, and counts as of this machine.
     """
-    boot, host, namespace = (record.get(key, "") for key in (BOOT, HOST, NAMESPACE))
+    boot, host, namespace = (record.get(key, "") for key in MACHINE)
     if not boot or not namespace:
         return None
     if boot == own[BOOT]:
         inside = own[NAMESPACE] and namespace != own[NAMESPACE]
         return Fact(Elsewhere.NAMESPACE, host=host, here=own[HOST]) if inside else None
-    if host != own[HOST]:
-        return Fact(Elsewhere.MACHINE, host=host, here=own[HOST])
-    sums = [(record.get(key), own.get(key)) for key in (ID, CARDS)]
-    namesake = all(there and here and there != here for there, here in sums)
-    return Fact(Elsewhere.NAMESAKE, host=host, here=own[HOST]) if namesake else None
+    return Fact(Elsewhere.MACHINE, host=host, here=own[HOST]) if host != own[HOST] else None

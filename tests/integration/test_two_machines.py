@@ -23,10 +23,10 @@ pytestmark = pytest.mark.skipif(not POSSIBLE, reason="needs root, for namespaces
 GRID = {"policies": "[good]", "environments": "[maze, field]"}
 
 
-def machine(desk: Desk, name: str, boot: str, mount: tuple[str, str] = ("", ""), card: str = "") -> Machine:
+def machine(desk: Desk, name: str, boot: str, mount: tuple[str, str] = ("", "")) -> Machine:
     own = {"COMBORUN_TMUX_SOCKET": f"{desk.environment['COMBORUN_TMUX_SOCKET']}-{name}"}
     screens = {"COMBORUN_LEASES": f"{desk.environment['COMBORUN_LEASES']}-{name}"}
-    return Machine(name, desk.home, boot, {**desk.environment, **own, **screens}, mount, card)
+    return Machine(name, desk.home, boot, {**desk.environment, **own, **screens}, mount)
 
 
 @pytest.fixture
@@ -106,20 +106,6 @@ def test_of_two_launches_on_two_machines_one_owns_the_run(desk: Desk, pair: tupl
     assert pair[1].run(*program).returncode == 68
     assert "runs on nodea" in combo(pair[1], "launch", grid, code=2)
     assert len([*run.glob("sessions/*/attempt-*/begin")]) == 2
-
-
-def test_two_machines_of_one_name_are_told_apart_and_a_restart_of_one_is_not_another(desk: Desk) -> None:
-    first, second = "02:00:00:00:00:01", "02:00:00:00:00:02"
-    with machine(desk, "clone", "aaaa-1", card=first) as here, machine(desk, "clone", "bbbb-1", card=second) as there:
-        grid, run = begin(desk, here)
-        for words in commands(grid, run)[::3]:
-            assert "it runs on another machine that is called clone, too" in combo(there, *words, code=2), words
-        assert {one["state"] for one in status(there, run)["sessions"]} == {"running"}
-        here.power_off()
-        here.power_on("aaaa-2")
-        (desk.home / "go").touch()
-        combo(here, "resume", run.name)
-        until((run / "dispatch/done").exists, "it ends", 40)
 
 
 def test_another_container_of_the_same_boot_is_another_machine(desk: Desk) -> None:

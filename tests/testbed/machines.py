@@ -16,8 +16,6 @@ _BEGIN = """
 hostname "$1"
 if [[ $2 ]]; then mount --bind "$2" /proc/sys/kernel/random/boot_id; fi
 [[ ! $3 ]] || mount --bind "$3" "$4"
-[[ ! $5 ]] || mount --bind "$5/machine-id" /etc/machine-id
-[[ ! $5 ]] || mount --bind "$5/net" /sys/class/net
 echo up; exec sleep infinity >/dev/null
 """
 POSSIBLE = os.geteuid() == 0
@@ -26,17 +24,13 @@ POSSIBLE = os.geteuid() == 0
 
 @dataclass
 class Machine:
-    """`boot`: the id of its boot, or empty for that of the real machine. `mount`: a folder that is seen at another.
-    `card`: the address of its network card, a file here, and what its machine id is made of; without one it has
-    those of the real machine.
-    """
+    """`boot`: the id of its boot, or empty for that of the real machine. `mount`: a folder that is seen at another."""
 
     name: str
     folder: Path
     boot: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     mount: tuple[str, str] = ("", "")
-    card: str = ""
     process: subprocess.Popen[bytes] | None = None
 
     def power_on(self, boot: str = "") -> None:
@@ -44,21 +38,12 @@ class Machine:
         boot_id = self.folder / f"boot-{self.name}-{self.boot}"
         boot_id.write_text(f"{self.boot}\n")
         namespaces = ("unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc")
-        words = (self.name, str(boot_id) if self.boot else "", *self.mount, self._hardware())
+        words = (self.name, str(boot_id) if self.boot else "", *self.mount)
         command = [*ORPHANS_DIE, *namespaces, "bash", "-c", _BEGIN, "-", *words]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         assert self.process.stdout
         with self.process.stdout as out:
             assert out.readline() == b"up\n", f"{self.name} does not begin"
-
-    def _hardware(self) -> str:
-        if not self.card:
-            return ""
-        hardware = self.folder / f"hardware-{self.card.replace(':', '')}"
-        (hardware / "net/eth0/device").mkdir(parents=True, exist_ok=True)
-        (hardware / "net/eth0/address").write_text(f"{self.card}\n")
-        (hardware / "machine-id").write_text(f"{self.card.replace(':', ''):0>32}\n")
-        return str(hardware)
 
     def power_off(self) -> None:
         """All its processes are gone at once."""

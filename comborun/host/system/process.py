@@ -10,12 +10,11 @@ from __future__ import annotations
 import os
 import signal
 import time
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from comborun.host.system import files
 from comborun.rules import records
-from comborun.rules.machines import BOOT, CARDS, HOST, ID, NAMESPACE, elsewhere
+from comborun.rules.machines import BOOT, HOST, NAMESPACE, elsewhere
 
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
 _PAUSE_S = 0.05
@@ -24,8 +23,6 @@ _STUCK = {
     "Z": " (it is dead, and its parent has not taken notice)",
 }
 """states in which a process does not end"""
-_CARDS = "/sys/class/net"
-_known_sums: dict[str, str] = {}
 NAME = "comborun"
 """the name of our processes in the process table: `pkill python` does not end them"""
 
@@ -117,17 +114,7 @@ def machine() -> dict[str, str]:
         namespace = os.readlink("/proc/self/ns/pid")
     except OSError:
         namespace = ""
-    return {BOOT: boot_id(), HOST: os.uname().nodename, NAMESPACE: namespace.strip("pid:[]"), **_sums()}
-
-
-def _sums() -> dict[str, str]:
-    """What tells machines of one name apart; empty where it is not known. A short sum says nothing of an id itself."""
-    if not _known_sums:
-        real = [one for one in files.entries(_CARDS) if os.path.exists(f"{_CARDS}/{one}/device")]  # not bridges
-        cards = [files.read_text(f"{_CARDS}/{one}/address").strip() for one in real]
-        texts = {ID: files.read_text("/etc/machine-id").strip(), CARDS: " ".join(sorted(cards))}
-        _known_sums.update({key: f"{zlib.crc32(text.encode()):08x}" if text else "" for key, text in texts.items()})
-    return _known_sums
+    return {BOOT: boot_id(), HOST: os.uname().nodename, NAMESPACE: namespace.strip("pid:[]")}
 
 
 def alive(pid: str, start: str, boot: str) -> bool:

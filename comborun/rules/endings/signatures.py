@@ -55,7 +55,6 @@ def find(lines: Sequence[str], own: Iterable[Signature], ended: Ended) -> tuple[
     a class, they are held against all lines of the program: a grid knows its program. `lines`: the end of a log, after
     the last progress.
     """
-    lines = [part for line in lines for part in _unpacked(line)]
     excluded = {Failure.LAUNCH_FAILED.value if ended.records else "", "" if ended.served else Failure.SERVER_LOST.value}
     text = "\n".join(lines)
     ours = [(failure, finder) for failure, pattern in own if (finder := _finder(pattern))]
@@ -78,11 +77,6 @@ def find(lines: Sequence[str], own: Iterable[Signature], ended: Ended) -> tuple[
         return found
     telling = [group for group in groups if group and not says_other_failed(group)]
     return "", next((group[0] for group in (*telling, *groups[:1]) if group), "")
-
-
-def _unpacked(line: str) -> Sequence[str]:
-    """The lines of a traceback that a logger wrote as one text of JSON; else the line itself."""
-    return line.rstrip('"}],').split("\\n") if _TRACEBACK + ":\\n" in line else (line,)
 
 
 def beside(text: str) -> tuple[int, str]:
@@ -135,8 +129,7 @@ _UNFINISHED = late(r"(?:[:(\[{,]|:\s*[\"']+)\s*$")
 """an exception whose text goes on in the next line"""
 _MORE_LINES = 10
 
-_OF_WORKER = late(r"\bpid=\d|^\[(?:rank|default)\d+\]:")
-"""the prefix of one process of many, whose launcher tells the end of all"""
+_OF_WORKER = late(r"\bpid=\d")
 
 _FATAL = late(
     r"Fatal Python error|terminate called |^\s*what\(\): |Segmentation fault|[Bb]us error|\bAborted\b|core dumped"
@@ -148,8 +141,6 @@ _FATAL = late(
     r"|Unable to create windowless context|(?:PhysX|internal) error|slurmstepd: error|Killed process"
 )
 _CRASH = late(r"Segmentation fault|core dumped|SIG(?:SEGV|ABRT|BUS)|Aborted|Fatal Python error|[Ss]ignal 11\b")
-_ERROR_LEVEL = late(r"^.{0,60}?(?:\[(?:[Ee]rror|ERROR|E)\]|\bERROR\b)|^(?:\[\w+\]:?)?\[?E\d{4} ")
-"""Of what failed, a logger often tells more. Such a line does not show that the program went on."""
 _HANDLED = late(r"(?:\w+\.)*(?:Connection|Timeout|HTTP|URL|File|Import|ModuleNotFound|Key|Index|Attribute|Stop)")
 """exceptions that programs handle in passing: one that comes meanwhile has another cause"""
 _DUMP = late(r"\s+\S|Current thread|Thread 0x|Extension modules|\.\.\.|#\d+ |\[\w+:\d+\]")
@@ -157,7 +148,6 @@ _DERIVED = late(
     r"^(?:\w+\.)*(?:EOFError|BrokenPipeError|ConnectionResetError|CalledProcessError|BrokenProcessPool|SystemExit"
     r"|ProcessExitedException|ProcessRaisedException|ChildFailedError|DistBackendError|AlreadyClosedPoolError"
     r"|RayActorError|ActorDiedError|WorkerCrashedError|KeyboardInterrupt)\b"
-    r"|AttributeError: 'NoneType' object has no attribute"
     r"|DataLoader worker|[Ff]ailed to create simulation|root cause|[Ee]rrors? above|[Ee]ngine core|Engine process"
 )
 """exceptions which only say that something else has failed, which said why itself"""
@@ -209,27 +199,20 @@ def candidates(lines: Sequence[str], *, killed: bool, fatal: Callable[[str], obj
         passage.insert(0, one)
     exception = next((one for one in reversed(passage) if one.exception and not one.aside), None)
     if exception is None:
-        yield from _without_exception(passage, found)
+        yield from _without_exception(passage)
         return
     yield from _chain(exception)
     if exception.derived:
         at = passage.index(exception)
-        yield from _earlier(passage[:at], found)
+        earlier = [*passage[:at], *(one for one in found if one.aside and one not in passage)]
+        for one in sorted(earlier, key=found.index, reverse=True):
+            yield from _chain(one)
     after = passage[passage.index(exception) + 1 :]
     if killed:  # it crashed while it ended
         yield [text for one in after if not one.exception for text in one.texts]
 
 
-def _earlier(passage: Sequence[Said], found: Sequence[Said]) -> Iterator[list[str]]:
-    """What was said before an exception which only says that something failed, and all exceptions of threads and
-    children, the last one first: others wrote on after them.
-    """
-    aside = [one for one in found if one.aside and one not in passage]
-    for one in sorted([*passage, *aside], key=found.index, reverse=True):
-        yield from _chain(one)
-
-
-def _without_exception(passage: Sequence[Said], found: Sequence[Said]) -> Iterator[list[str]]:
+def _without_exception(passage: Sequence[Said]) -> Iterator[list[str]]:
     """Fatal lines together: a runtime prints several. Then exceptions of threads and children, the last one first."""
     last = passage[-1]
     native = [text for one in passage if not one.exception for text in one.texts]
@@ -237,8 +220,6 @@ def _without_exception(passage: Sequence[Said], found: Sequence[Said]) -> Iterat
     if last.exception or last.crash:  # a crash often follows what a thread or child has said
         for one in beside:
             yield from _chain(one)
-    if last.derived:
-        yield from _earlier(passage[:-1], found)
     yield native
 
 
@@ -278,7 +259,7 @@ class _Reading:
             return after
         elif _FATAL.search(line) or self._fatal(line):
             self._add(Said([line], exception=False))
-        elif self.found and not (caught.aside(line) or self._is_dump(line) or _ERROR_LEVEL.search(line)):
+        elif self.found and not (caught.aside(line) or self._is_dump(line)):
             self.found[-1].survived = True
         return at + 1
 

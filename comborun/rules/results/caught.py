@@ -167,11 +167,10 @@ _ASIDE = late(
 )
 _FOREIGN = late(
     r"(?i)^\W*(?:wandb|tensorboard|mlflow|comet(?:_ml)?|neptune|clearml|swanlab|sentry(?:_sdk)?|opentelemetry|statsd"
-    r"|urllib3|datadog|posthog|huggingface_hub(?!\.errors\.)|gcsfs|boto(?:core|3)?)\b|\bTensorBoard\b"
-    r"|^Retrying \(Retry\("
+    r"|urllib3|datadog|posthog|huggingface_hub|gcsfs|boto(?:core|3)?)\b|\bTensorBoard\b|^Retrying \(Retry\("
 )
 _WARNS = late(
-    r"^.{0,80}?(?:\bWARN(?:ING)?\b|\[[Ww](?:arn(?:ing)?)?\]|\b[Ww]arning:|\w+Warning: |: W (?:tensorflow|external)/)"
+    r"^.{0,80}?(?:\bWARN(?:ING)?\b|\[[Ww]arn(?:ing)?\]|\b[Ww]arning:|\w+Warning: |: W (?:tensorflow|external)/)"
     r"|^(?:\[\w+\]:?)?\[?W\d{4} |^\s*warnings\.warn\("
 )
 
