@@ -166,5 +166,6 @@ WORDS: Words = {
     Variable.IGNORED: "{name}={value} of your environment does not count",
     "run_in_use": "something works in it",
     Elsewhere.MACHINE: "it runs on {host}: give the command there, or with `--host {host}`",
+    Elsewhere.NAMESAKE: "it runs on another machine that is also called {host}: give the command there",
     Elsewhere.NAMESPACE: "it runs in another container of this machine, {host}: give the command there",
 }

@@ -58,6 +58,9 @@ WORDS: Words = {
     "folder_in_part": "its output folder holds more than {most} files: curves and checkpoints are of the first ones",
     "files_not_read": "{path} and later files are not read: only the first {most} files, or so many bytes, are",
     "steps_jump": "{name} in {path}: its steps go back too often, or stand still, so it has no curve",
+    "curves_beyond": (
+        "{path} has more curves than the {most} that are read of one source: {metrics} or more metrics are left out"
+    ),
     "values_superseded": (
         "{superseded:value} of its curves were written again by a later start; the newest value of a step counts"
     ),

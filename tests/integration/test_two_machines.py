@@ -118,6 +118,27 @@ def test_another_container_of_the_same_boot_is_another_machine(desk: Desk) -> No
         combo(inside, "stop", "--yes", run.name)
 
 
+def test_a_copy_of_a_machine_with_its_name_is_another_machine_and_a_restart_is_not(desk: Desk) -> None:
+    with machine(desk, "gpu", "aaaa-1") as here, machine(desk, "gpu", "bbbb-1") as there:
+        for one, hardware in ((here, "first"), (there, "second")):
+            one.power_off()
+            one.hardware = hardware
+            one.power_on()
+        grid, run = begin(desk, here)
+        assert "stays: not finished" in combo(there, "clean", "--yes", run.name)
+        for words in commands(grid, run):
+            said = combo(there, *words, code=None)
+            assert "another machine that is also called gpu" in said, words
+        seen = status(there, run)
+        assert seen["facts"][0]["code"] == "runs_on_a_namesake"
+        assert {one["state"] for one in seen["sessions"]} == {"running"}
+        here.power_off()
+        here.power_on("aaaa-2")
+        (desk.home / "go").touch()
+        combo(here, "resume", run.name)
+        until((run / "dispatch/done").exists, "it ends", 40)
+
+
 def test_after_a_restart_the_same_launch_goes_on_without_a_question(desk: Desk) -> None:
     with machine(desk, "nodea", "aaaa-1") as here:
         grid, run = begin(desk, here)

@@ -16,6 +16,7 @@ _BEGIN = """
 hostname "$1"
 if [[ $2 ]]; then mount --bind "$2" /proc/sys/kernel/random/boot_id; fi
 [[ ! $3 ]] || mount --bind "$3" "$4"
+if [[ $5 ]]; then mount --bind "$5/machine-id" /etc/machine-id; mount --bind "$5/net" /sys/class/net; fi
 echo up; exec sleep infinity >/dev/null
 """
 POSSIBLE = os.geteuid() == 0
@@ -24,13 +25,16 @@ POSSIBLE = os.geteuid() == 0
 
 @dataclass
 class Machine:
-    """`boot`: the id of its boot, or empty for that of the real machine. `mount`: a folder that is seen at another."""
+    """`boot`: the id of its boot, or empty for that of the real machine. `mount`: a folder that is seen at another.
+    `hardware`: a word from which its machine id and its network adapter are made; empty: those of the real machine.
+    """
 
     name: str
     folder: Path
     boot: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     mount: tuple[str, str] = ("", "")
+    hardware: str = ""
     process: subprocess.Popen[bytes] | None = None
 
     def power_on(self, boot: str = "") -> None:
@@ -38,12 +42,21 @@ class Machine:
         boot_id = self.folder / f"boot-{self.name}-{self.boot}"
         boot_id.write_text(f"{self.boot}\n")
         namespaces = ("unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc")
-        words = (self.name, str(boot_id) if self.boot else "", *self.mount)
+        words = (self.name, str(boot_id) if self.boot else "", *self.mount, self._hardware())
         command = [*ORPHANS_DIE, *namespaces, "bash", "-c", _BEGIN, "-", *words]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         assert self.process.stdout
         with self.process.stdout as out:
             assert out.readline() == b"up\n", f"{self.name} does not begin"
+
+    def _hardware(self) -> str:
+        if not self.hardware:
+            return ""
+        made = self.folder / f"hardware-{self.hardware}"
+        (made / "net/eth0/device").mkdir(parents=True, exist_ok=True)
+        for file in (made / "machine-id", made / "net/eth0/address"):
+            file.write_text(f"{self.hardware}\n")
+        return str(made)
 
     def power_off(self) -> None:
         """All its processes are gone at once."""

@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 import signal
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from comborun.host.system import files
 from comborun.rules import records
-from comborun.rules.machines import BOOT, HOST, NAMESPACE, elsewhere
+from comborun.rules.machines import BOOT, HOST, MARKS, NAMESPACE, elsewhere
 
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
 _PAUSE_S = 0.05
@@ -114,7 +116,19 @@ def machine() -> dict[str, str]:
         namespace = os.readlink("/proc/self/ns/pid")
     except OSError:
         namespace = ""
-    return {BOOT: boot_id(), HOST: os.uname().nodename, NAMESPACE: namespace.strip("pid:[]")}
+    own = {BOOT: boot_id(), HOST: os.uname().nodename, NAMESPACE: namespace.strip("pid:[]")}
+    return {**own, **dict(zip(MARKS, _marks()))}
+
+
+@lru_cache(maxsize=None)
+def _marks() -> tuple[str, ...]:
+    """See MARKS. An adapter without a device is made by software, such as the one of a container."""
+    name = files.read_text("/etc/machine-id", files.TABLE_MOST).strip()
+    folder = "/sys/class/net"
+    adapters = [f"{folder}/{one}" for one in files.entries(folder) if os.path.exists(f"{folder}/{one}/device")]
+    addresses = sorted(files.read_text(f"{one}/address", files.TABLE_MOST).strip() for one in adapters)
+    texts = ("" if name == "uninitialized" else name, " ".join(filter(None, addresses)))
+    return tuple(f"{zlib.crc32(text.encode('utf-8', 'replace')):08x}" if text else "" for text in texts)
 
 
 def alive(pid: str, start: str, boot: str) -> bool:

@@ -25,6 +25,7 @@ SHOWN = 200
 """points of a curve in a record"""
 TRACKS_MOST = 64
 """curves of one source; some programs give every joint a name"""
+_BEYOND_MOST = 1000
 LARGEST = 1e300
 _CHAOS, _STANDS = 0.25, 20
 """a number that goes back as often, or never changes in so many values, is no step"""
@@ -151,6 +152,8 @@ class Tracks:
         self.source = source
         self.jumping: list[str] = []
         """metrics without a curve, because their steps go back too often, or stand still; known once the curves are"""
+        self.beyond: set[tuple[str, str, str]] = set()
+        """metrics for which there was no room; of very many only some"""
         self._tracks: dict[Key, tuple[Metric, dict[int, Points]]] = {}
 
     def add(self, metric: Metric, steps: Mapping[str, float], value: float, rank: int = 0) -> None:
@@ -159,6 +162,8 @@ class Tracks:
             key = (metric.role, metric.of, metric.name, unit)
             if key not in self._tracks:
                 if len(self._tracks) >= TRACKS_MOST:
+                    if len(self.beyond) < _BEYOND_MOST and not any(one[:3] == key[:3] for one in self._tracks):
+                        self.beyond.add(key[:3])
                     continue
                 self._tracks[key] = metric, {}
             ranks = self._tracks[key][1]

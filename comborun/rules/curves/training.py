@@ -13,7 +13,7 @@ from contextlib import suppress
 from comborun.rules.curves import checkpoints, event_files, scalar_files
 from comborun.rules.curves.log_values import LogValues
 from comborun.rules.curves.scalar_files import Episodes, OtherArraysError, ScalarFile
-from comborun.rules.curves.series import SHOWN, best_of, thin
+from comborun.rules.curves.series import SHOWN, TRACKS_MOST, best_of, thin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,6 +78,9 @@ def read(log: str, directory: str, without: str = "") -> dict[str, Any]:
         facts += [
             {"code": "steps_jump", "name": name, "path": tracks.source} for name in tracks.jumping[:_JUMPING_SHOWN]
         ]
+        if tracks.beyond:
+            fact = {"code": "curves_beyond", "path": tracks.source, "most": TRACKS_MOST, "metrics": len(tracks.beyond)}
+            facts.append(fact)
     chosen = [one for one in best_of(curves) if one.read]
     kept = _kept(chosen)
     shown = listed[-checkpoints.LISTED_MOST :]

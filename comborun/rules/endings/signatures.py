@@ -30,6 +30,9 @@ IGNORE = "ignore"
 BUILTIN: tuple[tuple[str, tuple[str, ...]], ...] = (
     (IGNORE, ("ERROR_INCOMPATIBLE_DRIVER", "vkCreateInstance failed", "Failed to create any GPU devices")),
     (IGNORE, ("Disabling key-value database because another kit process is locking it",)),
+    # An account without money answers like a limit of requests, but waiting does not mend it.
+    (Failure.ERROR.value, ("insufficient_quota", "[Cc]redit balance is too low", "billing_(hard_limit|not_active)")),
+    (Failure.ERROR.value, ("Error code: 402", "402 Client Error")),
     *((failure.value, failure.row.signatures) for failure in Failure if failure.row.signatures),
 )
 _SPECIAL = frozenset("\\^$*+?{}[]|()")
@@ -66,8 +69,9 @@ def find(lines: Sequence[str], own: Iterable[Signature], ended: Ended) -> tuple[
             lines = [line for line in lines if not finder(line)]
     ours, known = ([one for one in some if one[0] != IGNORE] for some in (ours, known))
     fatal = lambda line: any(finder(line) for _, finder in known)  # noqa: E731
-    groups = list(candidates(lines, killed=ended.killed, fatal=fatal))
     program = [line for line in lines if line.strip() and not caught.of_others(line)]
+    lines = [one for line in lines for one in _unpacked(line)]
+    groups = list(candidates(lines, killed=ended.killed, fatal=fatal))
     if found := _first(ours, [*(groups[0] if groups else ()), *program[-1:]]):
         return found
     for group in groups:
@@ -106,6 +110,14 @@ def _there(wordings: Iterable[str], text: str) -> list[Callable[[str], object]]:
     return [finder] if finder else []
 
 
+def _unpacked(line: str) -> list[str]:
+    """A traceback within one line, such as in a log of JSON, as lines; nothing of one that only warns."""
+    packed = _PACKED.search(line) if "\\n" in line else None
+    if packed is None:
+        return [line]
+    return [] if caught.of_others(line) else packed.group().replace('\\"', '"').split("\\n")
+
+
 def _finder(pattern: str) -> Callable[[str], object] | None:
     try:
         return patterns.compiled(pattern).search
@@ -129,7 +141,12 @@ _UNFINISHED = late(r"(?:[:(\[{,]|:\s*[\"']+)\s*$")
 """an exception whose text goes on in the next line"""
 _MORE_LINES = 10
 
-_OF_WORKER = late(r"\bpid=\d")
+_OF_WORKER = late(r"\bpid=\d|^\s*\[\w*rank_?\d+\]|^\s*\[default\d+\]")
+_LAUNCHER = late(r"\btorch[./]distributed[./](?:elastic|run|launcher)\b|^\s*(?:\[\w*rank_?\d+\]|\[default\d+\]):?\s*$")
+"""what a launcher says of its workers"""
+_PACKED = late(r'Traceback \(most recent call last\):\\n(?:[^"\\]|\\.)*')
+_NOTHING = late(r"(?:TypeError|AttributeError): .*NoneType")
+"""what was to be made has not been made: why stands right before, if anywhere"""
 
 _FATAL = late(
     r"Fatal Python error|terminate called |^\s*what\(\): |Segmentation fault|[Bb]us error|\bAborted\b|core dumped"
@@ -140,7 +157,10 @@ _FATAL = late(
     r"|^\S{0,30}\s*(?:FATAL|CRITICAL|[Ff]atal):|^X Error of failed request"
     r"|Unable to create windowless context|(?:PhysX|internal) error|slurmstepd: error|Killed process"
 )
-_CRASH = late(r"Segmentation fault|core dumped|SIG(?:SEGV|ABRT|BUS)|Aborted|Fatal Python error|[Ss]ignal 11\b")
+_CRASH = late(
+    r"^\*\*\* |^F\d{4} |Check failed: "
+    r"|Segmentation fault|core dumped|SIG(?:SEGV|ABRT|BUS)|Aborted|Fatal Python error|[Ss]ignal 11\b"
+)
 _HANDLED = late(r"(?:\w+\.)*(?:Connection|Timeout|HTTP|URL|File|Import|ModuleNotFound|Key|Index|Attribute|Stop)")
 """exceptions that programs handle in passing: one that comes meanwhile has another cause"""
 _DUMP = late(r"\s+\S|Current thread|Thread 0x|Extension modules|\.\.\.|#\d+ |\[\w+:\d+\]")
@@ -202,9 +222,10 @@ def candidates(lines: Sequence[str], *, killed: bool, fatal: Callable[[str], obj
         yield from _without_exception(passage)
         return
     yield from _chain(exception)
-    if exception.derived:
+    if exception.derived or any(map(_NOTHING.search, exception.texts)):
         at = passage.index(exception)
-        earlier = [*passage[:at], *(one for one in found if one.aside and one not in passage)]
+        others = [one for one in found if one.aside and one not in passage] if exception.derived else []
+        earlier = [*passage[:at], *others]
         for one in sorted(earlier, key=found.index, reverse=True):
             yield from _chain(one)
     after = passage[passage.index(exception) + 1 :]
@@ -259,7 +280,7 @@ class _Reading:
             return after
         elif _FATAL.search(line) or self._fatal(line):
             self._add(Said([line], exception=False))
-        elif self.found and not (caught.aside(line) or self._is_dump(line)):
+        elif self.found and not (caught.aside(line) or self._is_dump(line) or _LAUNCHER.search(line)):
             self.found[-1].survived = True
         return at + 1
 

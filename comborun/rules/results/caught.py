@@ -170,7 +170,8 @@ _FOREIGN = late(
     r"|urllib3|datadog|posthog|huggingface_hub|gcsfs|boto(?:core|3)?)\b|\bTensorBoard\b|^Retrying \(Retry\("
 )
 _WARNS = late(
-    r"^.{0,80}?(?:\bWARN(?:ING)?\b|\[[Ww]arn(?:ing)?\]|\b[Ww]arning:|\w+Warning: |: W (?:tensorflow|external)/)"
+    r"^.{0,80}?(?:\bWARN(?:ING)?\b|\[[Ww]arn(?:ing)?\]|\[W\]|\b[Ww]arning:|\w+Warning: |: W (?:tensorflow|external)/)"
+    r'|^\{.*"(?:level|severity)\w*": ?"[Ww]arn'
     r"|^(?:\[\w+\]:?)?\[?W\d{4} |^\s*warnings\.warn\("
 )
 

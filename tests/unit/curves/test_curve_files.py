@@ -303,3 +303,13 @@ def test_many_checkpoints_of_several_files_are_found_in_one_pass(monkeypatch: py
     found, others, _ = checkpoints.found("/out")
     assert process_time() - began < 2.0
     assert (found[7].path, found[7].size, found[7].step, others) == ("runs/checkpoint-7", 6, 7, [])
+
+
+def test_metrics_beyond_the_most_of_a_source_are_told(tmp_path: Path) -> None:
+    names = [f"task_{chr(97 + number // 10)}{number % 10}/success" for number in range(70)]
+    rows = "".join(f"{step},{','.join(str(step) for _ in names)}\n" for step in range(3))
+    found = read(tmp_path, {"progress.csv": f"step,{','.join(names)}\n{rows}".encode()})
+    assert [fact for fact in found["facts"] if fact["code"] == "curves_beyond"] == [
+        {"code": "curves_beyond", "path": "progress.csv", "most": 64, "metrics": 6}
+    ]
+    assert len(found["curves"]) + found["more_curves"] == 64

@@ -106,3 +106,16 @@ def test_without_its_model_server_it_could_not_work(failed, monkeypatch, cause, 
     assert why.cause == expected
     if expected == "server_lost" and (lost or silent):
         assert (lost or silent) in why.facts
+
+
+def test_a_good_exit_code_without_results_after_an_out_of_memory_is_one_of_memory(failed):
+    """It has swallowed the exception, and another try may mend it: nothing else tells why it has no results."""
+    log = ("Traceback (most recent call last):", '  File "x.py"', "torch.OutOfMemoryError: CUDA out of memory")
+    assert told(failed(*log, "done", code=0)) == ("gpu_memory", "gpu_memory")
+    assert told(failed(*log, "done", cause="signal", code=137)) == ("signal", ""), "something else ended it"
+
+
+def test_an_account_without_money_is_no_fault_of_the_network_and_so_not_tried_again(failed):
+    line = "openai.RateLimitError: Error code: 429 - {'error': {'code': '%s'}}"
+    assert told(failed(line % "insufficient_quota")) == ("exited", "error")
+    assert failed(line % "rate_limit_exceeded").signature == "network_fault"

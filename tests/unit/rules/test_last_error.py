@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -50,7 +51,25 @@ def public_cases() -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize(("expected", "what", "log"), public_cases(), ids=[what for _, what, _ in public_cases()])
 def test_what_people_show_of_their_simulators_has_its_class_and_no_other(expected, what, log):
-    assert (of(log)[0] or "no class") == expected, what
+    assert (of(log, killed=what.endswith(", killed"))[0] or "no class") == expected, what
+
+
+def test_what_a_thread_said_before_does_not_explain_that_something_is_none():
+    none = traceback("AttributeError: 'NoneType' object has no attribute 'reset'")
+    log = f"Exception in thread Thread-3:\n{traceback(OOM)}\ngoing on\n{none}"
+    assert of(log)[0] == ""
+
+
+def packed(level: str, last: str) -> str:
+    return json.dumps({"level": level, "exc": traceback(last), "host": "vm"})
+
+
+def test_a_traceback_within_a_line_is_read_like_one_of_many_lines_unless_the_line_warns():
+    last = 'RuntimeError: CUDA out of memory in "main", seen'
+    assert of(packed("error", last)) == ("gpu_memory", last)
+    assert of(packed("warning", OOM)) == ("", "")
+    assert of(f"{packed('warning', OOM)}\nall is done") == ("", "")
+    assert of(f"{OOM}\nhalf of it\n{packed('error', 'KeyError: 7')}") == ("", "KeyError: 7")
 
 
 def test_an_exception_group_counts_as_one():
