@@ -13,7 +13,7 @@ from comborun.host.system import descendants, files, ownership, process
 from comborun.host.system.process import setting
 from comborun.host.verb_errors import USAGE, Refusal
 from comborun.rules import records, settings
-from comborun.rules.endings import retry
+from comborun.rules.endings import process_starts, retry
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.host import Denial
 from comborun.rules.machines import elsewhere
@@ -277,21 +277,21 @@ class RunDirectory:
 
     # A process of several sessions
 
-    def next_start(self, name: str) -> list[retry.Candidate]:
+    def next_start(self, name: str) -> list[process_starts.Candidate]:
         """The sessions of a process that its next start runs, in order; none: nothing is left to do."""
         found = (self._candidate(one, place) for place, one in enumerate(self.members(name)))
-        return retry.chosen([one for one in found if one])
+        return process_starts.chosen([one for one in found if one])
 
-    def _candidate(self, name: str, place: int) -> retry.Candidate | None:
+    def _candidate(self, name: str, place: int) -> process_starts.Candidate | None:
         numbers = self.numbers(name)
         if not numbers:
-            return retry.Candidate(name, place)
+            return process_starts.Candidate(name, place)
         follows = self.follows(name, numbers[-1]) if self.end(name, numbers[-1]) else None
         if follows is None:
             return None
         since = self.retried_after(name)
-        crashes = retry.crashes(self.end(name, one) for one in numbers if one > since)
-        return retry.Candidate(name, place, crashes, follows.wait_s)
+        crashes = process_starts.crashes(self.end(name, one) for one in numbers if one > since)
+        return process_starts.Candidate(name, place, crashes, follows.wait_s)
 
     def _process_follows(self, name: str, number: int) -> NextRetry | None:
         start = self.next_start(name)

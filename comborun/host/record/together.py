@@ -18,7 +18,7 @@ from comborun.host.system.files import Json
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.endings.failures import Failure
-from comborun.rules.endings.retry import ALL_CHARGED, Start, is_complete
+from comborun.rules.endings.process_starts import ALL_CHARGED, Start, is_complete
 from comborun.rules.facts import Fact
 from comborun.rules.names import TOGETHER, AttemptLayout, RunLayout, attempt_number
 from comborun.rules.results.counts import Counts
