@@ -10,7 +10,7 @@ from comborun.model.work import grouped
 from comborun.reporter.comparing.comparison import Tested
 from comborun.reporter.evidence.context import ContextFact
 from comborun.reporter.evidence.settings import SettingFact
-from comborun.reporter.figures.figure import in_common
+from comborun.reporter.figures.labels import in_common
 from comborun.reporter.standing import Standing, standing_of
 from comborun.reporter.summary import Summary
 from comborun.reporter.text import claim, fraction, per_cent, points_interval, with_interval, within
