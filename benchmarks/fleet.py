@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from comborun.generate.script import scripts
+from comborun.generate.run_scripts import scripts
 from comborun.generate.slurm_jobs import texts
 from comborun.grid import Grid, parse_grid
 from comborun.host.verbs.boxes import Box

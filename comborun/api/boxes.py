@@ -17,7 +17,7 @@ from comborun.api.joint import newest_of
 from comborun.api.launching import Started, remembered_target
 from comborun.api.named import Target
 from comborun.errors import HostError, UserError
-from comborun.grid.checks.together import refused_together
+from comborun.grid.checks.hosts import refused_together
 from comborun.model.work import process_of
 from comborun.monitor.beginning import await_beginning
 from comborun.planner.dealing import Candidate, cut_of, cut_together, deal, ends, recut, rooms_of, same_work

@@ -204,7 +204,7 @@ def retune(target: Target, values: Mapping[str, str], because: str = "") -> orde
 
 def checked_settings(values: Mapping[str, str]) -> dict[str, str]:
     """The values as the host takes them: memory in MiB. Raises UserError."""
-    from comborun.grid.keys.values import parse_size  # slow to import
+    from comborun.grid.keys.amounts import parse_size  # slow to import
 
     if not values:
         raise UserError("nothing to set", f"such as parallel=6; known are {', '.join((PARALLEL, *FIELDS))}")

@@ -11,7 +11,8 @@ import click
 
 from comborun.answers import grids
 from comborun.cli.options import grid_argument, json_option, offers
-from comborun.cli.terminal import program, show_json, show_rows, show_text, show_videos, show_why, warn, wrapped
+from comborun.cli.proposals import show_videos, show_why
+from comborun.cli.terminal import program, show_json, show_rows, show_text, warn, wrapped
 from comborun.errors import UserError
 from comborun.grid import Preset, find_preset, known_presets, preset_starter, schema_text, starter_grid
 from comborun.grid.presets import SHIPPED

@@ -181,7 +181,7 @@ def _same(words: Sequence[str], pair: tuple[str, str] | None) -> dict[str, str]:
 def _size(text: str | None) -> int | None:
     if text is None:
         return None
-    from comborun.grid.keys.values import parse_size
+    from comborun.grid.keys.amounts import parse_size
 
     return parse_size(text)
 

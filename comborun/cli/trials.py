@@ -16,19 +16,9 @@ from comborun.answers.grids import Calibrated
 from comborun.api.joint import parts_of
 from comborun.api.named import Target
 from comborun.cli.options import Shown, episodes_option, grid_argument, host_options, json_option, of_run
+from comborun.cli.proposals import show_line, show_videos, show_why
 from comborun.cli.status import watched
-from comborun.cli.terminal import (
-    SOME_DID_NOT,
-    program,
-    show_json,
-    show_line,
-    show_rows,
-    show_table,
-    show_videos,
-    show_why,
-    warn,
-    wrapped,
-)
+from comborun.cli.terminal import SOME_DID_NOT, program, show_json, show_rows, show_table, warn, wrapped
 from comborun.errors import HostError, UserError
 from comborun.monitor.beginning import await_beginning
 from comborun.monitor.screen import JsonScreen

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from comborun import __version__
-from comborun.generate.script import FRONT, notify_script, scripts, server_script, server_session
+from comborun.generate.run_scripts import FRONT, notify_script, scripts, server_script, server_session
 from comborun.generate.slurm_jobs import texts
 from comborun.model.command import asks_for
 from comborun.model.work import grouped, process_of, whole

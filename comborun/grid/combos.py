@@ -11,11 +11,12 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from comborun.errors import Problem, UserError
+from comborun.grid.keys.amounts import parse_size, parse_whole
 from comborun.grid.keys.axes import AXIS_OF, AxisEntry
 from comborun.grid.keys.grid_file import GridFile, SettingKeys
 from comborun.grid.keys.results import naming
 from comborun.grid.keys.shapes import merged
-from comborun.grid.keys.values import OWNED, line_of, parse_size, parse_whole, scalar_of, whole_of
+from comborun.grid.keys.values import OWNED, line_of, scalar_of, whole_of
 from comborun.grid.yaml_tree import Items, Map, Scalar, ScalarKind, Tree, YamlSource
 from comborun.model.plan import FollowRule
 from comborun.rules.following import STABLE

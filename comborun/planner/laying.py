@@ -17,6 +17,7 @@ from comborun.model.stopping import StopRequest, stop_rule
 from comborun.model.work import episodes_by_combo
 from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge
 from comborun.planner.packing import at_once, check_fit
+from comborun.planner.processes import added, in_processes, shared_files, shared_values
 from comborun.planner.program import (
     allowed_gpus,
     around_of,
@@ -31,7 +32,7 @@ from comborun.planner.program import (
     work_folder,
 )
 from comborun.planner.ranges import digest_of, session_digest
-from comborun.planner.scheduling import added, arranged, in_processes, shared_files, shared_values
+from comborun.planner.scheduling import arranged
 from comborun.rules.results.fields import number
 from comborun.rules.room.capacity import Card
 from comborun.text import clean, several, shortened

@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from comborun.monitor.gpu_samples import GpuSample
 from comborun.monitor.view.gpus import GpuHistory
 from comborun.monitor.wording import MARKS
-from comborun.reporter.figures.figure import (
-    GREY,
-    PAGE,
-    SMALL,
-    Axes,
-    LineStyle,
-    Panel,
-    TextStyle,
-    fit,
-    ink_on,
-    measure,
-)
+from comborun.reporter.figures.figure import GREY, PAGE, SMALL, Axes, LineStyle, Panel, TextStyle, ink_on
+from comborun.reporter.figures.labels import fit, measure
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import GIB, MIB
 from comborun.words.times import clock

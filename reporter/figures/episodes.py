@@ -26,17 +26,16 @@ from comborun.reporter.figures.figure import (
     Panel,
     Point,
     TextStyle,
-    fit_apart,
     ink_on,
     left_out,
     legend,
-    measure,
     room,
     series,
     spread,
     ticks,
     titled,
 )
+from comborun.reporter.figures.labels import fit_apart, measure
 from comborun.reporter.summary import Summary
 from comborun.reporter.text import number
 from comborun.rules.curves.metrics import EVALUATION, ROLES

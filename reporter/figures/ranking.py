@@ -20,13 +20,11 @@ from comborun.reporter.figures.figure import (
     Panel,
     TextStyle,
     along,
-    fit,
-    fit_apart,
-    measure,
     room,
     spread,
     zoomed,
 )
+from comborun.reporter.figures.labels import fit, fit_apart, measure
 from comborun.reporter.standing import Place, Standing, corrected
 from comborun.reporter.text import fraction, number, points
 

@@ -21,18 +21,15 @@ from comborun.reporter.figures.figure import (
     Point,
     TextStyle,
     along,
-    fit,
-    fit_apart,
     ink_on,
     left_out,
-    measure,
     room,
     shade,
     spread,
     titled,
-    wrap,
     zoomed,
 )
+from comborun.reporter.figures.labels import fit, fit_apart, measure, wrap
 from comborun.reporter.standing import standing_of
 from comborun.reporter.summary import GridAxes, Summary
 from comborun.reporter.text import NOTHING, interval, number, numbers, of, rate

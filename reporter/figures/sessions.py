@@ -14,12 +14,11 @@ from comborun.reporter.figures.figure import (
     LineStyle,
     Panel,
     TextStyle,
-    fit,
     ink_on,
     legend,
-    measure,
     ticks,
 )
+from comborun.reporter.figures.labels import fit, measure
 from comborun.reporter.records.collected import AttemptRecord
 from comborun.reporter.text import duration, number
 from comborun.rules.vocabulary import Outcome

@@ -11,7 +11,7 @@ from comborun.reporter.comparing.comparison import Tested
 from comborun.reporter.counting.combo import ComboSummary
 from comborun.reporter.evidence.context import ContextFact, alike
 from comborun.reporter.evidence.settings import SettingFact
-from comborun.reporter.figures.figure import in_common
+from comborun.reporter.figures.labels import in_common
 from comborun.reporter.standing import Standing, standing_of
 from comborun.reporter.statistics.difference import FEWEST_UNPAIRED
 from comborun.reporter.summary import Summary

@@ -14,7 +14,8 @@ from comborun import __version__
 from comborun.reporter import text
 from comborun.reporter.comparing.claims import NOTHING_DECIDED
 from comborun.reporter.counting.quality import COUNTED
-from comborun.reporter.figures.figure import Figure, shortened, untitled
+from comborun.reporter.figures.figure import Figure, untitled
+from comborun.reporter.figures.labels import shortened
 from comborun.reporter.figures.makers import MOST_COMBOS, OF_COMBOS
 from comborun.reporter.pages import combo_tables, comparison_tables, policy_tables, training_tables
 from comborun.reporter.pages.text_table import Plot, Strong, Tagged

@@ -31,7 +31,8 @@ from recorded import record
 from windows import WINDOWS, TmuxWindows, Windows
 
 from comborun.generate.bundle import server_manifest, session_manifest
-from comborun.generate.script import FRONT, page
+from comborun.generate.run_scripts import FRONT
+from comborun.generate.script import page
 from comborun.host.system.files import read_rows
 from comborun.model.attempt import Begin, End
 from comborun.model.plan import Session

@@ -8,6 +8,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from comborun.errors import UserError
+from comborun.grid.keys.amounts import parse_whole
 from comborun.grid.keys.shapes import ONE_OR_MANY, Keys, OrJust, key
 from comborun.grid.keys.values import (
     SCALAR,
@@ -21,7 +22,6 @@ from comborun.grid.keys.values import (
     Schema,
     line_of,
     number_of,
-    parse_whole,
     scalar_of,
 )
 from comborun.grid.yaml_tree import Items, Map, Scalar, ScalarKind

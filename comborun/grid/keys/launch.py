@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import ConfigDict
 
 from comborun.errors import UserError
+from comborun.grid.keys.amounts import parse_duration
 from comborun.grid.keys.resources import GpuIndexes, ReserveKeys
 from comborun.grid.keys.shapes import ONE_OR_MANY, Keys, OrJust, key
 from comborun.grid.keys.values import (
@@ -23,7 +24,6 @@ from comborun.grid.keys.values import (
     Workdir,
     line_of,
     matching,
-    parse_duration,
     scalar_of,
 )
 from comborun.model.resources import SlurmOptions

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Annotated, Literal, NamedTuple
 
 from comborun.errors import UserError
+from comborun.grid.keys.amounts import parse_whole
 from comborun.grid.keys.shapes import ONE_OR_MANY, OR_NONE, Keys, OrJust, key
 from comborun.grid.keys.values import (
     TEXT,
@@ -23,7 +24,6 @@ from comborun.grid.keys.values import (
     duration,
     line_of,
     log_pattern,
-    parse_whole,
     scalar_of,
 )
 from comborun.model.judging import DEFAULT_RETRY, IGNORE, NOTICE_KINDS, EvidenceRules, NoticeKind, RetryRule

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import model_validator
 
 from comborun.errors import UserError
+from comborun.grid.keys.amounts import parse_whole
 from comborun.grid.keys.shapes import ONE_OR_MANY, OR_NONE, Keys, OrJust, key
 from comborun.grid.keys.values import (
     AsWritten,
@@ -29,7 +30,6 @@ from comborun.grid.keys.values import (
     Workdir,
     line_of,
     matching,
-    parse_whole,
     refusal,
     scalar_of,
 )

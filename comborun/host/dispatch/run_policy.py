@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from comborun.host.dispatch.run_state import RunState
 from comborun.host.dispatch.sessions import Known
 from comborun.host.record import attempt_lineage
-from comborun.host.record.judging import DONE
+from comborun.host.record.end_record import DONE
 from comborun.host.record.queue import DROPPED, SMOKE
 from comborun.host.record.run_directory import NextRetry, session_names
 from comborun.host.record.totals import EPISODES, totals

@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Callable
 
-from comborun.host.record import judging, together
+from comborun.host.record import end_record, judging, together
 from comborun.host.record.judging import Judged
 from comborun.host.system import children, files
 from comborun.host.system.files import Json
@@ -90,7 +90,7 @@ def as_it_is(at: AttemptLayout, end: Json) -> Json:
     kept = {key: value for key, value in end.items() if key not in _OF_COUNTS}
     order = list(Completeness)
     if now and order.index(now.completeness) > order.index(completeness_of(end)):  # it is less complete now
-        kept.update(judging.outcome_fields(now.completeness, cause_of(end), code, end.get("class", "")))
+        kept.update(end_record.outcome_fields(now.completeness, cause_of(end), code, end.get("class", "")))
     return records.parse(records.render([*kept.items(), *counts.pairs()]))
 
 

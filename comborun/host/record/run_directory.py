@@ -13,7 +13,7 @@ from comborun.host.system import descendants, files, ownership, process
 from comborun.host.system.process import setting
 from comborun.host.verb_errors import USAGE, Refusal
 from comborun.rules import records, settings
-from comborun.rules.endings import retry
+from comborun.rules.endings import process_starts, retry
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.host import Denial
 from comborun.rules.machines import elsewhere
@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterable, Mapping
 
-    from comborun.host.record import judging
+    from comborun.host.record import end_record
     from comborun.host.system.ownership import Root
     from comborun.rules.facts import Fact
 
@@ -167,7 +167,7 @@ class RunDirectory:
         """End an attempt before it begins; False if it has been claimed, runs on another box, or nothing can be
         written.
         """
-        from comborun.host.record import judging
+        from comborun.host.record import end_record, judging
 
         at = self.at(name, number)
         if cause != Cause.LOST.value and name in self.processes:  # what never began and was lost simply runs
@@ -182,7 +182,7 @@ class RunDirectory:
             return False
         nothing = judging.Judged(Counts(), Completeness.NONE)
         # In its own draft: its supervisor may be reserving room just now.
-        if judging.write_end(at, judging.Ending(cause, reason), nothing, reserved=False):
+        if end_record.write_end(at, end_record.Ending(cause, reason), nothing, reserved=False):
             return True
         files.remove(at.claim)  # without a record nothing is decided
         return False
@@ -227,21 +227,21 @@ class RunDirectory:
 
     def _lost(
         self, at: AttemptLayout, claim: Mapping[str, str], begin: Mapping[str, str]
-    ) -> tuple[judging.Ending, float]:
+    ) -> tuple[end_record.Ending, float]:
         """The cause if it is known, and the seconds in which its remaining processes may end by themselves."""
-        from comborun.host.record import judging
+        from comborun.host.record import end_record
 
         if stopping(at):
-            return judging.Ending(Cause.STOPPED.value), 0.0
+            return end_record.Ending(Cause.STOPPED.value), 0.0
         verdict = files.read(at.verdict)
         if verdict:
-            ending = judging.Ending(verdict.get("cause", Cause.LOST.value), verdict.get("note", ""))
+            ending = end_record.Ending(verdict.get("cause", Cause.LOST.value), verdict.get("note", ""))
             ending.facts += records.ending(verdict)
             ending.add(fact(Evidence.SUPERVISOR_DIED))
             return ending, 0.0
         grace = 0.0 if self.backend.elsewhere else setting("COMBORUN_GRACE_S", 5.0)
         cause, facts = self.backend.why(claim, begin)
-        ending = judging.Ending(cause)
+        ending = end_record.Ending(cause)
         ending.facts += facts
         return ending, grace
 
@@ -277,21 +277,21 @@ class RunDirectory:
 
     # A process of several sessions
 
-    def next_start(self, name: str) -> list[retry.Candidate]:
+    def next_start(self, name: str) -> list[process_starts.Candidate]:
         """The sessions of a process that its next start runs, in order; none: nothing is left to do."""
         found = (self._candidate(one, place) for place, one in enumerate(self.members(name)))
-        return retry.chosen([one for one in found if one])
+        return process_starts.chosen([one for one in found if one])
 
-    def _candidate(self, name: str, place: int) -> retry.Candidate | None:
+    def _candidate(self, name: str, place: int) -> process_starts.Candidate | None:
         numbers = self.numbers(name)
         if not numbers:
-            return retry.Candidate(name, place)
+            return process_starts.Candidate(name, place)
         follows = self.follows(name, numbers[-1]) if self.end(name, numbers[-1]) else None
         if follows is None:
             return None
         since = self.retried_after(name)
-        crashes = retry.crashes(self.end(name, one) for one in numbers if one > since)
-        return retry.Candidate(name, place, crashes, follows.wait_s)
+        crashes = process_starts.crashes(self.end(name, one) for one in numbers if one > since)
+        return process_starts.Candidate(name, place, crashes, follows.wait_s)
 
     def _process_follows(self, name: str, number: int) -> NextRetry | None:
         start = self.next_start(name)

@@ -11,14 +11,15 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from comborun.host.record import judging
-from comborun.host.record.judging import Ending, Judged, Rules, Watched
+from comborun.host.record import end_record, judging
+from comborun.host.record.end_record import Ending
+from comborun.host.record.judging import Judged, Rules, Watched
 from comborun.host.system import files
 from comborun.host.system.files import Json
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.endings.failures import Failure
-from comborun.rules.endings.retry import ALL_CHARGED, Start, is_complete
+from comborun.rules.endings.process_starts import ALL_CHARGED, Start, is_complete
 from comborun.rules.facts import Fact
 from comborun.rules.names import TOGETHER, AttemptLayout, RunLayout, attempt_number
 from comborun.rules.results.counts import Counts
@@ -39,14 +40,14 @@ def judge(at: AttemptLayout, code: int | None) -> Judged:
 
 
 def write_end(at: AttemptLayout, ending: Ending, judged: Judged, reserved: bool = True) -> bool:
-    """As `judging.write_end`; the ends of the sessions of a process come first."""
+    """As `end_record.write_end`; the ends of the sessions of a process come first."""
     if judged.members:
         process = Process(at)
         if not process.write_ends(ending, judged):
             return False
         if judged.now is Completeness.COMPLETE:  # if it is not complete, another start of it has failed
             ending.signature = process.failure_of_others()
-    return judging.write_end(at, ending, judged, reserved)
+    return end_record.write_end(at, ending, judged, reserved)
 
 
 class Process:
@@ -145,7 +146,7 @@ class Process:
                 end = self._ending(name, ending, charged, blamed)
                 end.timed = name in times
                 end.started, end.ended = times.get(name, (ending.started, ending.ended))
-                if not judging.write_end(own, end, found[name], reserved=False):
+                if not end_record.write_end(own, end, found[name], reserved=False):
                     return False
         return True
 

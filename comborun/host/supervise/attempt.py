@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Sequence
 
-from comborun.host.record import judging
+from comborun.host.record import end_record, judging
 from comborun.host.system import descendants, files, process
 from comborun.host.system.files import Json
 from comborun.host.system.ownership import Root, roots
@@ -178,7 +178,7 @@ class Place:
     def make_files(self) -> bool:
         """Make the folder of the output, the file of the lock, and room for the end. None of them claims anything."""
         os.makedirs(self.output, exist_ok=True)
-        return files.append(self._lock) and judging.reserve(self.at)
+        return files.append(self._lock) and end_record.reserve(self.at)
 
     def open(self) -> None:
         """Take the session's lock and reserve room for the end. Raises OSError, Refusal."""
@@ -195,7 +195,7 @@ class Place:
         if lock < 0:
             raise Refusal(BUSY, Denial.ATTEMPT_LIVES, session=attempt.name)
         self.held.append(files.inheritable(lock))
-        if not judging.reserve(self.at):
+        if not end_record.reserve(self.at):
             raise unwritable(self.at.directory)
 
     def grant(self) -> dict[str, str]:

@@ -11,8 +11,8 @@ import resource
 import signal
 import time
 
-from comborun.host.record import clients, judging, recounts, together
-from comborun.host.record.judging import Ending
+from comborun.host.record import clients, end_record, judging, recounts, together
+from comborun.host.record.end_record import Ending
 from comborun.host.record.run_directory import stopping
 from comborun.host.supervise.attempt import Attempt, Place, Verdict
 from comborun.host.system import files, machine, process
@@ -49,7 +49,7 @@ class Finishing:
         self._events = events
         self._leftovers = Leftovers(attempt.marker, events.until, attempt.roots)
         self._stopped = stopping(self._at)
-        self._end = judging.Ending("exited", None, code, attempt.started, time.time())
+        self._end = end_record.Ending("exited", None, code, attempt.started, time.time())
         self._end.cause = "exited" if self._end.signal is None else "signal"
         self._grace = attempt.timing.grace_s
         self._behind = self._end_group(0.0 if at_once or self._stopped else self._grace)
@@ -120,7 +120,7 @@ class Finishing:
     def give_up(self, fault: Exception) -> None:
         """Write an end without counts: better than none."""
         self._end.add(fact(Evidence.NOT_JUDGED, said=repr(fault)))
-        judging.write_end(self._at, self._end, judging.Judged(judging.uncounted(fault), Completeness.NONE))
+        end_record.write_end(self._at, self._end, judging.Judged(judging.uncounted(fault), Completeness.NONE))
 
 
 def why_not_started(failure: str, log: str) -> Fact | None:

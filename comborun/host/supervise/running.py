@@ -64,7 +64,7 @@ class RunningCommand:
     def _begin_first(self) -> None:
         """Make the attempts of the sessions that its process begins with."""
         from comborun.host.record.together import Process
-        from comborun.rules.endings.retry import Start
+        from comborun.rules.endings.process_starts import Start
 
         own = Process(self._attempt.at, self._attempt.together)
         try:

@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 
 from comborun.host.engines.slurm import Slurm
-from comborun.host.record import attempt_lineage, judging
+from comborun.host.record import attempt_lineage, end_record, judging
 from comborun.host.record.holds import Holds
 from comborun.host.record.queue import DROPPED, rows
 from comborun.host.record.run_directory import RunDirectory
@@ -92,15 +92,15 @@ class SlurmPlace(Place):
         except OSError:
             return False
         written = files.write(self.at.grant, self.grant().items()) and files.append(self.at.log, "")
-        return written and judging.reserve(self.at)
+        return written and end_record.reserve(self.at)
 
     def withdraw(self) -> None:
         self._close("launch_failed", fact(Evidence.NO_PROCESS))
 
     def _close(self, cause: str, reason: Fact) -> None:
         judged = judging.judge(self.at, None)
-        ending = judging.Ending(cause, reason)
-        judging.write_end(self.at, ending, judged, reserved=False)
+        ending = end_record.Ending(cause, reason)
+        end_record.write_end(self.at, ending, judged, reserved=False)
 
     def address(self) -> str:
         return self.job

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterator
 
-from comborun.host.record import judging
+from comborun.host.record import end_record, judging
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.record.totals import EPISODES, totals
 from comborun.host.system import files
@@ -85,7 +85,7 @@ def _replace(path: str, record: Json) -> None:
 
 def _judged(at: AttemptLayout, rules: judging.Rules, claim: Json, end: Json) -> Json:
     code, signal = records.integer(end, "code"), records.integer(end, "signal")
-    ending = judging.Ending(end.get("cause", ""), end.get("note", ""), code, records.seconds(end, "started"))
+    ending = end_record.Ending(end.get("cause", ""), end.get("note", ""), code, records.seconds(end, "started"))
     ending.facts += records.ending(end)
     ending.ended = records.seconds(end, "ended") or 0.0
     ending.peak_memory_kib = records.integer(end, "peak_memory_kib") or 0
@@ -93,4 +93,4 @@ def _judged(at: AttemptLayout, rules: judging.Rules, claim: Json, end: Json) -> 
     if end.get("class") and (not derived or end["class"] != derived.value):
         ending.signature = end["class"]  # from its log
     judged = judging.judged(at, rules, code if end.get("cause") == "exited" else None)
-    return records.parse(records.render(judging.end_fields(at, ending, judged, claim, rules)))
+    return records.parse(records.render(end_record.end_fields(at, ending, judged, claim, rules)))

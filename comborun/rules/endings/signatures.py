@@ -17,7 +17,7 @@ import re
 from comborun.rules import patterns
 from comborun.rules.endings.failures import Failure
 from comborun.rules.patterns import late
-from comborun.rules.results import caught
+from comborun.rules.results import log_noise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def find(lines: Sequence[str], own: Iterable[Signature], ended: Ended) -> tuple[
             lines = [line for line in lines if not finder(line)]
     ours, known = ([one for one in some if one[0] != IGNORE] for some in (ours, known))
     fatal = lambda line: any(finder(line) for _, finder in known)  # noqa: E731
-    program = [line for line in lines if line.strip() and not caught.of_others(line)]
+    program = [line for line in lines if line.strip() and not log_noise.of_others(line)]
     lines = [one for line in lines for one in _unpacked(line)]
     groups = list(candidates(lines, killed=ended.killed, fatal=fatal))
     if found := _first(ours, [*(groups[0] if groups else ()), *program[-1:]]):
@@ -90,7 +90,7 @@ def beside(text: str) -> tuple[int, str]:
     retried = [words for failure, words in BUILTIN if failure != IGNORE and Failure(failure).row.retries]
     finders = [finder for words in retried for finder in _there(words, text)]
     lines = text.split("\n") if finders else ()
-    told = [line for line in lines if any(finder(line) for finder in finders) and not caught.of_others(line)]
+    told = [line for line in lines if any(finder(line) for finder in finders) and not log_noise.of_others(line)]
     return len(told), told[0].strip() if told else ""
 
 
@@ -115,7 +115,7 @@ def _unpacked(line: str) -> list[str]:
     packed = _PACKED.search(line) if "\\n" in line else None
     if packed is None:
         return [line]
-    return [] if caught.of_others(line) else packed.group().replace('\\"', '"').split("\\n")
+    return [] if log_noise.of_others(line) else packed.group().replace('\\"', '"').split("\\n")
 
 
 def _finder(pattern: str) -> Callable[[str], object] | None:
@@ -272,7 +272,7 @@ class _Reading:
             return self._traceback(at, line[:mark])
         if _CAUSE in line or _CONTEXT in line:
             self._chained = _CAUSE if _CAUSE in line else _CONTEXT
-        elif not line.strip() or caught.of_others(line):
+        elif not line.strip() or log_noise.of_others(line):
             pass
         elif _EXCEPTION.match(line):
             text, after = self._text(at, "")
@@ -280,7 +280,7 @@ class _Reading:
             return after
         elif _FATAL.search(line) or self._fatal(line):
             self._add(Said([line], exception=False))
-        elif self.found and not (caught.aside(line) or self._is_dump(line) or _LAUNCHER.search(line)):
+        elif self.found and not (log_noise.aside(line) or self._is_dump(line) or _LAUNCHER.search(line)):
             self.found[-1].survived = True
         return at + 1
 
@@ -310,9 +310,9 @@ class _Reading:
         if _TRACEBACK in lines[after]:
             return after
         text, after = self._text(after, prefix)
-        if not caught.ignored(head):
-            aside = bool(caught.aside(head) or _OF_WORKER.search(prefix))
-            warned = not aside and caught.of_others(head)
+        if not log_noise.ignored(head):
+            aside = bool(log_noise.aside(head) or _OF_WORKER.search(prefix))
+            warned = not aside and log_noise.of_others(head)
             one = Said(text, exception=True, aside=aside or warned)
             one.warned = warned
             self._add(one)
@@ -333,7 +333,7 @@ class _Reading:
         unfinished, after = bool(_UNFINISHED.search(texts[0])), at + 1
         for line in self._lines[after : after + _MORE_LINES]:
             text = _without(line, prefix)
-            if _TRACEBACK in text or caught.of_others(text) or not (unfinished or re.match(r"\s+\S", text)):
+            if _TRACEBACK in text or log_noise.of_others(text) or not (unfinished or re.match(r"\s+\S", text)):
                 break
             after += 1
             if text.strip():

@@ -6,9 +6,17 @@ side, or k of n. How surely it holds episodes is its rank; a lower rank is surer
 
 from __future__ import annotations
 
-import re
 from itertools import islice
 
+from comborun.rules.results.field_names import (
+    ASIDE,
+    EPISODE_NAME,
+    NO_EPISODE,
+    OUTCOMES,
+    SETTINGS,
+    STEPS,
+    SUCCESS_LISTS,
+)
 from comborun.rules.results.fields import FORMAT, MISSING, TEXT_MOST, RefusedError, number
 from comborun.rules.results.flat_lists import (
     ARRAYS,
@@ -39,39 +47,8 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
     Path = Tuple[str, ...]
 
-SUCCESS_LISTS = ("successes", "success", "is_success", "episode_successes", "success_list", "task_success")
-"""names of a list of verdicts"""
 TEXTS_MOST = 50
 """such texts in one object"""
-_EPISODE_NAME = re.compile(
-    r"(?:.*?[_.-])?(?:episodes?|eps?|trials?|rollouts?|demos?|traj|idx|i)?[_-]?(\d{1,6})(?:_res(?:ults?)?)?",
-    re.IGNORECASE,
-)
-_NO_EPISODE = re.compile(
-    r"(?:.*[_.-])?(?:seed|run|attempt|rank|shard|v|version|step|ckpt|checkpoint|epoch|part|rebuild|task|gpu|job|set)s?[_-]?\d+"
-    r"|.*\d[_.-]\d+",
-    re.IGNORECASE,
-)
-
-
-_STEPS = re.compile(r"(?i)(?:.*_)?(?:time_?)?(?:steps?|frames?|ticks?|transitions?|trajectory|trace|history)")
-"""names of what lies within an episode that has a verdict of its own"""
-_ASIDE = re.compile(
-    r"(?i)(?:.*[_.-])?(?:warm_?-?up|train(?:ing)?|calib(?:ration)?|debug|smoke|dry_?run|burn_?in|practice|demos?|expert|oracle"
-    r"|baseline|reference|skipped|discarded|invalid|excluded|pre(?:view|roll)?|sanity|test_?run)s?(?:[_.-].*)?"
-)
-"""names of what lies beside an evaluation and is none of it"""
-_SETTINGS = re.compile(
-    r"(?i)(?:.*[_.-])?(?:conf(?:ig(?:uration)?)?|cfg|setting|option|opt|arg(?:ument)?|(?:h|hyper)?param(?:eter)?|hydra|wandb"
-    r"|notif(?:y|ication)|alert|callback|hook|log(?:ging|ger)?|criteri(?:on|a)|condition|termination|threshold|tolerance"
-    r"|reward|weight|limit)s?(?:[_.-].*)?"
-)
-"""names of what a program was told, where `success` is no outcome"""
-_OUTCOMES = re.compile(
-    r"(?i)(?:.*[_.-])?(?:results?|res|outcomes?|episodes?|eps?|trials?|rollouts?|traj\w*|demos?|eval(?:uation)?s?|metrics?|info"
-    r"|stats?|summary|report)(?:[_.-]?\d+)?"
-)
-"""names by which an object with a verdict and nothing else is an episode"""
 
 
 def episodes(value: Any, identity: Identity, path: str = "") -> list[tuple[Row, int | None]]:
@@ -108,7 +85,7 @@ def _refuse_bare(found: list[Candidate], identity: Identity, path: str) -> None:
     folder, _, name = path.rpartition("/")
     around = (name.partition(".")[0], folder.rpartition("/")[2])
     bare = [one for one in found if one.bare and not identity.success.tests and not tells(one.path, identity)]
-    bare = [one for one in bare if not any(map(_OUTCOMES.fullmatch, (*one.path, *around)))]
+    bare = [one for one in bare if not any(map(OUTCOMES.fullmatch, (*one.path, *around)))]
     if bare:
         rows = [row for one in bare for row in one.rows]
         truths = all(isinstance(identity.success.find(row), bool) for row in rows)
@@ -196,7 +173,7 @@ def _another(one: Candidate, chosen: Candidate) -> bool:
     """Whether a list is not a part of the same evaluation: a copy, a list of other fields, or one whose name says so,
     such as a warm-up. Lists of several tasks side by side are parts of one evaluation.
     """
-    if one.rows == chosen.rows or any(_ASIDE.fullmatch(part) for part in one.path):
+    if one.rows == chosen.rows or any(ASIDE.fullmatch(part) for part in one.path):
         return True
     fields = [{*row} for rows in (one.rows, chosen.rows) for row in rows[:1] if isinstance(row, dict)]
     return len(fields) == 2 and fields[0] != fields[1]
@@ -220,7 +197,7 @@ def _lists(value: Any, identity: Identity, path: Path, around: Row, depth: int) 
             bare = all({*row} <= own for row in keyed)
             yield Candidate(PARTLY, path, [_within(around, row) for row in keyed], bare)
         whole = _holds(value, identity)
-        inner = () if keyed else [(key, one) for key, one in value.items() if not (whole and _STEPS.fullmatch(key))]
+        inner = () if keyed else [(key, one) for key, one in value.items() if not (whole and STEPS.fullmatch(key))]
     for key, entry in inner if depth < DEPTH else ():
         if isinstance(entry, (dict, list)):
             yield from _lists(entry, identity, (*path, key), around, depth + 1)
@@ -264,7 +241,7 @@ def _single(value: Any, identity: Identity, path: str) -> list[Candidate]:
         alone = alone and len(value) == 1
         beside, holding = [*inner.values()], [key for key, one in inner.items() if _holds(one, identity)]
         if len(holding) == 1 < len(inner):
-            inner = {key: inner[key] for key in holding if not (_ASIDE.fullmatch(key) or _SETTINGS.fullmatch(key))}
+            inner = {key: inner[key] for key in holding if not (ASIDE.fullmatch(key) or SETTINGS.fullmatch(key))}
         way += inner if len(inner) == 1 else ()
         value = next(iter(inner.values())) if len(inner) == 1 else None
     if not isinstance(value, dict) or not (alone or isinstance(identity.success.find(value), bool)):
@@ -287,7 +264,7 @@ def _number_in(path: str) -> int | None:
     """The episode's number in the name of a file, else of its folder: `episode_7.json`, `trial-7/result.json`."""
     folder, _, name = path.rpartition("/")
     for part in (name.partition(".")[0], folder.rpartition("/")[2]):
-        found = None if _NO_EPISODE.fullmatch(part) else _EPISODE_NAME.fullmatch(part)
+        found = None if NO_EPISODE.fullmatch(part) else EPISODE_NAME.fullmatch(part)
         if found:
             return int(found.group(1))
     return None
@@ -315,7 +292,7 @@ def rank(value: list[Any], identity: Identity, name: str, depth: int) -> int | N
     held = [field.name if field.word else field.find(row) for field in (identity.success, identity.episode)]
     if MISSING not in held and not all(isinstance(one, list) for one in held):
         return FITS
-    parts = (entry for key, entry in row.items() if isinstance(entry, list) and not _STEPS.fullmatch(key))
+    parts = (entry for key, entry in row.items() if isinstance(entry, list) and not STEPS.fullmatch(key))
     nested = any(isinstance(one, dict) for entry in parts for one in entry)
     if held[0] is not MISSING and not isinstance(held[0], list) and not identity.success.word and not nested:
         return PARTLY

@@ -6,8 +6,9 @@ import re
 from contextlib import contextmanager
 
 from comborun.rules.facts import Fact
-from comborun.rules.results.candidates import SUCCESS_LISTS, episodes, rank
+from comborun.rules.results.candidates import episodes, rank
 from comborun.rules.results.episodes import decode, decode_whole
+from comborun.rules.results.field_names import SUCCESS_LISTS
 from comborun.rules.results.fields import FORMAT, NO_RECORD, TEXT_MOST, TORN, UNREADABLE, Identity, RefusedError
 from comborun.rules.results.flat_lists import as_rows
 from comborun.rules.results.one_row import verdict_of

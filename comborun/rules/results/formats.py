@@ -21,6 +21,7 @@ from comborun.rules.results.episodes import (
     decode_line,
 )
 from comborun.rules.results.fields import FORMAT, MISSING, TORN, TRAINING, UNREADABLE, RefusedError
+from comborun.rules.results.packed import MARK, narrowed, packing, unpacked, unpacked_name, wide_encoding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,10 +48,6 @@ HEAD = 1 << 16
 """bytes at the beginning of a file by which its format is recognized"""
 _HEAD_LINES = 100
 
-MARK, WIDE_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
-"""byte order marks of UTF-8 and of UTF-16"""
-_WIDE_SHOWN = 16
-"""bytes by which UTF-16 is known without a mark"""
 _SQLITE = b"SQLite format 3\0"
 _ARRAY = b"\x93NUMPY"
 _FOREIGN = (
@@ -62,11 +59,6 @@ _FOREIGN = (
     ("Arrow", (".feather", ".arrow"), b"ARROW1"),
 )
 """kinds of files that the standard library does not read: name, suffixes, first bytes"""
-_PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"(\xb5/\xfd": "zstd", b"PK\x03\x04": "zip"}
-_UNPACK = {"gzip": "gzip", "bzip2": "bz2", "xz": "lzma"}
-"""packer -> the module that unpacks it"""
-_PACKERS = (".gz", ".bz2", ".xz", ".zst")
-UNPACKED_MOST = 64 << 20
 _KEY = re.compile(r'"(\w{1,64})"\s*:')
 _SUMMARY_FILE = re.compile(r"summary(?:_all)?\.json|_resume_.*\.json")
 
@@ -288,7 +280,7 @@ def look(stream: BinaryIO, path: str, identity: Identity, asked: str = "") -> Fi
         return File(archive, 0)
     packed, wide = packing(head), wide_encoding(head)
     if packed or wide:
-        content = _unpacked(stream, packed) if packed else _narrowed(stream, wide)
+        content = unpacked(stream, packed) if packed else narrowed(stream, wide)
         file = look(content, unpacked_name(path) if packed else path, identity, asked)
         file.content = file.content or content
         return file
@@ -323,56 +315,6 @@ def foreign_kind(path: str, head: bytes) -> str:
         return "TensorBoard"
     known = (name for name, suffixes, start in _FOREIGN if suffix_of(path) in suffixes or head.startswith(start))
     return next(known, "")
-
-
-def _unpacked(stream: BinaryIO, packer: str) -> BinaryIO:
-    """What a program packed. Raises RefusedError."""
-    import io
-
-    try:
-        module = import_module(_UNPACK[packer])
-    except (KeyError, ImportError):
-        raise RefusedError(UNREADABLE, "packed_file", packer=packer) from None
-    stream.seek(0)
-    try:
-        with module.open(stream, "rb") as packed:
-            content = packed.read(UNPACKED_MOST + 1)
-    except EOFError as error:
-        raise RefusedError(TORN, "half_written_archive") from error
-    except Exception as error:  # each module has its own
-        raise RefusedError(UNREADABLE, "unreadable_archive", error=type(error).__name__) from error
-    if len(content) > UNPACKED_MOST:
-        raise RefusedError(UNREADABLE, "file_too_large", most_mib=UNPACKED_MOST >> 20)
-    if packing(content):  # packed twice
-        raise RefusedError(UNREADABLE, "packed_file", packer=packer)
-    return io.BytesIO(content)
-
-
-def wide_encoding(head: bytes) -> str:
-    """The encoding of text with two bytes for each character, as PowerShell and Excel write it; empty for others."""
-    if head.startswith(WIDE_MARKS):
-        return "utf-16"
-    first = head[:_WIDE_SHOWN]
-    for zeros, others, encoding in ((first[1::2], first[::2], "utf-16-le"), (first[::2], first[1::2], "utf-16-be")):
-        if len(first) == _WIDE_SHOWN and not any(zeros) and all(others):
-            return encoding
-    return ""
-
-
-def _narrowed(stream: BinaryIO, encoding: str) -> BinaryIO:
-    """Such text as UTF-8. Raises RefusedError."""
-    import io
-
-    stream.seek(0)
-    content = stream.read(UNPACKED_MOST + 1)
-    if len(content) > UNPACKED_MOST:
-        raise RefusedError(UNREADABLE, "file_too_large", most_mib=UNPACKED_MOST >> 20)
-    return io.BytesIO(content.decode(encoding, "replace").encode())
-
-
-def unpacked_name(path: str) -> str:
-    """The name without that of a packer: `rows.jsonl` of `rows.jsonl.gz`."""
-    return path.rpartition(".")[0] if path.lower().endswith(_PACKERS) else path
 
 
 def ending_of(path: str) -> str:
@@ -412,11 +354,6 @@ def file_format(path: str, head: bytes, identity: Identity) -> str | None:
 
 def is_log(path: str) -> bool:
     return suffix_of(path) in LOGS or path.rpartition("/")[2] in LOG_NAMES
-
-
-def packing(start: bytes) -> str:
-    """The program that packed a file; empty for plain text. Archives with a known suffix are read as they are."""
-    return next((name for magic, name in _PACKED.items() if start.startswith(magic)), "")
 
 
 def suffix_of(name: str) -> str:

@@ -11,6 +11,7 @@ from comborun.rules.results import counts as reasons
 from comborun.rules.results import formats, tally
 from comborun.rules.results.fields import NO_VERDICTS, OUTSIDE, Identity, ResultRules
 from comborun.rules.results.log_patterns import COUNTER_TRUTH, LOG_PATTERNS, RUNNING
+from comborun.rules.results.packed import unpacked_name
 from comborun.rules.results.proposals import VERDICTS, proposed
 from comborun.rules.results.result_files import CHUNK, Folder, unhindered
 from comborun.rules.results.tally import VAGUE
@@ -133,7 +134,7 @@ def _search(folder: Folder, span: Span) -> tuple[Fact | None, list[Fact]]:
         if found:
             return Fact(found.code, taken=own, **found.fields), []
         path, why = _why_not(held, span, pattern)
-        known = formats.suffix_of(formats.unpacked_name(path)) in _RESULTS
+        known = formats.suffix_of(unpacked_name(path)) in _RESULTS
         if why and (known or (why.code in _NAMED_KINDS and may_hold(f"{folder.directory}/{path}", why))):
             (refused if known else foreign).append(Fact(reasons.FILE_NOT_READ, file=path, why=why.as_data(), taken=own))
     return None, [*refused, *foreign]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import gridtext
 import pytest
 
-from comborun.cli.plan import placement_lines
+from comborun.cli.placement import placement_lines
 from comborun.errors import UserError
 from comborun.model.plan import Plan
 from comborun.model.resources import HostFacts

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from comborun.cli import combo
 from comborun.errors import GridError, UserError
-from comborun.generate.script import server_script, session_script
+from comborun.generate.run_scripts import server_script, session_script
 from comborun.grid import Grid, load_grid, parse_grid, preset_starter, read_preset
 from comborun.grid.draft import keys_of
 from comborun.grid.keys.grid_file import AboutKeys

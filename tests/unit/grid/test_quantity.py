@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from comborun.errors import UserError
-from comborun.grid.keys.values import parse_duration, parse_size, parse_whole
+from comborun.grid.keys.amounts import parse_duration, parse_size, parse_whole
 
 
 @pytest.mark.parametrize(

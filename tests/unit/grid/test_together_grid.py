@@ -13,7 +13,7 @@ from comborun.amendment.changes import amend, compare
 from comborun.errors import UserError
 from comborun.generate.bundle import bundle
 from comborun.generate.compose import compose_text
-from comborun.generate.script import scripts
+from comborun.generate.run_scripts import scripts
 from comborun.model.plan import Plan
 from comborun.model.work import process_of, processes
 from comborun.planner.laying import lay_out_on_slurm

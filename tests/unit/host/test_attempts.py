@@ -12,7 +12,7 @@ import pytest
 import recorded
 
 from comborun.host.engines.slurm import Slurm
-from comborun.host.record import attempt_lineage, judging
+from comborun.host.record import attempt_lineage, end_record, judging
 from comborun.host.record.judging import Rules
 from comborun.host.record.run_directory import NAMELESS_S, RunDirectory, stopping
 from comborun.host.supervise.attempt import Attempt
@@ -52,7 +52,7 @@ def end(run: RunDirectory, number: int, rows: str, first: int = 0) -> None:
     told = [{"episode": first + at, "success": words[one]} for at, one in enumerate(rows) if one != "."]
     (folder / "out/r.jsonl").write_text("".join(json.dumps(one) + "\n" for one in told))
     at = run.at("s", number)
-    assert judging.write_end(at, judging.Ending("exited", "", 1, 1.0), judging.judge(at, 1))
+    assert end_record.write_end(at, end_record.Ending("exited", "", 1, 1.0), judging.judge(at, 1))
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:

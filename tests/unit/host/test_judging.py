@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import recorded
 
-from comborun.host.record import judging, recounts
-from comborun.host.record.judging import Ending, Rules, Watched
+from comborun.host.record import end_record, judging, recounts
+from comborun.host.record.end_record import Ending
+from comborun.host.record.judging import Rules, Watched
 from comborun.host.record.log_evidence import LogLine
 from comborun.host.record.recounts import live_counts
 from comborun.host.system import files
@@ -147,9 +148,9 @@ def test_nothing_that_lies_in_the_folder_raises(tmp_path: Path) -> None:
 def test_an_end_is_complete_and_old_readers_find_their_fields(tmp_path: Path) -> None:
     at = attempt(tmp_path)
     write(at, row(0) + '{"episode": 1, "policy": "rough"}\n')
-    assert judging.reserve(at)
+    assert end_record.reserve(at)
     ending = Ending("exited", "as \x1b[2Jit\nis", 3, 1.5, 2.5)
-    assert judging.write_end(at, ending, judging.judge(at, 3))
+    assert end_record.write_end(at, ending, judging.judge(at, 3))
     end = files.read(at.end)
     assert (end["attempt"], end["code"], end["class"], end["completeness"]) == ("1", "3", "error", "partial")
     assert (end["records"], end["successes"], end["note"]) == ("1", "1", "as  [2Jit is")
@@ -175,8 +176,8 @@ def test_what_an_end_vouches_for_is_on_the_disk_before_it(tmp_path: Path, monkey
 
     monkeypatch.setattr(files, "sync", synced)
     monkeypatch.setattr(os, "replace", replaced)
-    assert judging.reserve(at)
-    assert judging.write_end(at, Ending("exited", code=0), judging.judge(at, 0))
+    assert end_record.reserve(at)
+    assert end_record.write_end(at, Ending("exited", code=0), judging.judge(at, 0))
     before = set(calls[: calls.index(at.end)])
     assert before >= {str(results), str(done), at.output, at.claim, f"{at.directory}/.end", at.directory}
 
@@ -186,8 +187,8 @@ def test_a_start_with_a_nonce_ends_once(tmp_path: Path) -> None:
     assert files.write(at.claim, {**files.read(at.claim), "nonce": "mine", "job": "7_1"}.items())
     Path(at.end).write_text('{"nonce": "another"}\n')
     judged = judging.judge(at, 0)
-    assert judging.write_end(at, Ending("exited", "first", 0), judged, reserved=False)
-    assert not judging.write_end(at, Ending("exited", "second", 0), judged, reserved=False)
+    assert end_record.write_end(at, Ending("exited", "first", 0), judged, reserved=False)
+    assert not end_record.write_end(at, Ending("exited", "second", 0), judged, reserved=False)
     end = files.read(at.end)
     assert (end["note"], end["nonce"], end["job"]) == ("first", "mine", "7_1")
     assert list(Path(at.directory).glob("end-of-another*"))
@@ -280,7 +281,7 @@ def test_how_far_a_training_is_stands_in_its_counts_while_it_runs_and_in_its_end
     with Path(at.log).open("a") as log:
         log.write("step=1000 reward=2\n")
     judged = judging.judge(at, 0)
-    assert judging.write_end(at, Ending("exited", None, 0), judged, reserved=False)
+    assert end_record.write_end(at, Ending("exited", None, 0), judged, reserved=False)
     ended = counts.Counts.of(files.read(at.end)).trained
     assert ended
     assert (ended.fields["step"], ended.fields["reward"]) == (1000, 2)
@@ -302,7 +303,7 @@ def test_a_file_that_is_written_after_the_signal_proves_nothing_by_itself(tmp_pa
     judging.note_signal(alone)
     write(alone, "x", "final.pt")
     assert judging.judge(alone, None).completeness is Completeness.NONE
-    judging.write_end(alone, Ending("stopped"), judging.judge(alone, None), reserved=False)
+    end_record.write_end(alone, Ending("stopped"), judging.judge(alone, None), reserved=False)
     files.remove(alone.signalled)
     assert judging.judge(alone, None).completeness is Completeness.NONE, "the end knows it"
 
@@ -330,7 +331,7 @@ def test_an_end_names_the_evidence_that_does_not_hold_and_no_other(tmp_path: Pat
     asked = {"line": "Training finished", "steps": r"step=(\d+)", "evidence_files": ["final.pt"]}
     at = attempt(tmp_path, count=400, files=[], unit="step", **asked)
     Path(at.log).write_text(log)
-    judging.write_end(at, Ending("exited", code=0), judging.judge(at, 0), reserved=False)
+    end_record.write_end(at, Ending("exited", code=0), judging.judge(at, 0), reserved=False)
     assert in_words("", records.ending(files.read(at.end))) == said
 
 
@@ -369,5 +370,5 @@ def test_the_rules_of_an_attempt_are_parsed_once_for_its_end(tmp_path: Path, mon
     parsed = []
     of = judging.ResultRules.of
     monkeypatch.setattr(judging.ResultRules, "of", lambda data: parsed.append(data) or of(data))
-    assert judging.write_end(at, Ending("exited", code=0), recounts.judged(at, 0))
+    assert end_record.write_end(at, Ending("exited", code=0), recounts.judged(at, 0))
     assert len(parsed) == 1

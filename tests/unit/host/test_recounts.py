@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from comborun.host.record import curves_file, judging, recounts, run_owner, together
+from comborun.host.record import curves_file, end_record, judging, recounts, run_owner, together
 from comborun.host.record.run_directory import AttemptState, RunDirectory
 from comborun.host.supervise.ending import Finishing
 from comborun.host.system import children, files
@@ -217,7 +217,7 @@ def test_a_supervisor_waits_ten_minutes_for_the_files_of_its_session(
     monkeypatch.setattr(children, "within", lambda seconds, _: given.append(seconds))
     given: list[float] = []
     finishing = object.__new__(Finishing)
-    finishing._attempt, finishing._at, finishing._end = SimpleNamespace(), at, judging.Ending("stopped", code=0)
+    finishing._attempt, finishing._at, finishing._end = SimpleNamespace(), at, end_record.Ending("stopped", code=0)
     finishing.judge(0)
     assert (given, codes(Counts.of(files.read(at.end)))) == ([600], [NOT_IN_TIME])
 

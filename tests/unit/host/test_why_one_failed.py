@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host.record.judging import Ending
+from comborun.host.record.end_record import Ending
 from comborun.host.supervise import ending
 from comborun.host.supervise.attempt import Attempt
 from comborun.host.supervise.ending import explain

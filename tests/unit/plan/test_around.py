@@ -17,7 +17,7 @@ from ruamel.yaml import YAML
 
 from comborun.errors import GridError, UserError
 from comborun.generate.compose import compose_text
-from comborun.generate.script import session_script
+from comborun.generate.run_scripts import session_script
 from comborun.grid import parse_grid
 from comborun.grid.combos import MatchedFile, named_policies
 from comborun.model.command import CommandError, FileText, file_word, launched

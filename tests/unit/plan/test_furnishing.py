@@ -11,7 +11,7 @@ import pytest
 
 from comborun.errors import UserError
 from comborun.generate.bundle import queue, session_manifest
-from comborun.generate.script import after_script, session_script
+from comborun.generate.run_scripts import after_script, session_script
 from comborun.model.plan import Plan, Session
 from comborun.model.resources import Display
 

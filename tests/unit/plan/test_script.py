@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from monitor_stage import a_session
 
-from comborun.generate.script import FRONT, notify_script, scripts, session_script
+from comborun.generate.run_scripts import FRONT, notify_script, scripts, session_script
 from comborun.model.command import fill
 from comborun.model.judging import NOTICE_KINDS, EvidenceRules, RetryRule, WatchRules
 from comborun.model.plan import After, Limits, Notify, Plan

@@ -14,7 +14,7 @@ from report_runs import RunDirectory
 from comborun.amendment.changes import ChangeKind, amend, compare
 from comborun.errors import UserError
 from comborun.generate.bundle import judging
-from comborun.generate.script import session_script
+from comborun.generate.run_scripts import session_script
 from comborun.host.record.judging import Rules
 from comborun.model.plan import Plan
 from comborun.reporter.collect import collect_run

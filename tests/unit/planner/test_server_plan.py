@@ -13,7 +13,7 @@ from gridtext import mistakes
 from comborun.amendment.changes import amendment
 from comborun.errors import UserError
 from comborun.generate.bundle import queue, server_manifest, server_table, session_manifest
-from comborun.generate.script import server_script
+from comborun.generate.run_scripts import server_script
 from comborun.model.plan import Plan
 from comborun.planner.knowledge import pace_key
 

@@ -21,12 +21,12 @@ from comborun.reporter.figures.figure import (
     Figure,
     Panel,
     Text,
-    measure,
     series,
     ticks,
     untitled,
 )
 from comborun.reporter.figures.files import files
+from comborun.reporter.figures.labels import measure
 from comborun.reporter.figures.makers import MAKERS
 from comborun.reporter.figures.makers import figures as figures_of
 from comborun.reporter.figures.rates import heat_map

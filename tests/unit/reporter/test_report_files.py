@@ -25,8 +25,8 @@ from report_runs import RunDirectory, document, row, troubled_run, write_rows
 from comborun import __version__
 from comborun.errors import UserError
 from comborun.reporter.collect import collect_run
-from comborun.reporter.figures.figure import fit, fit_apart, measure
 from comborun.reporter.figures.files import FORMS
+from comborun.reporter.figures.labels import fit, fit_apart, measure
 from comborun.reporter.figures.rates import heat_map
 from comborun.reporter.pages.data import COLUMNS, SUMMARY_COLUMNS
 from comborun.reporter.pages.page import TEMPLATES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from comborun.rules.endings.retry import Candidate, Start, chosen, crashes
+from comborun.rules.endings.process_starts import Candidate, Start, chosen, crashes
 
 NAMES = ("a_one", "b_one", "c_one", "d_one")
 ENVIRONMENTS = dict(zip(NAMES, ("maze", "maze-2", "hall", "yard")))
