@@ -19,7 +19,9 @@ from comborun.reporter.evidence.starts import settle
 from comborun.reporter.evidence.words import say
 from comborun.reporter.merge import merge
 from comborun.reporter.pages.answer import answer
+from comborun.reporter.pages.comparison_tables import comparisons
 from comborun.reporter.pages.document import report_json
+from comborun.reporter.text import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -65,6 +67,10 @@ def test_one_day_each_decides_nothing_however_large_the_difference(name: str, tm
     (fact,) = facts(one, SettingFact.ALONE)
     assert say(fact).startswith(f"A and B have one {name} each, not the same (")
     assert name in answer(summary)
+    (told,) = summary.claims.undecided
+    assert "A minus B is +80.0 points. Not paired" in told
+    (row,) = comparisons(summary.comparisons.all, "").rows
+    assert row.count(NOTHING) == 2  # neither an interval nor a p
 
 
 @pytest.mark.parametrize("name", ["max_steps", "session", "instruction"])
