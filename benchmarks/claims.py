@@ -596,7 +596,10 @@ def other_days(rng: np.random.Generator, days: tuple[dict[str, int], dict[str, i
     rate = {day: float(np.clip(rng.normal(0.5, spread), 0, 1)) for own in days for day in own}
     found = {
         (policy, "stairs"): [
-            EpisodeRecord(policy, "stairs", at, _drawn_verdict(rng, rate[day]), **packed(extra={"day": day}))
+            EpisodeRecord(
+                *(policy, "stairs", at, _drawn_verdict(rng, rate[day])),
+                **packed(extra={"day": day, "operator": "ann"}),
+            )
             for at, day in enumerate(day for day, count in own.items() for _ in range(count))
         ]
         for policy, own in zip("ab", days, strict=True)
@@ -614,7 +617,7 @@ def values_on_other_days(
         (policy, "stairs"): [
             EpisodeRecord(
                 *(policy, "stairs", at, Verdict.MEASURED),
-                **packed({"progress": float(rng.normal(level[day]))}, {"day": day}),
+                **packed({"progress": float(rng.normal(level[day]))}, {"day": day, "operator": "ann"}),
             )
             for at, day in enumerate(day for day, count in own.items() for _ in range(count))
         ]

@@ -9,6 +9,8 @@ from comborun.reporter.statistics.proportion import Proportion
 from comborun.text import several
 
 NOTHING = "–"
+WHOLE = (-1.0, 1.0)
+"""every difference of two rates that there can be: an interval that says nothing"""
 _JOINT = re.compile(r"(?<=\d) (?=(?:points|h|min|s)\b|[/%])|(?<=\d /) (?=s\b)|(?<=\bp) (?=[=<≤])|(?<=\bp [=<≤]) (?=\d)")
 """blanks between a number and its unit"""
 ROUNDING = 1e-12
@@ -98,6 +100,8 @@ def points(difference: float) -> str:
 
 
 def points_interval(limits: tuple[float, float]) -> str:
+    if limits == WHOLE:
+        return NOTHING
     return f"[{points(limits[0])}, {points(limits[1])}]"
 
 

@@ -20,12 +20,14 @@ def _several_rows(fact: Fact) -> str:
     contested = several(fact.count("contested"), "episode")
     if named := dict(_of_two(fact.fields.get("names"))):
         names = " and ".join(f"{field!r} names the {kind}" for kind, field in named.items())
-        whole = f"if {names}, `results: {flow(named)}` in a grid says so"
+        whole = f"; if {names}, `results: {flow(named)}` in a grid says so"
+    elif keys := proposed(fact):
+        whole = f"; if each row is an episode, `results: {flow(keys)}` numbers them"
     else:
-        whole = f"if each row is an episode, `results: {flow(proposed(fact))}` numbers them"
+        whole = ""
     return (
         f"{_range(fact, 'row')} per episode{by}, and in {contested} their verdicts differ: no verdict counts. If the"
-        f" first or the last row of an episode decides, keep only that one; {whole}"
+        f" first or the last row of an episode decides, keep only that one{whole}"
     )
 
 

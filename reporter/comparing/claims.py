@@ -143,7 +143,7 @@ def _undecided(comparisons: Comparisons, causes: Causes, alpha: float) -> Iterat
     for group in (one for one in comparisons.environments if one not in single):
         if found := [one for one in group.comparisons if not one.decided]:
             where = f"{group.environment}{' so far' * group.so_far}"
-            yield f"Not decided in {where}: {_pairs(found)}. {_limit(group)}{limits(limited(found))}"
+            yield f"Not decided in {where}: {_pairs(found)}.{_limit(group)}{limits(limited(found))}"
 
 
 def _of_single_episodes(group: EnvironmentComparisons) -> bool:
@@ -207,8 +207,8 @@ def _pairs(found: Sequence[Comparison | Overall]) -> str:
 def _pair(comparison: Comparison | Overall, *, numbers: bool) -> str:
     if not numbers:
         return f"{comparison.a} and {comparison.b}"
-    p = "" if comparison.bounded else f", Holm p {p_value(comparison.p_holm)}"
-    if any(comparison.unknown) and not comparison.bounded:
+    p = "" if comparison.bounded or not comparison.computed else f", Holm p {p_value(comparison.p_holm)}"
+    if any(comparison.unknown) and p:
         p += f" ({p_number(comparison.worst_holm)} if episodes without a verdict count against it)"
     # The rates beside it are of all episodes of each policy, and may lie the other way round.
     pairs = comparison.pairs if isinstance(comparison, Comparison) and any(comparison.unknown) else None
@@ -222,9 +222,10 @@ def _limit(group: EnvironmentComparisons) -> str:
         undecided = (comparison.sequential for comparison in group.comparisons if not comparison.decided)
         given_up = any(test and test.stopped_early for test in undecided)
         ended = ", and given up where `stop_early` says so (futility, width)" if given_up and not group.so_far else ""
-        return f"Tested after every pair, up to {max(planned)} of them{ended}; not decided does not mean equal."
+        return f" Tested after every pair, up to {max(planned)} of them{ended}; not decided does not mean equal."
     left_open = [one for one in group.comparisons if not one.decided]
-    return " ".join(filter(None, (*_findable(left_open), not_paired(left_open))))
+    told = filter(None, (*_findable(left_open), not_paired(left_open)))
+    return "".join(f" {one}" for one in told)
 
 
 def _findable(undecided: Sequence[Comparison]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from comborun.reporter.comparing.graded import Graded, MeanDifference
 from comborun.reporter.comparing.kinds import KindComparison
 from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.evidence.words import limits
-from comborun.reporter.text import fraction, number, numbers, p_value, points, points_interval
+from comborun.reporter.text import WHOLE, fraction, number, numbers, p_value, points, points_interval
 
 LEANING = " Stopped early, so the difference is exaggerated; the interval accounts for it."
 PAIRS_TOLD = 6
@@ -26,6 +26,8 @@ def first_of(texts: Iterable[str], most: int) -> str:
 
 def size(comparison: Tested) -> str:
     low, high = comparison.interval
+    if (low, high) == WHOLE:
+        return f"{points(abs(comparison.difference))} points"
     limits = (-high, -low) if comparison.difference < 0 else (low, high)
     return f"{points(abs(comparison.difference))} points {points_interval(limits)}"
 

@@ -81,6 +81,11 @@ class Tested:
         return bool({RunFact.RANDOM, RunFact.ONE_SIDE}.intersection(fact.code for fact in self.facts))
 
     @property
+    def computed(self) -> bool:
+        """Whether there is a p: not with one day each, say."""
+        return not any(fact.code == SettingFact.ALONE for fact in self.facts)
+
+    @property
     def leans(self) -> bool:
         """Whether the difference is too far from 0, since the test stopped early."""
         return bool(self.sequential and self.sequential.stopped_early and not self.so_far)

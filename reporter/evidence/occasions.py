@@ -28,6 +28,8 @@ _ALONE = re.compile(f"(?:{_DATE}|{_PEOPLE}|{_PLACES}){_NUMBERED}", re.IGNORECASE
 _MET = re.compile(f"(?:{_DATE}|{_PEOPLE}|{_PLACES}|{_VISITS}|{_THINGS}){_NUMBERED}", re.IGNORECASE)
 _BY_HAND = re.compile(f"(?:{_PEOPLE}|(?:.*_)?(?:rig|station)){_NUMBERED}", re.IGNORECASE)
 """what no program has"""
+_REAL = re.compile(f"(?:{_PEOPLE}|{_PLACES}){_NUMBERED}", re.IGNORECASE)
+"""fields of records of real robots: without one of them, a date tells when a program ran"""
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,10 @@ def occasion_of(
     may be the unit. `one_policy`: each of its two runs has its own day.
     """
     found = [*_groups(sides, completed)]
+    real = any(_REAL.fullmatch(one.name) for one in found)
     if paired and not any(_BY_HAND.fullmatch(one.name) for one in found):
         return None
-    apart = [one for one in found if not one.common and _is_unit(one, successes, one_policy=one_policy)]
+    apart = [one for one in found if not one.common and _is_unit(one, successes, real=real and not one_policy)]
     if apart:
         coarsest = min(apart, key=lambda one: one.fewest)
         return _unit(coarsest) if runs < 2 or coarsest.fewest < runs else None
@@ -111,10 +114,10 @@ def occasion_of(
     return Occasion(one.name, (len(one.a), len(one.b)), (*one.common,), shared=True, even=one.even)
 
 
-def _is_unit(one: _Groups, successes: tuple[Collection[int], Collection[int]], *, one_policy: bool) -> bool:
+def _is_unit(one: _Groups, successes: tuple[Collection[int], Collection[int]], *, real: bool) -> bool:
     if max(len(one.a), len(one.b)) > 1:
         return bool(_MET.fullmatch(one.name)) or one.matters(successes)
-    return bool(_ALONE.fullmatch(one.name)) and not one_policy
+    return bool(_ALONE.fullmatch(one.name)) and real
 
 
 def _unit(one: _Groups) -> Occasion:

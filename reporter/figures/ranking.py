@@ -26,7 +26,7 @@ from comborun.reporter.figures.figure import (
 )
 from comborun.reporter.figures.labels import fit, fit_apart, measure
 from comborun.reporter.standing import Place, Standing, corrected
-from comborun.reporter.text import fraction, number, points
+from comborun.reporter.text import WHOLE, fraction, number, points
 
 WIDTH, POLICY, ROW, HEAD, FOOT = 5.0, 1.6, 0.19, 0.06, 0.42
 MOST = 100
@@ -177,10 +177,14 @@ def differences(standing: Standing | None, by_means: Sequence[MeanDifference] = 
     return Figure("differences", "Differences", note, (drawn[0],), phone=drawn[1])
 
 
+def _tells(interval: tuple[float, float]) -> bool:
+    return interval != WHOLE and all(map(isfinite, interval))
+
+
 def _compared(standing: Standing, shown: Sequence[Tested], width: float) -> Panel:
     most = LABEL if width == WIDTH else LABEL * PHONE / WIDTH
     names = _differences_named(shown, most)
-    finite = [one.interval if all(map(isfinite, one.interval)) else (one.difference,) * 2 for one in shown]
+    finite = [one.interval if _tells(one.interval) else (one.difference,) * 2 for one in shown]
     limits = [
         sorted(end if one.difference > 0 else -end for end in ends) for one, ends in zip(shown, finite, strict=True)
     ]

@@ -10,7 +10,7 @@ from comborun.reporter.comparing.graded import Graded, MeanDifference
 from comborun.reporter.comparing.kinds import KindComparison
 from comborun.reporter.comparing.nominal import Loss
 from comborun.reporter.pages.text_table import LEANS, SHOWN, Strong, TextTable, columns, filled, smallest
-from comborun.reporter.text import fraction, number, numbers, p_number, per_cent, points, points_interval
+from comborun.reporter.text import NOTHING, fraction, number, numbers, p_number, per_cent, points, points_interval
 
 _UNPLANNED, _OF_RUNS = ", not CASM as planned", " and t of runs"
 
@@ -132,7 +132,7 @@ def _better(comparison: Tested) -> str:
 
 
 def holm_p(comparison: Tested) -> str:
-    return p_number(comparison.p_holm, bound=comparison.bounded)
+    return p_number(comparison.p_holm, bound=comparison.bounded) if comparison.computed else NOTHING
 
 
 def _both(a: int, b: int) -> str:

@@ -35,7 +35,7 @@ from comborun.rules.facts import Fact
 from comborun.rules.results.caught import WITH_ERRORS, broken_off
 from comborun.rules.results.counts import REPEAT
 from comborun.rules.results.fields import TEXT_MOST
-from comborun.rules.results.repeats import STEP, apart_by, of_parts
+from comborun.rules.results.repeats import STEP, apart_by, of_parts, within_episode
 from comborun.text import natural
 from comborun.words import say
 
@@ -345,12 +345,13 @@ def _hold_back_repeated(file: Reading) -> None:
         by = next(_counting([rows for rows in several if len(rows) > 1]), "")
         by = by or next(filter(None, (_apart(combos[combo]) for combo in unclear)), "")
         named = naming(several, {kind for kind, _ in file.guessed}, by)
+        inside = any(map(within_episode, _varying(several)))
         fact = Fact(
             SEVERAL_ROWS,
             **fields,
             by="" if named else by,
             **({"names": [[*pair] for pair in named.items()]} if named else {}),
-            keys=[{"key": "episode", "value": "line"}],
+            **({} if named or inside else {"keys": [{"key": "episode", "value": "line"}]}),
         )
     others = [one for one in file.records if one.combo not in unclear]
     file.records = others + [_without_verdict(rows[0]) for rows in several]
@@ -370,6 +371,13 @@ def _apart(records: Sequence[EpisodeRecord]) -> str:
     rows = [(one.episode, {name: one.field(name) for name in chain(*one.names)}) for one in records]
     plain = (str, int, float)
     return apart_by([(at, {name: one for name, one in row.items() if isinstance(one, plain)}) for at, row in rows])
+
+
+def _varying(several: Sequence[Sequence[EpisodeRecord]]) -> Iterator[str]:
+    """Fields that differ between the rows of an episode."""
+    for name in {name for rows in several for one in rows for name in chain(*one.names)}:
+        if any(len({str(one.field(name)) for one in rows}) > 1 for rows in several):
+            yield name
 
 
 def _counting(several: Sequence[Sequence[EpisodeRecord]]) -> Iterator[str]:

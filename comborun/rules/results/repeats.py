@@ -38,7 +38,8 @@ _PARTS = word_set("robot agent arm hand player camera cam view phase subtask sta
 """words in the names of fields of which one episode may have several"""
 _WITHIN = word_set("index idx id i n t e number state init episode ep")
 """words that the fields of steps have too"""
-_AGAIN = word_set("attempt retry run rerun time timestamp date version created started")
+_TRIES = word_set("attempt attempts retry retries try tries")
+_AGAIN = _TRIES | word_set("run rerun time timestamp date version created started")
 """words in the names of fields that differ when an episode runs again"""
 _PARALLEL = late(r"(?:.*[^a-z])?(?:rank|shard|seed|worker|gpu|proc|process|device|replica)s?[-_=]?\d+", re.IGNORECASE)
 """a part of a path that says that several processes wrote such files"""
@@ -105,6 +106,11 @@ def why_repeated(files: Iterable[tuple[str, Kept]], identity: Identity, span: Sp
     if len(told) < planned + len({path for path, _, _ in told}) or not found:
         return found
     return {"by": found["by"], "episodes": len(told), "planned": planned}
+
+
+def within_episode(name: str) -> bool:
+    """Whether a field numbers the tries or the steps of an episode, so that its rows are not episodes of their own."""
+    return bool(_words(name) & _TRIES or STEP.search(name))
 
 
 def apart_by(rows: Sequence[tuple[int, dict[str, Any]]]) -> str:

@@ -151,7 +151,7 @@ def test_where_nothing_is_compared_the_first_sentence_says_why_and_what_would_he
 )
 def test_a_date_with_a_time_is_of_its_day(clocks: tuple[str, str], decided: bool, tmp_path: Path) -> None:
     files = {
-        f"{name}.jsonl": verdicts(won, policy=name, environment="x", date=clock)
+        f"{name}.jsonl": verdicts(won, policy=name, environment="x", date=clock, operator="ann")
         for (name, won), clock in zip((("A", 36), ("B", 8)), clocks, strict=True)
     }
     assert said(tmp_path, files).startswith("A beats B" if decided else "A and B are not told apart")

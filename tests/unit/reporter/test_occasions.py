@@ -19,7 +19,9 @@ from comborun.reporter.evidence.starts import settle
 from comborun.reporter.evidence.words import say
 from comborun.reporter.merge import merge
 from comborun.reporter.pages.answer import answer
+from comborun.reporter.pages.comparison_tables import comparisons
 from comborun.reporter.pages.document import report_json
+from comborun.reporter.text import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,11 +34,17 @@ if TYPE_CHECKING:
     """by policy: a value, how many episodes succeeded, of how many"""
 
 
-def rows(cells: Cells, name: str = "day", environment: str = "s") -> Iterator[dict[str, object]]:
+BY_HAND: Mapping[str, object] = {"operator": "ann"}
+"""what a record of a real robot has"""
+
+
+def rows(
+    cells: Cells, name: str = "day", environment: str = "s", more: Mapping[str, object] = BY_HAND
+) -> Iterator[dict[str, object]]:
     for policy, own in cells.items():
         verdicts = [(value, at < won) for value, won, n in own for at in random.Random(n).sample(range(n), n)]
         for at, (value, success) in enumerate(verdicts):
-            yield {"policy": policy, "environment": environment, "episode": at, "success": success, name: value}
+            yield {"policy": policy, "environment": environment, "episode": at, "success": success, **more, name: value}
 
 
 def facts(one: Tested, code: str) -> list[Fact]:
@@ -59,12 +67,24 @@ def test_one_day_each_decides_nothing_however_large_the_difference(name: str, tm
     (fact,) = facts(one, SettingFact.ALONE)
     assert say(fact).startswith(f"A and B have one {name} each, not the same (")
     assert name in answer(summary)
+    (told,) = summary.claims.undecided
+    assert "A minus B is +80.0 points. Not paired" in told
+    (row,) = comparisons(summary.comparisons.all, "").rows
+    assert row.count(NOTHING) == 2  # neither an interval nor a p
 
 
 @pytest.mark.parametrize("name", ["max_steps", "session", "instruction"])
 def test_a_condition_that_each_policy_has_is_told_beside_what_is_decided(name: str, tmp_path: Path) -> None:
     (one,) = summarized(tmp_path, [*rows(ALONE, name)]).comparisons.all
     assert one.decided
+
+
+def test_one_day_each_of_a_program_is_told_beside_what_is_decided(tmp_path: Path) -> None:
+    summary = summarized(tmp_path, [*rows(ALONE, more={})])
+    (one,) = summary.comparisons.all
+    assert one.decided
+    assert "day is not the same: mon and tue" in summary.claims.decided[0]
+    assert answer(summary).endswith("; but day differs between them.")
 
 
 def test_days_that_differ_between_policies_are_the_unit_even_if_outcomes_do_not_go_with_them(tmp_path: Path) -> None:
@@ -101,7 +121,7 @@ def measured(days: Mapping[str, Sequence[str]], environment: str = "s") -> Itera
     levels = {"mon": 0, "tue": 50, "wed": 90}
     for policy, own in days.items():
         for at, day in enumerate(day for day in own for _ in range(20)):
-            told = {"episode": at, "return": levels[day] + at % 7, "day": day}
+            told = {"episode": at, "return": levels[day] + at % 7, **BY_HAND, "day": day}
             yield {"policy": policy, "environment": environment, **told}
 
 
@@ -176,7 +196,7 @@ def test_where_one_episode_shares_a_day_the_day_is_the_unit(tmp_path: Path) -> N
 
 
 def test_seeds_of_a_program_need_no_day_and_those_of_people_do(tmp_path: Path) -> None:
-    made = [{**row, "seed": row["episode"]} for row in rows(ALONE)]
+    made = [{**row, "seed": row["episode"]} for row in rows(ALONE, more={})]
     (one,) = summarized(tmp_path / "program", made).comparisons.all
     assert one.paired
     assert one.decided

@@ -67,8 +67,19 @@ def test_rows_of_which_several_are_an_episode_give_no_rate(rows: Rows, tmp_path:
     assert counts(summary).get(("C", "s"), (30, 30)) == (30, 30)
     assert not summary.claims.decided
     assert "rows per episode" in findings(summary)
-    assert "results: {episode: line}" in findings(summary)
+    inside = any({"step", "t", "frame"}.intersection(one) for one in rows)
+    assert ("results: {episode: line}" in findings(summary)) is not inside
     assert "recorded more than once" not in findings(summary)
+
+
+@pytest.mark.parametrize("name", ["attempt", "try", "retry_index"])
+def test_tries_of_an_episode_are_never_proposed_as_episodes(name: str, tmp_path: Path) -> None:
+    rows = [
+        {**row(policy, n, turn == n % 3), name: turn} for policy in "AB" for n in range(30) for turn in range(n % 3 + 1)
+    ]
+    summary = told(tmp_path, {"rows.jsonl": rows})
+    assert "rows per episode" in findings(summary)
+    assert "episode: line" not in findings(summary)
 
 
 def test_the_field_that_counts_steps_is_named(tmp_path: Path) -> None:
@@ -77,7 +88,7 @@ def test_the_field_that_counts_steps_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "line"),
-    [("task", "{environment: task}"), ("checkpoint", "{policy: checkpoint}"), ("attempt", "{episode: line}")],
+    [("task", "{environment: task}"), ("checkpoint", "{policy: checkpoint}")],
 )
 def test_the_field_that_may_name_a_combo_is_proposed(name: str, line: str, tmp_path: Path) -> None:
     rows = [row("A", n, good(n + at, "A"), **{name: at + 1}) for n in range(30) for at in range(2)]

@@ -277,7 +277,7 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     "no_longer_held": [{"hold": "paused", "reason": WHY}],
     "column_for_each": [{"columns": ["pick", "open"], "cell": "17/20"}],
     "several_rows_per_episode": [
-        {"least": 5, "most": 5, "contested": 74, "by": "step", "keys": [{"key": "episode", "value": "line"}]},
+        {"least": 5, "most": 5, "contested": 74, "by": "step"},
         {"least": 1, "most": 3, "contested": 1, "keys": [{"key": "episode", "value": "line"}]},
         {
             "least": 2,
