@@ -145,6 +145,12 @@ _OF_WORKER = late(r"\bpid=\d|^\s*\[\w*rank_?\d+\]|^\s*\[default\d+\]")
 _LAUNCHER = late(r"\btorch[./]distributed[./](?:elastic|run|launcher)\b|^\s*(?:\[\w*rank_?\d+\]|\[default\d+\]):?\s*$")
 """what a launcher says of its workers"""
 _PACKED = late(r'Traceback \(most recent call last\):\\n(?:[^"\\]|\\.)*')
+_ERROR_LINE = late(
+    r"^.{0,80}?(?:\[(?:[Ee]rror|E|[Ff]atal)\]|\b(?:ERROR|FATAL|CRITICAL)\b)|^(?:\[\w+\]:?)?\[?[EF]\d{4} "
+)
+"""of a logger: after a fatal line it tells more of it, and not that the program lives on"""
+_OF_MODULE = late(r"(?:[a-z_]\w*\.)+\w*(?:Error|Exception)\b")
+"""an exception by its full name: of a module with the name of a logger, it is no logger's line"""
 _NOTHING = late(r"(?:TypeError|AttributeError): .*NoneType")
 """what was to be made has not been made: why stands right before, if anywhere"""
 
@@ -220,17 +226,24 @@ def candidates(lines: Sequence[str], *, killed: bool, fatal: Callable[[str], obj
     exception = next((one for one in reversed(passage) if one.exception and not one.aside), None)
     if exception is None:
         yield from _without_exception(passage)
+        yield from _others(found, passage, passage[-1])
         return
     yield from _chain(exception)
     if exception.derived or any(map(_NOTHING.search, exception.texts)):
         at = passage.index(exception)
-        others = [one for one in found if one.aside and one not in passage] if exception.derived else []
-        earlier = [*passage[:at], *others]
-        for one in sorted(earlier, key=found.index, reverse=True):
+        for one in reversed(passage[:at]):
             yield from _chain(one)
+        yield from _others(found, passage, exception)
     after = passage[passage.index(exception) + 1 :]
     if killed:  # it crashed while it ended
         yield [text for one in after if not one.exception for text in one.texts]
+
+
+def _others(found: Sequence[Said], passage: Sequence[Said], last: Said) -> Iterator[list[str]]:
+    """What threads, children and ranks said before, if the last exception only says that something else failed."""
+    if last.derived:
+        for one in reversed([one for one in found if one.aside and one not in passage]):
+            yield from _chain(one)
 
 
 def _without_exception(passage: Sequence[Said]) -> Iterator[list[str]]:
@@ -272,22 +285,23 @@ class _Reading:
             return self._traceback(at, line[:mark])
         if _CAUSE in line or _CONTEXT in line:
             self._chained = _CAUSE if _CAUSE in line else _CONTEXT
-        elif not line.strip() or log_noise.of_others(line):
+        elif not line.strip() or ((others := log_noise.of_others(line)) and not _OF_MODULE.match(line)):
             pass
         elif _EXCEPTION.match(line):
             text, after = self._text(at, "")
-            self._add(Said(text, exception=True))
+            self._add(Said(text, exception=True, aside=others))
             return after
         elif _FATAL.search(line) or self._fatal(line):
             self._add(Said([line], exception=False))
-        elif self.found and not (log_noise.aside(line) or self._is_dump(line) or _LAUNCHER.search(line)):
+        elif self.found and not (log_noise.aside(line) or self._goes_on(line) or _LAUNCHER.search(line)):
             self.found[-1].survived = True
         return at + 1
 
-    def _is_dump(self, line: str) -> bool:
-        """Whether a line is part of what a runtime prints about a crash."""
+    def _goes_on(self, line: str) -> bool:
+        """Whether a line is part of what a runtime prints about a crash, or a logger about an error."""
         last = self.found[-1]
-        return last.crash and not last.survived and _DUMP.match(line) is not None
+        more = (last.crash and _DUMP.match(line)) or (not last.exception and _ERROR_LINE.match(line))
+        return bool(more) and not last.survived
 
     def _add(self, one: Said) -> None:
         if self._chained and self.found:
