@@ -43,7 +43,8 @@ class Decision(Word):
     TAKEN = "taken"  # its sessions are in the plan
     SKIPPED = "skipped"  # `reason`
     REFUSED = "refused"  # `reason`
-    VERIFIED = "verified"  # it was the same after the `attempts` of its sessions
+    VERIFIED = "verified"
+    """it was the same after the `attempts` of its sessions; with `over`, it has been written in place since"""
     CHANGED = "changed"  # it was not, so that they do not count
     ENDED = "ended"  # the training has ended, and all of its checkpoints are decided
 
@@ -136,6 +137,8 @@ class Record:
             self.due.discard(of)
         self._write_over(row)
         if policy:
+            if row.get("over"):
+                self._over.add(policy)
             self.checkpoints[policy] = {**self.checkpoints.get(policy, {}), **row}
         else:
             self.passed.append(row)

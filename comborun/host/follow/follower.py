@@ -387,12 +387,23 @@ class Follower:
         for one in self._record.having(Decision.TAKEN, Decision.VERIFIED):
             policy, attempts = one["policy"], self._sessions.attempts_ended(one["policy"])
             if one["decision"] == Decision.VERIFIED and one.get("attempts") == str(attempts):
-                continue
-            if mark_of(one["link"]) != one["kept"] or self._was_incomplete(one):
+                self._look_again(one)
+            elif mark_of(one["link"]) != one["kept"] or self._was_incomplete(one):
                 self._drop(policy)
             elif attempts and self._reading is None:
                 then = partial(self._verified, policy, attempts)
                 self._reading = Reading(one["link"], numbers_of(one["mark"])[1], then)
+
+    def _look_again(self, one: Json) -> None:
+        """What was verified counts, and is told once the training has written into what is kept of it."""
+        mark = mark_of(one["link"])
+        if mark != one["kept"] and not checkpoints.is_rest(mark, one["kept"]) and self._reading is None:
+            then = partial(self._read_again, one["policy"], mark)
+            self._reading = Reading(one["link"], numbers_of(mark)[1], then)
+
+    def _read_again(self, policy: str, mark: str, reading: Reading) -> None:
+        differs = reading.digest not in ("", self._record.checkpoints[policy]["digest"])
+        self._note(Decision.VERIFIED, policy=policy, kept=mark, **({"over": 1} if differs else {}))
 
     def _verified(self, policy: str, attempts: int, reading: Reading) -> None:
         """It was read after its sessions had ended."""

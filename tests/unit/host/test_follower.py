@@ -239,6 +239,40 @@ def test_what_is_written_again_after_it_was_taken_is_told_with_what_was_taken(la
     assert (reason.code, reason.fields["policy"]) == (Why.NO_MARKER, "step_7")
 
 
+def test_what_is_written_in_place_after_it_was_verified_counts_and_is_told(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also under another name, while the training goes on."""
+    monkeypatch.setattr(checkpoints, "_cloned", lambda *_: False)
+    monkeypatch.setattr(sessions.Sessions, "attempts_ended", lambda *_: 1)
+    lab.begin()
+    watching(lab)
+    (lab.folder / ".folder").mkdir()
+    for name in ("model", "optimizer"):
+        (lab.folder / ".folder" / name).write_text(name)
+    (lab.folder / ".folder").rename(lab.folder / "ckpt_0.pt")
+    until(lambda: lab.decided.get("step_0") == Decision.VERIFIED)
+    for step in (1, 2, 3):
+        lab.rename(f"ckpt_{step}.pt", f"weights{step}")
+        until(lambda step=step: lab.decided.get(f"step_{step}") == Decision.VERIFIED)
+    Path(lab.record.checkpoints["step_0"]["link"], "optimizer").unlink()
+    old = (lab.folder / "ckpt_1.pt").rename(lab.folder / "old_1.pt")
+    os.utime(lab.folder / "ckpt_2.pt", (1, 1))
+    until(lambda: lab.record.checkpoints["step_2"]["kept"].split("-")[2] == "1000000000")
+    Path(lab.record.checkpoints["step_3"]["link"]).unlink()
+    until(lambda: lab.record.checkpoints["step_3"]["kept"] == "gone")
+    old.write_text("WEIGHTS1")
+    until(lambda: lab.record.written_over)
+    assert lab.record.written_over == ["step_1"], "the second has the same content, and of others something was removed"
+    assert set(lab.decided.values()) == {Decision.VERIFIED}
+    assert "written again by the training: step_1" in lab.said
+    rows = len(Path(lab.layout.checkpoints).read_text().splitlines())
+    lab.rename("ckpt_4.pt", "weights4")
+    until(lambda: lab.decided.get("step_4") == Decision.VERIFIED)
+    read = [row for row in files.read_rows(lab.layout.checkpoints)[rows:] if row.get("policy") != "step_4"]
+    assert not [row for row in read if row.get("policy")], "each is read once"
+
+
 def test_a_folder_that_gets_more_files_after_its_marker_does_not_count(lab: Lab) -> None:
     lab.begin(done="{folder}/ckpt_*.done")
     folder = lab.folder / "ckpt_7.pt"
