@@ -222,8 +222,9 @@ def _has(fact: Fact) -> str:
 
 def _several_counts(fact: Fact) -> str:
     planned = fact.count("planned")
-    where = f"where {planned} are planned" if planned else "and no plan says how many there are"
-    way = f": plan as many, {_PRINTED}" if planned else ""
+    verb = "is" if planned == 1 else "are"
+    where = f"where {planned} {verb} planned" if planned else "and no plan says how many there are"
+    way = f": run as many as {{episodes}} says, plan as many as it runs, {_PRINTED}" if planned else ""
     if fact.fields.get("of_no_session"):
         where = "and its path names no session of the grid"
         way = (
