@@ -65,8 +65,8 @@ def _in_texts(folder: Folder, span: Span) -> Fact | None:
 
 
 def _beside(counts: Counts, folder: Folder, span: Span) -> list[Fact]:
-    """Files outside the grid's patterns that may hold the missing episodes, with the line that reads all of them.
-    Without such files, those that can't be read."""
+    """Files outside the grid's patterns that may hold the missing episodes, with the line that reads all of them,
+    if they do. Without such files, those that can't be read."""
     found, broken = _search(folder, span)
     if not found:
         return [one for one in broken if not _says_nothing(one)][: tally.REASONS_MOST]
@@ -76,7 +76,7 @@ def _beside(counts: Counts, folder: Folder, span: Span) -> list[Fact]:
     both = Folder(folder.directory, keys["files"], identity, folder.kind)
     told = tally.tally(both.read(), identity, span, over=True)
     both_read = Fact(found.code, **found.without("keys").fields, **proposed(keys, ()))
-    return [both_read] if told.verdicts > counts.verdicts else []
+    return [both_read if told.verdicts > counts.verdicts else found.without(*reasons.OF_LINE)]
 
 
 def _without_results(folder: Folder) -> Fact:

@@ -201,3 +201,11 @@ def test_a_count_that_goes_on_behind_a_counter_is_not_the_word_success(tmp_path)
     identity = Identity("p", "e", rules, 6)
     counts = tally(Folder(str(tmp_path), ["log"], identity, "").read(), identity, (0, 6))
     assert (counts.records, counts.successes) == (6, 3)
+def test_of_a_session_that_lacks_episodes_a_file_that_repeats_others_is_named_without_a_line(tmp_path):
+    (tmp_path / "a.jsonl").write_text("".join(f'{{"episode": {at}, "success": true}}\n' for at in range(4)))
+    (tmp_path / "b.csv").write_text("episode,success\n0,0\n1,0\n")
+    folder = Folder(str(tmp_path), ["**/*.jsonl"], Identity("p", "e"), "")
+    counts = tally(folder.read(), folder.identity, (0, 6), over=True)
+    name_unread(counts, folder, (0, 6))
+    assert why_not_counted(counts.facts) == "b.csv: 2 episodes, but the pattern takes **/*.jsonl"
+    assert not counts.proposes
