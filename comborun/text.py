@@ -24,7 +24,7 @@ _ALIKE = 0.65
 def close_to(word: str, known: Iterable[str]) -> str:
     """The known word that is most like `word`; else the one that begins with it; else empty.
 
-    A known word is itself. Of a word and its plural the shorter is meant. Empty also if the best matches differ in case only.
+    A known word is itself. Of a word and its plural the shorter is meant. Empty also if the best differ in case only.
     """
     import difflib  # slow to import, and only a mistake needs it
 
