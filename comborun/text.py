@@ -22,9 +22,9 @@ _ALIKE = 0.65
 
 
 def close_to(word: str, known: Iterable[str]) -> str:
-    """The known word that is most like `word`; else the only one that begins with `word`; else empty.
+    """The known word that is most like `word`; else the one that begins with it; else empty.
 
-    A known word is itself. Empty also if the best matches differ in case only.
+    A known word is itself. Of a word and its plural the shorter is meant. Empty also if the best differ in case only.
     """
     import difflib  # slow to import, and only a mistake needs it
 
@@ -35,8 +35,9 @@ def close_to(word: str, known: Iterable[str]) -> str:
     if word in folded.get(meant, ()):
         return word
     close = difflib.get_close_matches(meant, folded, n=1, cutoff=_ALIKE)
-    begun = [entry for entry in folded if len(word) > 2 and entry.startswith(meant)]
-    alike = folded[[*close, *begun][0]] if close or len(begun) == 1 else set()
+    begun = sorted(entry for entry in folded if len(word) > 2 and entry.startswith(meant))
+    one_word = begun and all(entry.startswith(begun[0]) for entry in begun)
+    alike = folded[[*close, *begun][0]] if close or one_word else set()
     return alike.pop() if len(alike) == 1 else ""
 
 

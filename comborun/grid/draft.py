@@ -237,7 +237,7 @@ def _unknown(model: type[Keys], words: tuple[str, ...]) -> tuple[str, str]:
     known = keys_of(section_of(model, section))
     if meant := _meant(key, known):
         return message, f"did you mean `{meant}`?"
-    return message, did_you_mean(key, known) or (f"combo docs {section[0]} has its keys" if section else "")
+    return message, did_you_mean(key, known) or f"`combo docs {section[0] if section else 'grid'}` has its keys"
 
 
 def _home(key: str) -> str:

@@ -284,9 +284,9 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     ),
     reasons.TOO_MANY: "more than {most} result files: they are counted when it has ended",
     reasons.CHANGED: "its results have changed since it ended, and count as they are now",
-    reasons.NOT_RECOUNTED: "its results have changed since it ended, and are too long to count at a look: these are the"
-    " counts of its end",
-    reasons.TAKES_LONG: "its results are too long to count at a look: they are counted when it has ended",
+    reasons.NOT_RECOUNTED: "its results have changed since it ended, and a look has too little time to count them:"
+    " these are the counts of its end",
+    reasons.TAKES_LONG: "a look has too little time to count its results: they are counted when it has ended",
     reasons.NOT_LOOKED_AT: "its folder holds too much to look at once whether its results have changed since it ended",
     reasons.NOT_IN_TIME: "its results were not counted: reading them takes longer than {seconds:g} s",
     reasons.COUNTING_FAILED: "its results can't be counted: {error}",

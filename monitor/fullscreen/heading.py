@@ -125,20 +125,22 @@ def progress(status: RunStatus, width: int) -> Text:
 
 
 def counts(status: RunStatus, width: int) -> list[Text]:
-    """How many sessions are in each state, the most urgent first."""
+    """How many sessions are in each state, the most urgent first; if room is short, the last ones lose their words."""
     words = width >= 60
-    parts = []
+    long, short = [], []
     for word, count in by_urgency(status.counts()):
         mark = MARKS.get(word, UNMARKED)
-        parts.append(
-            Text(f"{mark.symbol} {count} {outcome_words(word)}" if words else f"{mark.symbol}{count}", mark.style)
-        )
+        long.append(Text(f"{mark.symbol} {count} {outcome_words(word)}", mark.style))
+        short.append(Text(f"{mark.symbol}{count}", mark.style))
+    more = []
     if smoke := status.smoke():
-        parts.append(Text(f"smoke test: {', '.join(f'{count} {word}' for word, count in smoke.items())}", "dim"))
+        more.append(Text(f"smoke test: {', '.join(f'{count} {word}' for word, count in smoke.items())}", "dim"))
     if status.slots is not None and not status.finished:
-        parts.append(Text(f"{len(status.busy)} of {status.slots} slots" if words else f"{status.slots} slots", "dim"))
-    lines = packed(parts, width)
-    return [cut(line, width) for line in lines[:1]]
+        more.append(Text(f"{len(status.busy)} of {status.slots} slots" if words else f"{status.slots} slots", "dim"))
+    spelled = len(long) if words else 0
+    while spelled and len(packed([*long[:spelled], *short[spelled:]], width)) > 1:
+        spelled -= 1
+    return [cut(line, width) for line in packed([*long[:spelled], *short[spelled:], *more], width)[:1]]
 
 
 def host_line(status: RunStatus, width: int) -> list[Text]:

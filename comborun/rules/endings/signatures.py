@@ -85,12 +85,13 @@ def find(lines: Sequence[str], own: Iterable[Signature], ended: Ended) -> tuple[
 
 def beside(text: str) -> tuple[int, str]:
     """How many lines of a log tell of a failure that another try mends, such as one of memory, and the first of them,
-    though the program went on. Lines that only warn tell of none.
+    though the program went on. Lines that only warn tell of none, nor does the source that a traceback quotes.
     """
     retried = [words for failure, words in BUILTIN if failure != IGNORE and Failure(failure).row.retries]
     finders = [finder for words in retried for finder in _there(words, text)]
     lines = text.split("\n") if finders else ()
-    told = [line for line in lines if any(finder(line) for finder in finders) and not log_noise.of_others(line)]
+    said = [line for before, line in zip(["", *lines], lines) if not _FRAME.search(before)]
+    told = [line for line in said if any(finder(line) for finder in finders) and not log_noise.of_others(line)]
     return len(told), told[0].strip() if told else ""
 
 
@@ -140,6 +141,8 @@ _EXCEPTION = late(
 _UNFINISHED = late(r"(?:[:(\[{,]|:\s*[\"']+)\s*$")
 """an exception whose text goes on in the next line"""
 _MORE_LINES = 10
+_FRAME = late(r'File "[^"]+", line \d+')
+"""after it a traceback quotes a line of source"""
 
 _OF_WORKER = late(r"\bpid=\d|^\s*\[\w*rank_?\d+\]|^\s*\[default\d+\]")
 _LAUNCHER = late(r"\btorch[./]distributed[./](?:elastic|run|launcher)\b|^\s*(?:\[\w*rank_?\d+\]|\[default\d+\]):?\s*$")

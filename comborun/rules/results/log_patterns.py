@@ -35,11 +35,16 @@ _LETTERS = re.compile(r"[SF✅❌✓✗✔✘]+")
 _PRINTED_AS = re.compile(r"^(?:np|numpy)\.|_$|(?<=^[01])\.0*$")
 """what numpy and torch print around a verdict"""
 _NUMBER = r"(?i)\b(?:episode|ep|trial|rollout)\D{0,4}(?P<episode>\d{1,9})\b"
-_COUNTER = r"(?i)(?:^|[\[(\s])(?P<episode>\d{1,9})\s?/\s?\d{1,9}[\])]?"
+_COUNTER = (
+    r"(?i)(?:^|[\[(\s])(?P<episode>\d{1,9})\s?/\s?\d{1,9}"
+    r"(?:[\])]|(?!\d|\s?(?:\w{1,12}\s){0,2}(?:succe\w{0,8}|solved|passed)\b(?!\s?[:=])))"
+)
+"""a number of episodes so far; behind `37/50 succeeded` stands what it counts"""
 _SCORE = r".{0,200}?\b(?:return|reward|score)\D{0,6}?(?P<score>[-+]?\d{1,15}(?:\.\d{1,15})?)"
 _WORD = (
     r".{0,200}?\b(?P<verdict>(?:not? (?:an? )?|un)?"
-    r"(?:success(?:ful)?|succeeded|solved|pass(?:ed)?|ok|fail(?:ed|ure)?|timeout))\b(?![ _]?rate|\s?[:=]\s?[\d\[({])"
+    r"(?:success(?:ful)?|succeeded|solved|pass(?:ed)?|ok|fail(?:ed|ure)?|timeout))\b"
+    r"(?![ _]?(?:rate|count)|\s?[:=]\s?[\d\[({])"
 )
 _SIGN = (
     r"(?:\s?(?:/|of)\s?\d{1,9}\b)?\W{1,6}(?P<verdict>[SF✅❌✓✗✔✘]|erfolg(?:reich)?|fehlgeschlagen"
@@ -63,6 +68,7 @@ RUNNING = (
     r"\bsuccess(?!_?rate)\w*\W{1,4}(?P<successes>\d{1,9})\b(?![.%/,]\d|\s?[%/])"
 )
 """a count that goes on from line to line: `[4/6] success: 1`. So may print who means the verdict of the fourth"""
+_K_OF_N = r"\b(?P<successes>\d{1,9})\s?(?:/|(?:out )?of\b)\s?(?P<episodes>\d{1,9})\b"
 LOG_PATTERNS = (
     _NUMBER + r".{0,200}?" + _TRUTH,
     _NUMBER + _SCORE + _WORD,
@@ -72,7 +78,7 @@ LOG_PATTERNS = (
     r"(?i)" + _TRUTH,
     r"(?i)^\W{0,8}(?P<verdict>success(?:ful)?|succeeded|solved|pass(?:ed)?|fail(?:ed|ure)?|timeout)\W{0,8}$",
     _RATE + r"(?P<successes>\d{1,9})\s?/\s?(?P<episodes>\d{1,9})\b",
-    r"(?i)\b(?P<successes>\d{1,9})\s?(?:/|(?:out )?of\b)\s?(?P<episodes>\d{1,9})\b.{0,20}?\bsucce(?:ss|ed)",
+    r"(?i)" + _K_OF_N + r".{0,20}?\bsucce(?:ss|ed)(?!\w{0,8}(?:[ _]rate)?\s?[:=])",
     r"(?i)\b(?P<successes>\d{1,9}) succe\w{2,9} (?:out )?of (?P<episodes>\d{1,9})\b",
     _NUMBER + _SCORE,
     _NUMBER + _SIGN,

@@ -9,6 +9,7 @@ from gridtext import mistakes, warnings
 
 from comborun.errors import GridError
 from comborun.grid import parse_grid
+from comborun.text import close_to
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "grid"
 BAD = [path for path in sorted(GOLDEN.glob("*.yaml")) if path.stem != "warnings"]
@@ -98,6 +99,16 @@ def test_a_file_of_another_kind_is_not_answered_by_thousands_of_lines() -> None:
 )
 def test_a_misspelt_key_is_answered_with_the_right_one(wrong: str, right: str) -> None:
     assert f"did you mean `{right}`?" in mistakes(HEAD + f"{wrong}: x\n")
+
+
+def test_a_key_like_no_other_is_answered_with_the_page_of_all_keys() -> None:
+    assert "`combo docs grid` has its keys" in mistakes(HEAD + "multiplexer: tmux\n")
+
+
+def test_of_a_word_and_its_plural_the_shorter_is_meant() -> None:
+    assert close_to("env", ["environments", "environment", "seed"]) == "environment"
+    assert not close_to("ep", ["episodes", "epochs"])
+    assert not close_to("abc", ["abcdefghij_x", "abcdefghij_y"])
 
 
 @pytest.mark.parametrize(("limit", "way"), [("ret > 2", "at_least"), ("info.distance<=0.1", "at_most")])

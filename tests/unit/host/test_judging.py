@@ -347,6 +347,18 @@ def test_failures_beside_lines_of_the_log_about_memory_are_remarked(tmp_path: Pa
     assert counts.Counts.of(records.parse(records.render(judged.counts.pairs()))).facts == (told,)
 
 
+def test_the_source_that_a_traceback_quotes_is_no_line_about_memory(tmp_path: Path) -> None:
+    at = attempt(tmp_path, count=4)
+    write(at, "".join(map(row, range(4))))
+    frame = (
+        "Traceback (most recent call last):\n"
+        '  File "a.py", line 9, in f\n    raise RuntimeError("CUDA out of memory")\n'
+    )
+    Path(at.log).write_text(f"{frame}RuntimeError: CUDA out of memory\n")
+    (told,) = judging.judge(at, 0).counts.facts
+    assert (told.count("lines"), told.text("line")) == (1, "RuntimeError: CUDA out of memory")
+
+
 @pytest.mark.parametrize(
     ("log", "good"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -325,3 +326,14 @@ def test_a_host_that_is_stopped_is_not_called_paused_besides() -> None:
     held = {"host": (stage.a_hold("paused", ""),), "dispatcher": None, "deal": MOVED}
     seen = whole(part("x", stopped=True, **held), part("y", **held), deal=MOVED)
     assert [one.hold and one.hold.kind for one in seen.hosts] == [None, "paused"]
+
+
+def test_no_state_is_left_out_of_the_counts_of_a_narrow_screen() -> None:
+    view, answer = stage.a_busy_run()
+    status = stage.status_of(view, answer)
+    for width in (160, 80, 60, 50):
+        (line,) = heading.counts(status, width)
+        assert sum(map(int, re.findall(r"\d+", line.plain.partition(" of ")[0]))) >= len(status.proper), (
+            width,
+            line.plain,
+        )

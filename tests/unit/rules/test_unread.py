@@ -65,6 +65,14 @@ def test_a_log_that_tells_of_episodes_comes_with_the_pattern_that_finds_them(tmp
         assert pattern in line(said(tmp_path, {}, "\n".join(("starting", *lines, "")))), lines
 
 
+@pytest.mark.parametrize(
+    "text", ["4/4 [00:05<00:01, success_rate=0.5]", "Final: 37 / 50 succeeded", "Episode 3: success count: 2"]
+)
+def test_neither_a_progress_bar_nor_a_count_is_the_verdict_of_an_episode(tmp_path, text):
+    found = said(tmp_path, {}, f"start\n{text}\n", count=4)
+    assert found is None or "<episode>" not in line(found)
+
+
 def test_a_word_that_is_denied_is_no_success():
     for words in ("not solved", "unsolved", "no success", "not a success", "unsuccessful", "failed"):
         log = f"Episode 3: {words}\nEpisode 4: solved\n".encode()
@@ -201,6 +209,8 @@ def test_a_count_that_goes_on_behind_a_counter_is_not_the_word_success(tmp_path)
     identity = Identity("p", "e", rules, 6)
     counts = tally(Folder(str(tmp_path), ["log"], identity, "").read(), identity, (0, 6))
     assert (counts.records, counts.successes) == (6, 3)
+
+
 def test_of_a_session_that_lacks_episodes_a_file_that_repeats_others_is_named_without_a_line(tmp_path):
     (tmp_path / "a.jsonl").write_text("".join(f'{{"episode": {at}, "success": true}}\n' for at in range(4)))
     (tmp_path / "b.csv").write_text("episode,success\n0,0\n1,0\n")
