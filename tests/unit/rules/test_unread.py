@@ -65,12 +65,15 @@ def test_a_log_that_tells_of_episodes_comes_with_the_pattern_that_finds_them(tmp
         assert pattern in line(said(tmp_path, {}, "\n".join(("starting", *lines, "")))), lines
 
 
-@pytest.mark.parametrize(
-    "text", ["4/4 [00:05<00:01, success_rate=0.5]", "Final: 37 / 50 succeeded", "Episode 3: success count: 2"]
-)
-def test_neither_a_progress_bar_nor_a_count_is_the_verdict_of_an_episode(tmp_path, text):
-    found = said(tmp_path, {}, f"start\n{text}\n", count=4)
-    assert found is None or "<episode>" not in line(found)
+@pytest.mark.parametrize("text", ["4/4 [00:05<00:01, success_rate=0.5]", "Episode 3: success count: 2"])
+def test_neither_a_progress_bar_nor_a_count_so_far_is_a_result(tmp_path, text):
+    assert said(tmp_path, {}, f"start\n{text}\n", count=4) is None
+
+
+def test_behind_a_number_of_successes_stands_no_verdict_of_that_episode(tmp_path):
+    found = said(tmp_path, {}, "start\nFinal: 37 / 50 succeeded\n", count=50)
+    assert "<episode>" not in line(found)
+    assert "<successes>" in line(found)
 
 
 def test_a_word_that_is_denied_is_no_success():
