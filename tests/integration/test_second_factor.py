@@ -102,6 +102,7 @@ class Terminal:
 
     def combo(self, *words: str) -> None:
         self.tmux("send-keys", "C-l")
+        until(lambda: "ended=" not in self.screen(), "the screen is cleared")
         self.type(shlex.join([sys.executable, "-m", "comborun", *words]) + "; echo ended=$?")
 
     def wait_for(self, text: str) -> str:
